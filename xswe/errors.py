@@ -1,0 +1,40 @@
+"""Typed errors: each says where, what was found and what cures it, in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class XsweError(Exception):
+    """Base of all errors that a user can cure; the command line prints the message and exits with status 2."""
+
+
+class ConfigError(XsweError):
+    """A setting, or a combination of settings, that cannot work."""
+
+
+class ModelError(XsweError):
+    """A model or teacher folder that is missing, damaged, too new, or of an unknown kind."""
+
+
+class DependencyError(XsweError):
+    """An optional library that the requested function needs is not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the library '{library}': install it with  pip install 'xswe[{extra}]'")
+
+
+class InputError(XsweError):
+    """Bad input text: a missing or damaged file, or a line that is not what its format says.
+
+    Args:
+        path: the file (or ``-`` for standard input).
+        problem: what was found.
+        cure: what the user can do about it.
+        line: 1-based line number, where one line is to blame.
+    """
+
+    def __init__(self, path: str | Path, problem: str, cure: str, line: int | None = None) -> None:
+        self.path, self.line = str(path), line
+        where = str(path) if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {problem}; {cure}")

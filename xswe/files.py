@@ -1,0 +1,89 @@
+"""Files that appear whole or not at all, and fingerprints that name what made them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or directory to the disk, so that a later rename cannot outrun its content."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
+
+    Example:
+        with whole_file("a.txt") as temporary:
+            temporary.write_text("all of it")
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Like :func:`whole_file` for a folder: an existing folder of that name is replaced in the last moment."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        if path.exists():
+            doomed = path.with_name(f".{path.name}.{os.getpid()}.old")
+            os.replace(path, doomed)
+            os.replace(temporary, path)
+            shutil.rmtree(doomed, ignore_errors=True)
+        else:
+            os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as indented UTF-8 JSON with a final newline, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read one JSON value."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def fingerprint(*parts: Any, length: int = 12) -> str:
+    """Return the first ``length`` hex digits of a SHA-256 over the canonical JSON of ``parts``."""
+    canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:length]
+
+
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file's bytes in hex."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

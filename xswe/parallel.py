@@ -1,0 +1,59 @@
+"""Threads: one small pool of our own, and every library's own pools kept to one thread while it works.
+
+With more runnable threads than cores a matrix library collapses (here from 70 GFLOP/s to 2). The library therefore
+splits work itself, over compiled functions that release the interpreter lock, and asks BLAS for one thread a call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def available_threads() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=8)
+def _pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(workers, thread_name_prefix="xswe")
+
+
+def blocks(size: int, parts: int) -> list[tuple[int, int]]:
+    """Cut ``range(size)`` into at most ``parts`` even, non-empty, contiguous (start, stop) blocks."""
+    parts = max(1, min(parts, size))
+    bounds = [size * k // parts for k in range(parts + 1)]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
+    """Call all ``tasks``, on ``threads`` threads at once, and return their results in order.
+
+    The calling thread does its share, so that two tasks on two threads cost a single hand-over.
+    """
+    if threads <= 1 or len(tasks) <= 1:
+        return [task() for task in tasks]
+    others = [_pool(threads - 1).submit(task) for task in tasks[1:]]
+    first = tasks[0]()
+    return [first, *(other.result() for other in others)]
+
+
+def over_blocks(function: Callable[[int, int], T], size: int, threads: int) -> list[T]:
+    """Call ``function(start, stop)`` on even blocks of ``range(size)``, one a thread; results in block order."""
+    return run([lambda a=a, b=b: function(a, b) for a, b in blocks(size, threads)], threads)  # type: ignore[misc]
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread a call inside the block (the callers' own threads make up for it)."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield

@@ -1,0 +1,224 @@
+"""Losses on batches of unit vectors: values and gradients, written out by hand.
+
+Each is a pure function of float32 arrays, so that it can be held against automatic differentiation (the tests do), and
+each returns the gradient with respect to the *unit* vectors it was given; :func:`through_norm` carries a gradient back
+to the vectors before normalisation.
+
+The similarity matrix of a batch is the expensive thing. It is computed once, exponentiated in place by a polynomial that
+the compiler vectorises, summed along both axes in the same pass, and turned in place into the gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from xswe.errors import ConfigError
+from xswe.parallel import over_blocks
+
+# exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
+_FLOAT32_RANGE = 87.0
+
+
+@njit(inline="always")
+def _exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """exp(x) for -87 <= x <= 87 in float32, relative error below 3e-6; branch-free, so loops over it vectorise."""
+    t = max(x, np.float32(-_FLOAT32_RANGE)) * np.float32(1.4426950408889634)
+    whole = np.floor(t + np.float32(0.5))
+    f = t - whole
+    p = np.float32(1.5403530e-4)
+    p = p * f + np.float32(1.3333558e-3)
+    p = p * f + np.float32(9.6181291e-3)
+    p = p * f + np.float32(5.5504109e-2)
+    p = p * f + np.float32(2.4022651e-1)
+    p = p * f + np.float32(6.9314718e-1)
+    p = p * f + np.float32(1.0)
+    return p * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _exponentiate(logits, start, scale, shift, margin, same_row, same_column, rows, columns, diagonal):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - shift), masking false negatives.
+
+    ``logits`` holds the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
+    """
+    height, width = logits.shape
+    for i in range(height):
+        g = start + i
+        logits[i, g] -= margin
+        diagonal[i] = logits[i, g] * scale - shift
+        total = np.float32(0.0)
+        for j in range(width):
+            e = _exp(logits[i, j] * scale - shift)
+            masked = (same_row[g] == same_row[j]) | (same_column[g] == same_column[j])
+            e = e if (not masked) | (g == j) else np.float32(0.0)
+            logits[i, j] = e
+            total += e
+            columns[j] += e
+        rows[i] = total
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _to_gradient(weights, start, rows, columns, factor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Turn exponentials into factor * (row softmax + column softmax - 2 * identity), in place."""
+    height, width = weights.shape
+    for i in range(height):
+        by_row = factor / rows[i]
+        for j in range(width):
+            weights[i, j] *= by_row + factor / columns[j]
+        weights[i, start + i] -= np.float32(2.0) * factor
+
+
+def info_nce(
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    temperature: float,
+    margin: float = 0.0,
+    same_source: np.ndarray | None = None,
+    same_target: np.ndarray | None = None,
+    threads: int = 1,
+    gradient: bool = True,
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Symmetric in-batch InfoNCE over translation pairs (EN paper 3.3, bilingual).
+
+    With s_ij = cosine(source_i, target_j), and the additive margin m taken off the true pairs (s_ii - m):
+    loss = mean_i -log softmax_j(s_ij / t)_i  +  mean_i -log softmax_j(s_ji / t)_i. The directions are summed.
+    ``margin=0`` is the paper's loss.
+
+    Args:
+        source: float32 (k, d), rows of norm 1 (or 0).
+        target: float32 (k, d), row i the translation of source i.
+        temperature: t; at least 0.024, so that exp(2 / t) fits float32.
+        margin: m, in cosine.
+        same_source: int (k,), equal numbers mark equal source texts: such pairs are no negatives of each other.
+        same_target: the same for the targets.
+        threads: how many threads share the rows.
+        gradient: compute the gradients; without, both are empty.
+
+    Returns:
+        The loss and its gradients with respect to ``source`` and ``target``, float32 (k, d).
+    """
+    size = len(source)
+    scale = 1.0 / temperature
+    if (2.0 + margin) * scale > _FLOAT32_RANGE:
+        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {(2 + margin) / 87:.3f}")
+    unique = np.arange(size, dtype=np.int32)
+    same_source = unique if same_source is None else same_source
+    same_target = unique if same_target is None else same_target
+    cosines = np.empty((size, size), np.float32)
+    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
+    f = np.float32
+
+    def forward(a: int, b: int) -> np.ndarray:
+        np.matmul(source[a:b], target.T, out=cosines[a:b])
+        part = np.zeros(size, np.float32)
+        _exponentiate(
+            cosines[a:b], a, f(scale), f(scale), f(margin), same_source, same_target, rows[a:b], part, diagonal[a:b]
+        )
+        return part
+
+    columns = np.sum(over_blocks(forward, size, threads), axis=0)
+    log_partition = np.log(rows.astype(np.float64)) + np.log(columns.astype(np.float64))
+    loss = float(np.mean(log_partition - 2.0 * diagonal))
+    if not gradient:
+        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+    d_source = np.empty_like(source)
+
+    def backward(a: int, b: int) -> np.ndarray:
+        _to_gradient(cosines[a:b], a, rows[a:b], columns, f(scale / size))
+        np.matmul(cosines[a:b], target, out=d_source[a:b])
+        return cosines[a:b].T @ source[a:b]
+
+    parts = over_blocks(backward, size, threads)
+    d_target = parts[0]
+    for part in parts[1:]:
+        d_target += part
+    return loss, d_source, d_target
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def through_norm(unit, gradient, norms):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Carry ``gradient`` (with respect to u = v / |v|) back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
+    for i in range(unit.shape[0]):
+        along = np.float32(0.0)
+        for j in range(unit.shape[1]):
+            along += unit[i, j] * gradient[i, j]
+        inverse = np.float32(1.0) / norms[i] if norms[i] > 0 else np.float32(0.0)
+        for j in range(unit.shape[1]):
+            gradient[i, j] = (gradient[i, j] - unit[i, j] * along) * inverse
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _relational_rows(student, teacher, start, scale, factor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
+    height, width = student.shape
+    loss = 0.0
+    for i in range(height):
+        g = start + i
+        z_student, z_teacher, cross = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+        for j in range(width):
+            logit = (student[i, j] - np.float32(1.0)) * scale
+            s = _exp(logit)
+            t = _exp((teacher[i, j] - np.float32(1.0)) * scale)
+            s = s if j != g else np.float32(0.0)
+            t = t if j != g else np.float32(0.0)
+            z_student += s
+            z_teacher += t
+            cross += t * logit
+            student[i, j] = s
+            teacher[i, j] = t
+        loss += np.log(z_student) - cross / z_teacher
+        by_student, by_teacher = factor / z_student, factor / z_teacher
+        for j in range(width):
+            student[i, j] = student[i, j] * by_student - teacher[i, j] * by_teacher
+    return loss
+
+
+def relational(
+    left: np.ndarray,
+    right: np.ndarray,
+    teacher: np.ndarray,
+    *,
+    temperature: float,
+    threads: int = 1,
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Relational distillation: the student's similarities within a batch imitate the teacher's (EN paper 3.3).
+
+    With s_ij = cosine(left_i, right_j) and t_ij = cosine(teacher_i, teacher_j):
+    loss = -mean_i sum_{j != i} q_ij log p_ij, where q and p are the soft-max of t_ij / T and s_ij / T over j != i.
+    ``left is right`` is the papers' monolingual loss; with the two sides of translation pairs it asks source i and
+    target j to be as similar as the teacher finds sentences i and j.
+
+    Args:
+        left: float32 (k, d), rows of norm 1 (or 0), k >= 2.
+        right: float32 (k, d), the same array or the translations.
+        teacher: float32 (k, e), the teacher's unit vectors of the same sentences.
+        temperature: T, for both.
+        threads: how many threads share the rows.
+
+    Returns:
+        The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
+        the whole gradient and the second is zero.
+    """
+    size = len(left)
+    scale = 1.0 / temperature
+    if 2.0 * scale > _FLOAT32_RANGE:
+        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {2 / 87:.3f}")
+    d_left = np.empty_like(left)
+    f = np.float32
+
+    def work(a: int, b: int) -> tuple[float, np.ndarray]:
+        student, reference = left[a:b] @ right.T, teacher[a:b] @ teacher.T
+        loss = _relational_rows(student, reference, a, f(scale), f(scale / size))
+        np.matmul(student, right, out=d_left[a:b])
+        return loss, student.T @ left[a:b]
+
+    parts = over_blocks(work, size, threads)
+    d_right = parts[0][1]
+    for _, part in parts[1:]:
+        d_right += part
+    loss = sum(part for part, _ in parts) / size
+    if left is right:
+        return loss, d_left + d_right, np.zeros_like(d_right)
+    return loss, d_left, d_right

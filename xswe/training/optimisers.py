@@ -1,0 +1,181 @@
+"""Adam on an embedding table: lazily on the rows of a batch, or densely on every row.
+
+``lazy`` moves, and pays for, only the rows that occur in the batch; its formula is that of torch's SparseAdam. ``dense``
+is the papers' Adam: rows absent from the batch still move by their momentum, at the price of touching the whole table
+at each step. Both read the gradient straight from the bags' gradients: a row's gradient is the sum over the places where
+it occurs, and no (units x d) gradient is ever formed for ``lazy``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numba import njit
+
+from xswe.parallel import over_blocks
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
+@njit(nogil=True, cache=True)
+def _group(ids, starts, stops, slot, rows, ends, bags):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Group the occurrences of a batch by row.
+
+    ``rows[:n]`` receives the distinct ids in order of first occurrence, ``bags`` the bag of each occurrence grouped by
+    row, ``ends[u]`` where row ``u``'s group ends. ``slot`` is a scratch array over all ids, -1 everywhere before and
+    after. Returns n.
+    """
+    n = 0
+    for i in range(len(starts)):
+        for t in range(starts[i], stops[i]):
+            row = ids[t]
+            if slot[row] < 0:
+                slot[row] = n
+                rows[n] = row
+                ends[n] = 0
+                n += 1
+            ends[slot[row]] += 1
+    total = 0
+    for u in range(n):
+        count = ends[u]
+        ends[u] = total  # first the start of the group; the loop below moves it to its end
+        total += count
+    for i in range(len(starts)):
+        for t in range(starts[i], stops[i]):
+            u = slot[ids[t]]
+            bags[ends[u]] = i
+            ends[u] += 1
+    for u in range(n):
+        slot[rows[u]] = -1
+    return n
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _squared_norm(first, last, ends, bags, gradients):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Sum of squares of the row gradients of rows first..last."""
+    width = gradients.shape[1]
+    gradient = np.empty(width, np.float32)
+    total = 0.0
+    for u in range(first, last):
+        gradient[:] = 0.0
+        for t in range(ends[u - 1] if u else 0, ends[u]):
+            bag = bags[t]
+            for j in range(width):
+                gradient[j] += gradients[bag, j]
+        for j in range(width):
+            total += gradient[j] * gradient[j]
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _lazy_step(first, last, rows, ends, bags, gradients, scale, matrix, m, v, rate, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """One Adam step on rows[first:last]; accumulates each row's gradient and applies it while it is in the cache."""
+    width = matrix.shape[1]
+    gradient = np.empty(width, np.float32)
+    one = np.float32(1.0)
+    for u in range(first, last):
+        gradient[:] = 0.0
+        for t in range(ends[u - 1] if u else 0, ends[u]):
+            bag = bags[t]
+            for j in range(width):
+                gradient[j] += gradients[bag, j]
+        row = rows[u]
+        for j in range(width):
+            g = gradient[j] * scale
+            first_moment = m[row, j] * beta1 + (one - beta1) * g
+            second_moment = v[row, j] * beta2 + (one - beta2) * g * g
+            m[row, j] = first_moment
+            v[row, j] = second_moment
+            matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) + epsilon)
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _dense_step(group_of, ends, bags, gradients, scale, matrix, m, v, rate, correction, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """One Adam step on all rows of a block; ``group_of[row]`` is the row's group, or -1 where its gradient is zero."""
+    width = matrix.shape[1]
+    gradient = np.empty(width, np.float32)
+    one = np.float32(1.0)
+    for row in range(matrix.shape[0]):
+        gradient[:] = 0.0
+        u = group_of[row]
+        if u >= 0:
+            for t in range(ends[u - 1] if u else 0, ends[u]):
+                bag = bags[t]
+                for j in range(width):
+                    gradient[j] += gradients[bag, j]
+        for j in range(width):
+            g = gradient[j] * scale
+            first_moment = m[row, j] * beta1 + (one - beta1) * g
+            second_moment = v[row, j] * beta2 + (one - beta2) * g * g
+            m[row, j] = first_moment
+            v[row, j] = second_moment
+            matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) * correction + epsilon)
+
+
+@dataclass
+class Adam:
+    """Adam state for one table.
+
+    Attributes:
+        matrix: float32 (units, d), changed in place by :meth:`step`.
+        kind: ``lazy`` (rows of the batch only) or ``dense`` (every row, the papers' choice).
+        clip: scale the gradient down to this Euclidean norm (over all rows together); 0 for never.
+        threads: how many threads share the rows.
+        steps: how many steps were taken.
+    """
+
+    matrix: np.ndarray
+    kind: Literal["lazy", "dense"] = "lazy"
+    clip: float = 0.0
+    threads: int = 1
+    steps: int = 0
+    m: np.ndarray = field(init=False, repr=False)
+    v: np.ndarray = field(init=False, repr=False)
+    _slot: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.m, self.v = np.zeros_like(self.matrix), np.zeros_like(self.matrix)
+        self._slot = np.full(len(self.matrix), -1, np.int32)
+
+    def step(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, gradients: np.ndarray, rate: float) -> None:
+        """Move the table against the gradient of a batch.
+
+        Args:
+            ids: int32, flat unit ids.
+            starts: int64 (bags,), where each bag of the batch starts in ``ids``.
+            stops: int64 (bags,), where it stops.
+            gradients: float32 (bags, d), the loss's gradient with respect to the *sum* of each bag's rows.
+            rate: the learning rate.
+        """
+        self.steps += 1
+        occurrences = int((stops - starts).sum())
+        rows, ends = np.empty(occurrences, np.int32), np.empty(occurrences, np.int64)
+        bags = np.empty(occurrences, np.int32)
+        n = _group(ids, starts, stops, self._slot, rows, ends, bags)
+        scale = 1.0
+        if self.clip > 0:
+            norm = sum(over_blocks(lambda a, b: _squared_norm(a, b, ends, bags, gradients), n, self.threads)) ** 0.5
+            scale = min(1.0, self.clip / (norm + 1e-6))
+        f = np.float32
+        bias1, bias2 = 1 - BETA1**self.steps, 1 - BETA2**self.steps
+        betas = f(BETA1), f(BETA2), f(EPSILON)
+        if self.kind == "lazy":
+            pace = f(rate * bias2**0.5 / bias1)
+            tables = self.matrix, self.m, self.v
+            over_blocks(
+                lambda a, b: _lazy_step(a, b, rows, ends, bags, gradients, f(scale), *tables, pace, *betas),
+                n,
+                self.threads,
+            )
+            return
+        self._slot[rows[:n]] = np.arange(n, dtype=np.int32)
+        pace, correction = f(rate / bias1), f(bias2**-0.5)
+
+        def work(a: int, b: int) -> None:
+            tables = self.matrix[a:b], self.m[a:b], self.v[a:b]
+            _dense_step(self._slot[a:b], ends, bags, gradients, f(scale), *tables, pace, correction, *betas)
+
+        over_blocks(work, len(self.matrix), self.threads)
+        self._slot[rows[:n]] = -1

@@ -1,0 +1,45 @@
+"""Which pairs make up which batch: a pure function of the seed and the step, so that a killed run goes on exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass
+class Schedule:
+    """Batches over several bitexts: each batch from one bitext, bitexts in proportion to their size, shuffled anew each epoch.
+
+    Attributes:
+        sizes: number of pairs of each bitext.
+        batch: pairs a batch; a bitext smaller than that gives one batch of all its pairs.
+        seed: decides every permutation.
+    """
+
+    sizes: tuple[int, ...]
+    batch: int
+    seed: int
+    _epoch: int = field(default=-1, init=False)
+    _order: np.ndarray = field(init=False, repr=False)
+    _permutations: list[np.ndarray] = field(init=False, repr=False)
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches an epoch; the remainder that does not fill a batch is left to a later epoch's shuffle."""
+        return sum(max(1, size // self.batch) for size in self.sizes if size)
+
+    def at(self, step: int) -> tuple[int, np.ndarray]:
+        """Return the bitext and the rows of the batch of ``step`` (from 0)."""
+        epoch, position = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._permutations = [
+                np.random.default_rng([self.seed, epoch, k]).permutation(size) for k, size in enumerate(self.sizes)
+            ]
+            slots = [
+                (k, i) for k, size in enumerate(self.sizes) if size for i in range(max(1, size // self.batch))
+            ]
+            self._order = np.random.default_rng([self.seed, epoch, len(self.sizes)]).permutation(np.array(slots))
+        bitext, index = (int(x) for x in self._order[position])
+        return bitext, self._permutations[bitext][index * self.batch : (index + 1) * self.batch]
