@@ -25,7 +25,12 @@ def silence(silent: bool = True) -> None:
 
 
 def _settings() -> dict[str, object]:
-    return {"disable": _silent, "mininterval": 0.2 if sys.stderr.isatty() else 10.0, "dynamic_ncols": True, "leave": True}
+    return {
+        "disable": _silent,
+        "mininterval": 0.2 if sys.stderr.isatty() else 10.0,
+        "dynamic_ncols": True,
+        "leave": True,
+    }
 
 
 def track(items: Iterable[T], description: str, total: int | None = None, unit: str = "it") -> Iterator[T]:

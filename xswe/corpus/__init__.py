@@ -1,0 +1,1 @@
+"""Parallel text from files to flat arrays: readers, cleaning, splits and the choice of context sentences."""

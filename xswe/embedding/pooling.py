@@ -46,7 +46,9 @@ def row_norms(matrix, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN
         out[i] = np.sqrt(total)
 
 
-def pool(matrix: np.ndarray, bags: Bags, *, normalise: bool, threads: int = 1, out: np.ndarray | None = None) -> np.ndarray:
+def pool(
+    matrix: np.ndarray, bags: Bags, *, normalise: bool, threads: int = 1, out: np.ndarray | None = None
+) -> np.ndarray:
     """Average the rows of each bag.
 
     Args:

@@ -88,7 +88,8 @@ class Texts(Sequence[str]):
     def open(cls, folder: Path, name: str) -> Texts:
         """Memory-map what :meth:`save` wrote."""
         return cls(
-            np.load(folder / f"{name}.bytes.npy", mmap_mode="r"), np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
+            np.load(folder / f"{name}.bytes.npy", mmap_mode="r"),
+            np.load(folder / f"{name}.offsets.npy", mmap_mode="r"),
         )
 
 

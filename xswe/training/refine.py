@@ -96,14 +96,14 @@ class ParallelBags:
     same_target: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "same_source", _equal_bags(self.source))
-        object.__setattr__(self, "same_target", _equal_bags(self.target))
+        object.__setattr__(self, "same_source", equal_bags(self.source))
+        object.__setattr__(self, "same_target", equal_bags(self.target))
 
     def __len__(self) -> int:
         return len(self.source)
 
 
-def _equal_bags(bags: Bags) -> np.ndarray:
+def equal_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
     ids, starts = np.asarray(bags.ids, np.uint64), np.asarray(bags.offsets)
     # A 64-bit polynomial hash of each bag by one cumulative pass: sum of mixed ids times a power of its place.

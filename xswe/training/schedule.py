@@ -37,9 +37,7 @@ class Schedule:
             self._permutations = [
                 np.random.default_rng([self.seed, epoch, k]).permutation(size) for k, size in enumerate(self.sizes)
             ]
-            slots = [
-                (k, i) for k, size in enumerate(self.sizes) if size for i in range(max(1, size // self.batch))
-            ]
+            slots = [(k, i) for k, size in enumerate(self.sizes) if size for i in range(max(1, size // self.batch))]
             self._order = np.random.default_rng([self.seed, epoch, len(self.sizes)]).permutation(np.array(slots))
         bitext, index = (int(x) for x in self._order[position])
         return bitext, self._permutations[bitext][index * self.batch : (index + 1) * self.batch]

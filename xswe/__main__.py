@@ -1,0 +1,94 @@
+"""``python -m xswe <verb> key=value …``: maps the verb to a command and hands the rest to Hydra."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from typing import Any
+
+VERBS = {
+    "train": "from bitext to a static model",
+    "encode": "one vector a line of text",
+    "evaluate": "figures on benchmarks and on files of your own",
+}
+
+
+def usage() -> str:
+    """Return the text that ``python -m xswe --help`` prints."""
+    verbs = "\n".join(f"  {verb:<10} {what}" for verb, what in VERBS.items())
+    return (
+        f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
+        "python -m xswe <verb> --help   its settings and their values\n"
+        "python -m xswe <verb> --cfg job   the composed configuration"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a verb.
+
+    Returns:
+        0 if all went well, 2 for anything the user can cure (one line on standard error says how).
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage(), file=sys.stderr if not arguments else sys.stdout)
+        return 0 if arguments else 2
+    if arguments[0] == "--version":
+        import xswe
+
+        print(xswe.__version__)  # noqa: T201
+        return 0
+    verb, rest = arguments[0], arguments[1:]
+    if verb not in VERBS:
+        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}")
+    return _run(verb, rest)
+
+
+def _complain(message: str) -> int:
+    print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    return 2
+
+
+def _run(verb: str, overrides: list[str]) -> int:
+    """Compose the verb's configuration with Hydra and call its command."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf import DictConfig
+    from omegaconf.errors import OmegaConfBaseException
+
+    from xswe.commands.config import plain
+    from xswe.errors import XsweError
+    from xswe.resources import resource
+
+    full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through
+
+    def task(config: DictConfig) -> Any:
+        logging.getLogger("xswe").setLevel(logging.INFO)
+        try:
+            command = importlib.import_module(f"xswe.commands.{verb}")
+            print(command.run(plain(config)))  # noqa: T201
+        except (XsweError, OmegaConfBaseException) as error:
+            if full_trace:
+                raise
+            raise SystemExit(_complain(str(error))) from None
+
+    sys.argv = ["xswe", *overrides]
+    try:
+        hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)(task)()
+    except (HydraException, OmegaConfBaseException) as error:
+        if full_trace:
+            raise
+        cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
+        return _complain(f"{error}{cause}; see python -m xswe {verb} --help")
+    except KeyboardInterrupt:
+        return _complain("interrupted; the same command goes on from here") and 130
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""Lines of text files, plain or compressed, decoded strictly and blamed exactly."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from xswe.errors import DependencyError, InputError
+
+# Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
+MAX_LINE_BYTES = 1 << 20
+OnError = Literal["raise", "skip"]
+_SKIPPABLE = "or set corpus.on_error=skip to leave it out and count it"
+
+
+@dataclass
+class Skipped:
+    """What ``on_error="skip"`` left out, counted by reason."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str) -> None:
+        """Count one more."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+
+@contextmanager
+def open_binary(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(path)
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "no such file"
+        raise InputError(path, what, "check the path (relative paths start at the working directory)")
+    with path.open("rb") as raw:
+        if path.suffix == ".gz":
+            yield gzip.GzipFile(fileobj=raw)  # type: ignore[misc]
+        elif path.suffix == ".xz":
+            yield lzma.LZMAFile(raw)  # type: ignore[misc]
+        elif path.suffix == ".bz2":
+            yield bz2.BZ2File(raw)  # type: ignore[misc]
+        elif path.suffix in (".zst", ".zstd"):
+            yield _open_zstd(raw)
+        else:
+            yield raw
+
+
+def _open_zstd(raw: BinaryIO) -> BinaryIO:
+    try:
+        import zstandard
+    except ImportError:
+        raise DependencyError("zstandard", "train", "reading .zst files") from None
+    return io.BufferedReader(_Zstd(raw, zstandard.ZstdDecompressor().decompressobj), 1 << 17)
+
+
+class _Zstd(io.RawIOBase):
+    """Decompress zstd frames one after the other, and notice a file cut short (the library's own reader does not)."""
+
+    def __init__(self, raw: BinaryIO, new_frame: Callable[[], Any]) -> None:
+        self._raw, self._new_frame = raw, new_frame
+        self._frame = new_frame()
+        self._begun = False
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            packed = self._frame.unused_data if self._frame.eof else b""
+            if self._frame.eof:
+                self._frame, self._begun = self._new_frame(), False
+            packed = packed or self._raw.read(1 << 17)
+            if not packed:
+                if self._begun:
+                    raise EOFError("the last zstd frame is not complete")
+                return 0
+            self._begun = True
+            self._ready = self._frame.decompress(packed)
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
+def read_lines(
+    path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
+) -> Iterator[tuple[int, str | None]]:
+    """Iterate over (line number from 1, text without its line end) of a UTF-8 file.
+
+    Only ``\\n`` (or ``\\r\\n``) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped.
+
+    Args:
+        path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
+        on_error: ``raise`` an InputError at a line that is not UTF-8 or too long, or ``skip`` it: the text is then
+            None, so that line-aligned files stay aligned. A truncated archive ends the file after its last whole line.
+        skipped: counts what was skipped.
+
+    Raises:
+        InputError: the file is missing, or (unless skipping) a line or the archive is damaged.
+    """
+    skipped = skipped if skipped is not None else Skipped()
+    number = 0
+    with open_binary(path) as stream:
+        while True:
+            try:
+                raw = stream.readline(MAX_LINE_BYTES + 1)
+                if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+                    _skip_rest_of_line(stream)
+            except (EOFError, OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+                if on_error == "raise":
+                    raise InputError(
+                        path,
+                        f"the archive is truncated or damaged ({error})",
+                        f"fetch it again, {_SKIPPABLE}",
+                        number + 1,
+                    ) from None
+                skipped.add("damaged archive")
+                return
+            if not raw:
+                return
+            number += 1
+            yield number, _decode(raw, path, number, on_error, skipped)
+
+
+def _decode(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
+    """Decode one line, or complain of it."""
+    if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+        if on_error == "raise":
+            raise InputError(
+                path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines, {_SKIPPABLE}", number
+            )
+        skipped.add("line too long")
+        return None
+    if number == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        if on_error == "raise":
+            found = f"not UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1})"
+            raise InputError(path, found, f"convert the file with iconv, {_SKIPPABLE}", number) from None
+        skipped.add("not UTF-8")
+        return None
+
+
+def _skip_rest_of_line(stream: BinaryIO) -> None:
+    while True:
+        rest = stream.readline(MAX_LINE_BYTES)
+        if not rest or rest.endswith(b"\n"):
+            return
+
+
+def _zstd_error() -> type[BaseException]:
+    """Return zstandard's error class where the library is loaded, else one that nothing raises."""
+    module = sys.modules.get("zstandard")
+    return module.ZstdError if module is not None else EOFError

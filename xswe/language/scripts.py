@@ -1,0 +1,36 @@
+"""Runs of script: the only thing that decides which adapter sees which characters.
+
+Latin (and any other spaced) script goes to the word adapter, runs of Han and Kana go to a segmenter. Kana anywhere in a
+sentence makes its Han runs Japanese where a model has both languages. No statistical detector takes part: the decision
+is the same for a sentence alone and in a batch.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Han: ideographs, their extensions, iteration and zero marks. Kana: both syllabaries, the length mark, half-width forms.
+_HAN = "々〇〻㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
+_KANA = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿｦ-ﾟ\U0001aff0-\U0001b16f"
+_CJK_RUN = re.compile(f"[{_HAN}{_KANA}]+")
+_KANA_CHARACTER = re.compile(f"[{_KANA}]")
+# ASCII characters that Unicode calls symbols but every word tokeniser of the field treats as punctuation.
+_ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+def cjk_runs(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each maximal run of Han and Kana characters."""
+    return [match.span() for match in _CJK_RUN.finditer(text)]
+
+
+def has_kana(text: str) -> bool:
+    """Tell whether any Kana occurs."""
+    return _KANA_CHARACTER.search(text) is not None
+
+
+@lru_cache(maxsize=65536)
+def is_punctuation(character: str) -> bool:
+    """Tell whether a character is punctuation: Unicode category P, or an ASCII symbol."""
+    return character in _ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")

@@ -1,0 +1,199 @@
+"""Sub-word units: one ``tokenizer.json`` is the whole function from text to ids, here and in every other library."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.files import read_json
+from xswe.language.bags import Bags, concatenate
+from xswe.language.codes import check_languages
+from xswe.language.folding import compiled_charsmap, simplified_characters
+from xswe.language.units import LocatedBags, UnitKind, in_blocks
+
+logger = logging.getLogger(__name__)
+
+
+class SubwordUnits:
+    """The pieces of a tokenizer as units.
+
+    Args:
+        tokenizer: any tokenizer of the ``tokenizers`` library; its special tokens are never units.
+        kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
+        languages: codes of the model's languages.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str]) -> None:
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self.tokenizer, self.kind, self.languages = tokenizer, kind, check_languages(languages)
+        self._is_unit = np.ones(tokenizer.get_vocab_size(with_added_tokens=True), bool)
+        self._is_unit[[i for i, added in tokenizer.get_added_tokens_decoder().items() if added.special]] = False
+        unknown = getattr(tokenizer.model, "unk_id", None)
+        if unknown is None and (piece := getattr(tokenizer.model, "unk_token", None)):
+            unknown = tokenizer.token_to_id(piece)
+        if unknown is not None:
+            self._is_unit[unknown] = False
+
+    @property
+    def tokens(self) -> list[str]:
+        """The pieces, by id; a gap in the ids is an empty string."""
+        out = [""] * len(self._is_unit)
+        for piece, i in self.tokenizer.get_vocab(with_added_tokens=True).items():
+            out[i] = piece
+        return out
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Kind and languages."""
+        return {"kind": self.kind, "languages": list(self.languages)}
+
+    def bags(self, texts: Sequence[str]) -> Bags:
+        """Look the texts up; unknown and special pieces are left out."""
+        parts = []
+        for block in in_blocks(texts):
+            encodings = self.tokenizer.encode_batch_fast(block, add_special_tokens=False)
+            parts.append(self._keep(Bags.of([e.ids for e in encodings]))[0])
+        return concatenate(parts)
+
+    def locate(self, texts: Sequence[str]) -> LocatedBags:
+        """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
+        parts, starts, ends = [], [], []
+        for block in in_blocks(texts):
+            encodings = self.tokenizer.encode_batch(block, add_special_tokens=False)
+            bags = Bags.of([e.ids for e in encodings])
+            spans = [
+                _trim(text, *span)
+                for text, encoding in zip(block, encodings, strict=True)
+                for span in encoding.offsets
+            ]
+            where = np.array(spans, np.int32).reshape(-1, 2)
+            bags, kept = self._keep(bags, where[:, 0] < where[:, 1])
+            parts.append(bags)
+            starts.append(where[kept, 0])
+            ends.append(where[kept, 1])
+        empty = [np.zeros(0, np.int32)]
+        return LocatedBags(concatenate(parts), np.concatenate(starts or empty), np.concatenate(ends or empty))
+
+    def _keep(self, bags: Bags, also: np.ndarray | None = None) -> tuple[Bags, np.ndarray]:
+        """Drop ids that are no units (and those where ``also`` is false); returns the mask of those kept too."""
+        kept = self._is_unit[bags.ids] if also is None else self._is_unit[bags.ids] & also
+        if kept.all():
+            return bags, kept
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+        return Bags(bags.ids[kept], before[bags.offsets]), kept
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json``."""
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+
+    @classmethod
+    def load(cls, folder: Path) -> SubwordUnits:
+        """Load from a model folder (``config.json`` names the kind and the languages)."""
+        units = read_json(folder / "config.json")["units"]
+        return cls(load_tokenizer(folder / "tokenizer.json"), units["kind"], units["languages"])
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Shrink a span so that it neither starts nor ends with a blank."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a ``tokenizer.json``.
+
+    Raises:
+        ModelError: the file is missing or no tokenizer.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for any malformed file
+        raise ModelError(f"{path}: not a tokenizer ({error}); fetch or train the model again") from None
+
+
+def text_normaliser(languages: Sequence[str]) -> normalizers.Normalizer:
+    """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
+
+    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
+    the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
+    languages that share a character then share its vector.
+    """
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFKC(),
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=True),
+    ]
+    if "zh" in languages:
+        steps.append(normalizers.Precompiled(compiled_charsmap(simplified_characters())))
+    return normalizers.Sequence(steps)
+
+
+def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer that folds traditional Chinese first, if the model knows Chinese and this one does not yet."""
+    normaliser = tokenizer.normalizer
+    if "zh" not in languages or (normaliser is not None and normaliser.normalize_str("語") == "语"):
+        return tokenizer
+    folding = normalizers.Precompiled(compiled_charsmap(simplified_characters()))
+    tokenizer.normalizer = normalizers.Sequence([folding, *([normaliser] if normaliser is not None else [])])
+    return tokenizer
+
+
+def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1) -> Tokenizer:
+    """Train one Unigram vocabulary over texts of all the model's languages.
+
+    Args:
+        texts: sentences, streamed once; take about as many of each language.
+        languages: codes of the model's languages.
+        size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
+        threads: threads of the trainer.
+
+    Returns:
+        A tokenizer: the normaliser above, Metaspace, Unigram.
+    """
+    try:
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+    except ImportError:
+        raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
+    normaliser = text_normaliser(languages)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(normaliser.normalize_str(text) for text in texts),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=size,
+            hard_vocab_limit=False,
+            character_coverage=0.9998,
+            normalization_rule_name="identity",  # the texts come normalised already
+            max_sentence_length=16_384,
+            num_threads=threads,
+            unk_id=0,
+            bos_id=-1,
+            eos_id=-1,
+            pad_id=-1,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ConfigError(f"cannot train sub-word units ({error}): give more text or a smaller units.size") from None
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(model.getvalue())
+    # The trainer's scores are float32; their shortest decimal form keeps the file small and exact.
+    pieces = [(piece.piece, float(np.format_float_positional(np.float32(piece.score)))) for piece in proto.pieces]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
+    tokenizer.normalizer = normaliser
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    logger.info("trained %d sub-word units", len(pieces))
+    return tokenizer

@@ -1,0 +1,86 @@
+"""Units: the choice of what gets a vector, as one function from text to ``Bags``.
+
+Three choices, saved with the model: ``words`` (the papers'), ``teacher`` (the teacher's own pieces) and ``subwords`` (one
+Unigram vocabulary over all languages of the model). Nothing after the look-up knows which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from xswe.errors import ModelError
+from xswe.files import read_json
+from xswe.language.bags import Bags
+
+UnitKind = Literal["words", "teacher", "subwords"]
+_BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class LocatedBags:
+    """Bags that remember where each unit stands.
+
+    Attributes:
+        bags: the unit ids.
+        starts: int32 (units,), first character of each unit in its original text.
+        ends: int32 (units,), one past its last character; never blank at either end.
+    """
+
+    bags: Bags
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class Units(Protocol):
+    """What every choice of units offers."""
+
+    kind: UnitKind
+    languages: tuple[str, ...]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The units' strings, by id."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What ``config.json`` says of the units: kind, languages, and what the kind needs to be loaded."""
+
+    def bags(self, texts: Sequence[str]) -> Bags:
+        """Look the texts up; what is unknown is left out."""
+
+    def locate(self, texts: Sequence[str]) -> LocatedBags:
+        """Look the texts up and say where each unit stands in the original text."""
+
+    def save(self, folder: Path) -> None:
+        """Write the files from which :func:`load_units` makes the same units again."""
+
+
+def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Cut texts into lists of a few thousand well-formed strings (a lone surrogate becomes ``?``)."""
+    for start in range(0, len(texts), _BLOCK):
+        block = list(texts[start : start + _BLOCK])
+        yield [t if t.isascii() else t.encode("utf-8", "replace").decode("utf-8") for t in block]
+
+
+def load_units(folder: Path) -> Units:
+    """Load the units of a model folder.
+
+    Raises:
+        ModelError: the folder's ``config.json`` names no known kind of units.
+    """
+    from xswe.language.subwords import SubwordUnits
+    from xswe.language.words import WordUnits
+
+    kind = read_json(folder / "config.json").get("units", {}).get("kind")
+    if kind == "words":
+        return WordUnits.load(folder)
+    if kind in ("teacher", "subwords"):
+        return SubwordUnits.load(folder)
+    raise ModelError(
+        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords"
+    )

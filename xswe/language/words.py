@@ -1,0 +1,226 @@
+"""Word units, the papers' choice: words of spaced scripts, segments of Han and Kana, and a back-off for unknown ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, normalizers, pre_tokenizers
+
+from xswe.errors import ModelError
+from xswe.files import read_json
+from xswe.language.bags import Bags
+from xswe.language.codes import LANGUAGES, check_languages
+from xswe.language.folding import compiled_charsmap, simplified_characters
+from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
+from xswe.language.segmenters import make_segmenter
+from xswe.language.subwords import load_tokenizer
+from xswe.language.units import LocatedBags, UnitKind, in_blocks
+
+_CLEAN = normalizers.Sequence(
+    [
+        normalizers.NFKC(),
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False),
+    ]
+)
+
+
+class Word(NamedTuple):
+    """One word of a text: its normalised form and its place (start, end) in the original text."""
+
+    form: str
+    start: int
+    end: int
+
+
+class WordSplitter:
+    """Text to words, with no vocabulary yet.
+
+    A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
+    punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped.
+
+    Args:
+        languages: codes of the model's languages.
+        segmenters: segmenter name for ``zh`` and ``ja``; see :func:`xswe.language.segmenters.make_segmenter`.
+        pieces: the teacher's tokenizer, for segmenters named ``teacher``.
+        folding: the normaliser that folds Chinese; made from OpenCC if the model knows Chinese and none is given.
+    """
+
+    def __init__(
+        self,
+        languages: Sequence[str],
+        segmenters: Mapping[str, str],
+        pieces: Tokenizer | None,
+        folding: normalizers.Normalizer | None = None,
+    ) -> None:
+        self.languages = check_languages(languages)
+        spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
+        self.segmenters = {code: segmenters[code] for code in spaceless}
+        self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
+        if "zh" in spaceless and folding is None:
+            folding = normalizers.Sequence(
+                [_CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))]
+            )
+        self.folding = folding if "zh" in spaceless else None
+        self._cut = pre_tokenizers.BertPreTokenizer()
+
+    def language_of_han(self, text: str) -> str | None:
+        """Return the language that this text's Han runs are in: ja if any kana occurs, as far as the model knows it."""
+        if "ja" in self._segment and ("zh" not in self._segment or has_kana(text)):
+            return "ja"
+        return "zh" if "zh" in self._segment else None
+
+    def __call__(self, text: str) -> list[Word]:
+        """Split one text."""
+        language = self.language_of_han(text)
+        normaliser = self.folding if language == "zh" and self.folding is not None else _CLEAN
+        whole = PreTokenizedString(text)
+        whole.normalize(normaliser.normalize)
+        self._cut.pre_tokenize(whole)
+        if language is not None and not text.isascii():
+            whole.split(lambda _, part: self._cut_cjk(part, language))
+        return [
+            Word(form, *place)
+            for form, place, _ in whole.get_splits(offset_referential="original", offset_type="char")
+            if not all(map(is_punctuation, form))
+        ]
+
+    def _cut_cjk(self, part: NormalizedString, language: str) -> list[NormalizedString]:
+        """Cut one blank-free part into spaced-script stretches and segments of its Han and Kana runs."""
+        form = part.normalized
+        spans, place = [], 0
+        for start, end in cjk_runs(form):
+            if place < start:
+                spans.append((place, start))
+            spans += [(start + a, start + b) for a, b in self._segment[language](form[start:end])]
+            place = end
+        if not spans:
+            return [part]
+        if place < len(form):
+            spans.append((place, len(form)))
+        return [part[a:b] for a, b in spans]
+
+
+class WordUnits:
+    """A vocabulary of words as units.
+
+    A word is looked up as it stands, then in lower case; an unknown one backs off to its longest known prefix along the
+    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case.
+
+    Args:
+        vocabulary: the words; the place in the list is the id.
+        splitter: text to words.
+        pieces: the tokenizer whose sub-words guide the back-off; None for no back-off.
+    """
+
+    kind: UnitKind = "words"
+
+    def __init__(self, vocabulary: Sequence[str], splitter: WordSplitter, pieces: Tokenizer | None) -> None:
+        self.tokens = list(vocabulary)
+        self.languages = splitter.languages
+        self.splitter, self._pieces = splitter, pieces
+        self._index = {word: i for i, word in enumerate(self.tokens)}
+        self._backed_off: dict[str, int] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Kind, languages, segmenters, and whether there is a back-off."""
+        return {
+            "kind": self.kind,
+            "languages": list(self.languages),
+            "segmenters": self.splitter.segmenters,
+            "backoff": self._pieces is not None,
+        }
+
+    def identify(self, form: str) -> int:
+        """Return the id of a word or of what it backs off to, -1 for none."""
+        index = self._index
+        found = index.get(form, -1)
+        if found < 0:
+            found = index.get(form.lower(), -1)
+        if found < 0 and self._pieces is not None:
+            found = self._backed_off.get(form, -2)
+            if found == -2:
+                found = self._backed_off[form] = self._back_off(form)
+        return found
+
+    def _back_off(self, form: str) -> int:
+        ends = sorted({end for _, end in self._pieces.encode(form, add_special_tokens=False).offsets})  # type: ignore[union-attr]
+        for end in reversed([end for end in ends if 0 < end < len(form)]):
+            prefix = form[:end]
+            for candidate in (prefix, prefix.lower()):
+                if candidate in self._index:
+                    return self._index[candidate]
+        return -1
+
+    def bags(self, texts: Sequence[str]) -> Bags:
+        """Look the texts up; a word with nothing known is left out."""
+        lists = []
+        for block in in_blocks(texts):
+            for text in block:
+                found = (self.identify(word.form) for word in self.splitter(text))
+                lists.append([i for i in found if i >= 0])
+        return Bags.of(lists)
+
+    def locate(self, texts: Sequence[str]) -> LocatedBags:
+        """Look the texts up and say where each word stands."""
+        lists, places = [], []
+        for block in in_blocks(texts):
+            for text in block:
+                words = [(self.identify(word.form), word) for word in self.splitter(text)]
+                lists.append([i for i, _ in words if i >= 0])
+                places += [(word.start, word.end) for i, word in words if i >= 0]
+        where = np.array(places, np.int32).reshape(-1, 2)
+        return LocatedBags(Bags.of(lists), where[:, 0], where[:, 1])
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
+        tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(self.tokens)}, unk_token=""))
+        tokenizer.normalizer = self.splitter.folding or _CLEAN
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.save(str(folder / "tokenizer.json"))
+        if self._pieces is not None:
+            self._pieces.save(str(folder / "backoff.json"))
+
+    @classmethod
+    def load(cls, folder: Path) -> WordUnits:
+        """Load from a model folder (``config.json`` names the languages and segmenters)."""
+        units = read_json(folder / "config.json")["units"]
+        stored = load_tokenizer(folder / "tokenizer.json")
+        pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
+        splitter = WordSplitter(units["languages"], units["segmenters"], pieces, stored.normalizer)
+        index = stored.get_vocab(with_added_tokens=False)
+        vocabulary = sorted(index, key=index.__getitem__)
+        if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
+            raise ModelError(f"{folder / 'tokenizer.json'}: its ids have gaps; fetch or train the model again")
+        return cls(vocabulary, splitter, pieces)
+
+
+def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
+    """Count the words of texts."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word.form for word in splitter(text))
+    return counts
+
+
+def most_frequent(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> list[str]:
+    """Choose the vocabulary: the ``sizes[language]`` most frequent words of each language, shared words once.
+
+    Ties fall alphabetically, so the same counts always give the same list (most frequent first).
+    """
+    total: Counter[str] = Counter()
+    for language, counter in counts.items():
+        ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+        for word, count in ranked[: sizes[language]]:
+            total[word] += count
+    return [word for word, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def iterate(texts: Sequence[str]) -> Iterator[str]:
+    """Iterate over texts as well-formed strings."""
+    for block in in_blocks(texts):
+        yield from block

@@ -1,0 +1,13 @@
+"""Where the files beside the code are: in a wheel inside the package, in a checkout at its top level."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def resource(name: str) -> Path:
+    """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
+    inside = _PACKAGE / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name

@@ -1,0 +1,49 @@
+"""What the library asks of a teacher, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Token states of a batch of sentences, without padding and special tokens.
+
+    Attributes:
+        rows: int64 (b,), which of the given sentences these are.
+        hidden: float32 (tokens, d), last-layer states, sentence after sentence.
+        offsets: int64 (b + 1,), sentence ``rows[i]`` has ``hidden[offsets[i]:offsets[i + 1]]``.
+        starts: int32 (tokens,), first character of each token in its sentence.
+        ends: int32 (tokens,), one past its last character.
+    """
+
+    rows: np.ndarray
+    hidden: np.ndarray
+    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class Teacher(Protocol):
+    """A sentence encoder."""
+
+    @property
+    def name(self) -> str:
+        """What the model card calls it."""
+
+    @property
+    def dim(self) -> int:
+        """Width d of its states and vectors."""
+
+    def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Cut the texts into batches of similar length: int64 rows each, in the order in which they are encoded."""
+
+    def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
+        """Encode the given batches of ``texts``, in order."""
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode texts to unit vectors, float32 (n, d)."""

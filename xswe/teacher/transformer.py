@@ -1,0 +1,256 @@
+"""Teachers that transformers or sentence-transformers can load, without any code from the model's folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.files import fingerprint, read_json
+from xswe.progress import track
+from xswe.teacher.base import States
+
+if TYPE_CHECKING:
+    import torch
+
+logger = logging.getLogger(__name__)
+Pooling = Literal["auto", "cls", "mean"]
+
+
+@dataclass(frozen=True)
+class TeacherConfig:
+    """Which encoder, and how it is run.
+
+    Attributes:
+        model: ``mini`` (in this package), a folder, or a name on the Hugging Face hub.
+        revision: of a hub model.
+        prompt: put before each sentence, joined as it stands (write the blank if there is to be one).
+        pooling: how :meth:`TransformerTeacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
+            settings and takes ``cls`` where there are none.
+        max_tokens: longer sentences are cut there.
+        batch_tokens: padded tokens a batch.
+        dtype: ``float32`` or ``bfloat16``.
+        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
+        threads: torch's threads on the CPU.
+    """
+
+    model: str = "mini"
+    revision: str | None = None
+    prompt: str = ""
+    pooling: Pooling = "auto"
+    max_tokens: int = 512
+    batch_tokens: int = 2048
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, choices in (("pooling", ("auto", "cls", "mean")), ("dtype", ("float32", "bfloat16"))):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"teacher.{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")
+
+
+def load_teacher(config: TeacherConfig) -> TransformerTeacher:
+    """Load a teacher.
+
+    Raises:
+        ModelError: it is not there, not loadable without remote code, or has no fast tokenizer.
+        DependencyError: torch or transformers is missing.
+    """
+    try:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError:
+        raise DependencyError("torch and transformers", "train", "a teacher") from None
+    where = str(mini_folder()) if config.model == "mini" else config.model
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
+    dtype = getattr(torch, config.dtype)
+    options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
+    with _quiet():
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(where, **options)
+            model = AutoModel.from_pretrained(where, dtype=dtype, **options)
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise ModelError(_explain(where, error)) from None
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(
+            f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json"
+        )
+    return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
+
+
+def mini_folder() -> Path:
+    """Return the folder of the teacher that ships in this package."""
+    folder = Path(__file__).parent / "mini"
+    if not (folder / "model.safetensors").is_file():
+        raise ModelError(f"{folder}: the teacher 'mini' is not in this installation; choose another teacher.model")
+    return folder
+
+
+def _explain(where: str, error: Exception) -> str:
+    """Turn a loading error into one line with a cure."""
+    found = " ".join(str(error).split())
+    if "trust_remote_code" in found or "custom code" in found:
+        cure = "it needs code from its folder, which xswe never runs"
+        if "gte-multilingual" in where:
+            cure += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without"
+        return f"teacher {where}: {cure}; choose a model that transformers knows"
+    cure = "check the path or name; without a network use teacher=mini or a local folder"
+    return f"teacher {where}: cannot be loaded ({found[:300]}); {cure}"
+
+
+def _pooling(config: TeacherConfig, where: str) -> str:
+    """Decide the pooling: as told, else as the folder's sentence-transformers settings say, else CLS."""
+    if config.pooling != "auto":
+        return config.pooling
+    settings = Path(where) / "1_Pooling" / "config.json"
+    if not Path(where).is_dir():
+        from transformers.utils import cached_file
+
+        found = cached_file(
+            where, "1_Pooling/config.json", revision=config.revision, _raise_exceptions_for_missing_entries=False
+        )
+        settings = Path(found) if found else settings
+    if not settings.is_file():
+        return "cls"
+    modes = read_json(settings)
+    mode = modes.get("pooling_mode") or next(
+        (k for k, v in modes.items() if k.startswith("pooling_mode_") and v is True), ""
+    )
+    for name, words in (("cls", ("cls", "pooling_mode_cls_token")), ("mean", ("mean", "pooling_mode_mean_tokens"))):
+        if mode in words:
+            return name
+    raise ModelError(f"{settings}: pools by {mode!r}; set teacher.pooling to cls or mean")
+
+
+class TransformerTeacher:
+    """A transformers encoder as a teacher."""
+
+    def __init__(self, config: TeacherConfig, model: Any, tokenizer: Any, pooling: str) -> None:
+        self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
+        limit = getattr(model.config, "max_position_embeddings", config.max_tokens)
+        self._max_tokens = min(config.max_tokens, limit)
+
+    @property
+    def name(self) -> str:
+        """The name that was asked for."""
+        return self.config.model
+
+    @property
+    def dim(self) -> int:
+        """Width of the states."""
+        return int(self.model.config.hidden_size)
+
+    def checksum(self) -> str:
+        """Return a fingerprint of the weights, so that another checkpoint under the same name is another teacher."""
+        parts = sorted((name, list(p.shape), float(p.double().sum())) for name, p in self.model.named_parameters())
+        return fingerprint(parts)
+
+    def pieces(self) -> Tokenizer:
+        """Return its tokenizer, as an object of its own."""
+        return Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+
+    def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Cut the texts into batches of similar length, shortest first.
+
+        Length is measured in UTF-8 bytes, which is near enough to tokens and costs nothing.
+        """
+        sizes = np.array([len(text.encode("utf-8", "replace")) for text in texts], np.int64)
+        order = np.argsort(sizes, kind="stable")
+        out, start = [], 0
+        while start < len(order):
+            stop = start + 1
+            # Three bytes a token is a careful guess in every language here; the bound only limits padding and memory.
+            while stop < len(order) and (stop + 1 - start) * (sizes[order[stop]] / 3 + 3) <= self.config.batch_tokens:
+                stop += 1
+            out.append(order[start:stop])
+            start = stop
+        return out
+
+    def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
+        """Encode the given batches, in order; special tokens, padding and the prompt are left out."""
+        prompt = self.config.prompt
+        for rows in batches:
+            batch = [prompt + texts[row] for row in rows]
+            packed = self._tokenize(batch, places=True)
+            places = packed.pop("offset_mapping").numpy() - len(prompt)
+            special = packed.pop("special_tokens_mask").numpy().astype(bool)
+            real = ~special & packed["attention_mask"].numpy().astype(bool) & (places[..., 1] > 0)
+            real &= places[..., 0] < places[..., 1]
+            hidden = self._forward(packed)
+            lengths = real.sum(1)
+            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+            flat = hidden[_torch().from_numpy(real).to(hidden.device)].float().cpu().numpy()
+            where = np.ascontiguousarray(places[real], np.int32)
+            yield States(rows, flat, offsets, where[:, 0].clip(min=0), where[:, 1])
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode texts to unit vectors, float32 (n, d)."""
+        out = np.zeros((len(texts), self.dim), np.float32)
+        for rows in track(self.batches(texts), f"encode with {Path(self.name).name}", unit="batch"):
+            packed = self._tokenize([self.config.prompt + texts[row] for row in rows])
+            hidden = self._forward(packed).float()
+            if self.pooling == "cls":
+                pooled = hidden[:, 0]
+            else:
+                mask = packed["attention_mask"].to(hidden.device)[..., None]
+                pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
+            out[rows] = _torch().nn.functional.normalize(pooled, dim=-1).cpu().numpy()
+        return out
+
+    def _tokenize(self, batch: list[str], places: bool = False) -> Any:
+        return self.tokenizer(
+            batch,
+            padding=True,
+            truncation=True,
+            max_length=self._max_tokens,
+            return_tensors="pt",
+            return_offsets_mapping=places,
+            return_special_tokens_mask=places,
+        )
+
+    def _forward(self, packed: Any) -> torch.Tensor:
+        """Run the encoder and return the last layer's states, (b, tokens, d)."""
+        torch = _torch()
+        with torch.inference_mode(), _threads(self.config.threads):
+            return self.model(**packed.to(self.model.device)).last_hidden_state
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch
+
+
+@contextmanager
+def _threads(threads: int) -> Iterator[None]:
+    """Run torch on so many threads inside the block."""
+    torch = _torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep transformers' own progress bars and loading reports out of ours."""
+    from transformers.utils import logging as hf_logging
+
+    level = hf_logging.get_verbosity()
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        hf_logging.set_verbosity(level)
+        hf_logging.enable_progress_bar()

@@ -1,0 +1,238 @@
+"""Step 1 of the papers: static vectors as means of a teacher's token states over real sentences (EN paper 3.1).
+
+Every sentence is encoded once and harvested for all the units it was chosen for, where the reference implementation
+encodes each (unit, sentence) pair anew. Units and the teacher's tokens meet by character offsets: a unit's state in a
+sentence is the mean over the tokens that overlap its first occurrence there, whatever the two tokenisations are.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from xswe.corpus.contexts import Contexts
+from xswe.errors import ConfigError
+from xswe.files import whole_file
+from xswe.language.texts import Texts
+from xswe.language.units import Units
+from xswe.progress import bar
+from xswe.teacher.base import States, Teacher
+
+logger = logging.getLogger(__name__)
+Merge = Literal["average", "frequency"]
+
+
+@dataclass(frozen=True)
+class ExtractConfig:
+    """Settings of the extraction.
+
+    Attributes:
+        merge: a unit that several languages share gets the ``average`` of its language means (the reference code) or
+            their mean weighted by the unit's ``frequency`` in each language.
+        isolated: a unit without any context sentence gets the teacher's state of the unit alone; otherwise zero.
+    """
+
+    merge: Merge = "frequency"
+    isolated: bool = True
+
+    def __post_init__(self) -> None:
+        if self.merge not in ("average", "frequency"):
+            raise ConfigError(f"extract.merge={self.merge!r}: use average or frequency")
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageSample:
+    """What extraction needs of one language.
+
+    Attributes:
+        code: the language.
+        texts: the chosen sentences only, in the order of ``contexts.sentences``.
+        contexts: which units each of them stands for.
+        counts: int64 (units,), how often each unit occurs in the language's corpus.
+    """
+
+    code: str
+    texts: Texts
+    contexts: Contexts
+    counts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """The outcome.
+
+    Attributes:
+        matrix: float32 (units, d), the mean states; zero for a unit that was nowhere found.
+        contexts: int64 (units,), sentences each vector is the mean of.
+        passes: sentences encoded.
+        reference_passes: sentences the reference implementation would encode for the same vectors.
+    """
+
+    matrix: np.ndarray
+    contexts: np.ndarray
+    passes: int
+    reference_passes: int
+
+
+@njit(nogil=True, cache=True)
+def _harvest(
+    hidden, offsets, starts, ends, units, unit_offsets, unit_starts, unit_ends, wanted, wanted_offsets, sums, counts
+):  # type: ignore[no-untyped-def]
+    """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order."""
+    width = hidden.shape[1]
+    for i in range(len(offsets) - 1):
+        low, high = wanted_offsets[i], wanted_offsets[i + 1]
+        done = np.zeros(high - low, np.uint8)
+        first = offsets[i]
+        for u in range(unit_offsets[i], unit_offsets[i + 1]):
+            slot = low + np.searchsorted(wanted[low:high], units[u])
+            if slot == high or wanted[slot] != units[u] or done[slot - low]:
+                continue
+            while first < offsets[i + 1] and ends[first] <= unit_starts[u]:
+                first += 1
+            last = first
+            while last < offsets[i + 1] and starts[last] < unit_ends[u]:
+                last += 1
+            if last == first:
+                continue  # beyond the teacher's longest input
+            done[slot - low] = 1
+            share = np.float32(1.0 / (last - first))
+            for t in range(first, last):
+                for j in range(width):
+                    sums[units[u], j] += hidden[t, j] * share
+            counts[units[u]] += 1
+
+
+def _harvest_batch(
+    states: States, units: Units, texts: Sequence[str], contexts: Contexts, sums: np.ndarray, counts: np.ndarray
+) -> None:
+    """Harvest one batch of token states."""
+    located = units.locate([texts[row] for row in states.rows])
+    sizes = np.diff(contexts.offsets)[states.rows]
+    wanted = [contexts.units[contexts.offsets[row] : contexts.offsets[row + 1]] for row in states.rows]
+    _harvest(
+        states.hidden,
+        states.offsets,
+        states.starts,
+        states.ends,
+        located.bags.ids,
+        located.bags.offsets,
+        located.starts,
+        located.ends,
+        np.concatenate(wanted),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        sums,
+        counts,
+    )
+
+
+class _Progress:
+    """The state of an extraction: sums of the current language, and the weighted means of those before it."""
+
+    def __init__(self, units: int, width: int) -> None:
+        self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
+        self.total, self.weight = np.zeros((units, width), np.float32), np.zeros(units, np.float64)
+        self.contexts = np.zeros(units, np.int64)
+        self.language, self.batch = 0, 0
+
+    def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
+        """Fold the current language's means into the total."""
+        found = self.counts > 0
+        weight = np.where(found, 1.0 if merge == "average" else np.maximum(corpus_counts, 1), 0.0)
+        share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
+        self.total += self.sums * share[:, None]
+        self.weight += weight
+        self.contexts += self.counts
+        self.sums[:], self.counts[:] = 0.0, 0
+        self.language, self.batch = self.language + 1, 0
+
+    def save(self, path: Path, identity: str) -> None:
+        tensors = {name: getattr(self, name) for name in ("sums", "counts", "total", "weight", "contexts")}
+        place = json.dumps({"identity": identity, "language": self.language, "batch": self.batch})
+        with whole_file(path) as temporary:
+            save_file(tensors, temporary, {"place": place})
+
+    def restore(self, path: Path, identity: str) -> None:
+        with safe_open(path, "np") as opened:
+            place = json.loads(opened.metadata()["place"])
+        if place["identity"] != identity:
+            return
+        for name, value in load_file(path).items():
+            setattr(self, name, value)
+        self.language, self.batch = place["language"], place["batch"]
+        logger.info("resuming the extraction in language %d at batch %d", self.language, self.batch)
+
+
+def extract(
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    *,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    identity: str = "",
+) -> Extraction:
+    """Average the teacher's states of every unit over its context sentences.
+
+    Args:
+        teacher: the encoder.
+        units: what gets a vector.
+        samples: the context sentences of each language.
+        config: the settings.
+        checkpoint: a file to save the sums to now and then, and to resume from.
+        checkpoint_seconds: how often.
+        identity: names the inputs; a checkpoint of another identity is not resumed.
+
+    Returns:
+        The vectors. The same inputs give the same bytes, interrupted or not.
+    """
+    state = _Progress(len(units.tokens), teacher.dim)
+    if checkpoint is not None and checkpoint.exists():
+        state.restore(checkpoint, identity)
+    saved = time.monotonic()
+    while state.language < len(samples):
+        sample = samples[state.language]
+        batches = teacher.batches(sample.texts)
+        done = sum(len(rows) for rows in batches[: state.batch])
+        with bar(f"extract {sample.code}", len(sample.texts), "sentence", done) as progress:
+            for states in teacher.states(sample.texts, batches[state.batch :]):
+                _harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
+                state.batch += 1
+                progress.update(len(states.rows))
+                if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+                    state.save(checkpoint, identity)
+                    saved = time.monotonic()
+        state.close_language(sample.counts, config.merge)
+    matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
+    if config.isolated:
+        _fill_isolated(teacher, units, matrix, state.contexts)
+    passes, reference = sum(len(s.texts) for s in samples), sum(s.contexts.reference_passes for s in samples)
+    logger.info(
+        "extraction: %d sentences encoded once; one pass a (unit, sentence) pair would be %d", passes, reference
+    )
+    return Extraction(matrix, state.contexts, passes, reference)
+
+
+def _fill_isolated(teacher: Teacher, units: Units, matrix: np.ndarray, contexts: np.ndarray) -> None:
+    """Give units without a context the teacher's mean state of the unit alone."""
+    tokens = units.tokens
+    missing = np.array([i for i in np.flatnonzero(contexts == 0) if tokens[i].replace("▁", " ").strip()], np.int64)
+    texts = Texts.of(tokens[i].replace("▁", " ").strip() for i in missing)
+    with bar("extract units alone", len(texts), "unit") as progress:
+        for states in teacher.states(texts, teacher.batches(texts)):
+            for k, row in enumerate(states.rows):
+                own = states.hidden[states.offsets[k] : states.offsets[k + 1]]
+                if len(own):
+                    matrix[missing[row]] = own.mean(0)
+            progress.update(len(states.rows))

@@ -1,0 +1,241 @@
+"""The first stages: the cleaned and split corpus, the units, and the bags that everything after them shares."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, load_bitext, split
+from xswe.errors import ConfigError
+from xswe.files import fingerprint, read_json, write_json
+from xswe.language.bags import Bags
+from xswe.language.bags import concatenate as concatenate_bags
+from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords, with_folding
+from xswe.language.texts import Texts
+from xswe.language.texts import concatenate as concatenate_texts
+from xswe.language.units import UnitKind, Units, load_units
+from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.progress import track
+from xswe.teacher.transformer import mini_folder
+from xswe.training.stages import Stages
+
+logger = logging.getLogger(__name__)
+PARTS = ("train", "development", "held_out")
+# Below this many pairs a corpus is too small to learn pieces from, and the vocabulary in the package serves better.
+_ENOUGH_PAIRS = 30_000
+
+
+@dataclass(frozen=True)
+class UnitsConfig:
+    """What gets a vector.
+
+    Attributes:
+        kind: ``subwords``, ``words`` or ``teacher``.
+        vocabulary: for ``subwords``: ``corpus`` trains one on the corpus, ``mini`` takes the one in the package (four
+            languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` from 30,000 pairs on, else ``mini``.
+        size: for ``subwords``: pieces.
+        sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
+        most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
+        segmenters: for ``words``: zh by ``teacher`` (paper) or ``jieba``, ja by ``teacher`` (paper) or ``fugashi``.
+    """
+
+    kind: UnitKind = "subwords"
+    vocabulary: str = "auto"
+    size: int = 32_000
+    sample: int = 100_000
+    most_frequent: dict[str, int] = field(
+        default_factory=lambda: {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000}
+    )
+    segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("subwords", "words", "teacher"):
+            raise ConfigError(f"units.kind={self.kind!r}: use subwords, words or teacher")
+
+
+def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]]:
+    """Return the language pairs to train on: those that ``corpus.paths`` names, else the first language with each other."""
+    if isinstance(paths, Mapping):
+        pairs = []
+        for name in paths:
+            pair = tuple(str(name).split("-"))
+            if len(pair) != 2 or not set(pair) <= set(languages):
+                raise ConfigError(f"corpus.paths names {name!r}: the model's languages are {', '.join(languages)}")
+            pairs.append(pair)
+        return pairs  # type: ignore[return-value]
+    return [(languages[0], other) for other in languages[1:]]
+
+
+def make_corpus(
+    stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int
+) -> tuple[Path, str, list[tuple[str, str]]]:
+    """Stage ``corpus``: read, clean and split the bitexts.
+
+    Returns:
+        The stage's folder (one sub-folder a part, ``report.json``), its identity, and the language pairs.
+    """
+    pairs = language_pairs(languages, config.paths)
+    files = corpus_files(config, pairs)
+    inputs = {"-".join(pair): describe(config, found) for pair, found in files.items()} | {"seed": seed}
+
+    def make(folder: Path, _: str) -> None:
+        report = {}
+        for pair, found in files.items():
+            bitext, counts = load_bitext(found, pair, config)
+            parts = split(bitext, config, seed)
+            for part in PARTS:
+                getattr(parts, part).save(folder / part)
+            report[bitext.name] = asdict(counts) | {part: len(getattr(parts, part)) for part in PARTS}
+            if not len(parts.train):
+                raise ConfigError(
+                    f"{bitext.name}: no training pair is left ({counts.summary()}); give a larger corpus"
+                )
+        write_json(folder / "report.json", report)
+
+    return *stages.run("corpus", inputs, make), pairs
+
+
+def open_part(corpus: Path, part: str, pairs: Sequence[tuple[str, str]]) -> list[Bitext]:
+    """Memory-map one part (``train``, ``development``, ``held_out``) of the corpus stage."""
+    return [Bitext.open(corpus / part, pair) for pair in pairs]
+
+
+def texts_of(bitexts: Sequence[Bitext], language: str) -> Texts:
+    """Return all texts of one language."""
+    sides = [
+        side
+        for bitext in bitexts
+        for code, side in zip(bitext.languages, (bitext.source, bitext.target), strict=True)
+        if code == language
+    ]
+    return concatenate_texts(sides)
+
+
+def make_units(
+    stages: Stages,
+    corpus: Path,
+    corpus_identity: str,
+    pairs: Sequence[tuple[str, str]],
+    languages: Sequence[str],
+    config: UnitsConfig,
+    pieces: Tokenizer | None,
+    seed: int,
+    threads: int,
+) -> tuple[Units, str]:
+    """Stage ``units``: train, count or take over the units.
+
+    Args:
+        stages: of the run.
+        corpus: the corpus stage.
+        corpus_identity: its identity.
+        pairs: the language pairs.
+        languages: the model's languages.
+        config: which units.
+        pieces: the teacher's tokenizer; None without a teacher.
+        seed: decides the sample.
+        threads: for the trainer.
+    """
+    bitexts = open_part(corpus, "train", pairs)
+    vocabulary = config.vocabulary
+    if config.kind == "subwords" and vocabulary == "auto":
+        vocabulary = "corpus" if sum(map(len, bitexts)) >= _ENOUGH_PAIRS else "mini"
+        logger.info("units.vocabulary=auto: %s", vocabulary)
+    ready = _ready_tokenizer(config, vocabulary, pieces, languages)
+    inputs: dict[str, Any] = {"languages": list(languages), "config": asdict(config), "vocabulary": vocabulary}
+    inputs["ready"] = fingerprint(ready.to_str()) if ready else None
+    inputs["corpus"] = None if ready and config.kind != "words" else [corpus_identity, seed]
+
+    def make(folder: Path, _: str) -> None:
+        if config.kind == "words":
+            units: Units = _count_vocabulary(bitexts, languages, config, ready)
+        elif ready:
+            units = SubwordUnits(ready, config.kind, languages)
+        else:
+            sample = _sample_texts(bitexts, config.sample, seed)
+            units = SubwordUnits(train_subwords(sample, languages, config.size, threads), "subwords", languages)
+        units.save(folder)
+        write_json(folder / "config.json", {"units": units.settings})
+
+    folder, identity = stages.run("units", inputs, make)
+    return load_units(folder), identity
+
+
+def _ready_tokenizer(
+    config: UnitsConfig, vocabulary: str, pieces: Tokenizer | None, languages: Sequence[str]
+) -> Tokenizer | None:
+    """Return the existing tokenizer that the units are made of or need, if any."""
+    if config.kind == "words":
+        return pieces
+    if config.kind == "teacher":
+        if pieces is None:
+            raise ConfigError("units.kind=teacher needs a teacher: set teacher=mini, or units=subwords")
+        return with_folding(pieces, languages)
+    if vocabulary == "corpus":
+        return None
+    return load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary))
+
+
+def _sample_texts(bitexts: Sequence[Bitext], pairs: int, seed: int) -> Iterator[str]:
+    """Iterate over both sides of a random sample of each bitext."""
+    for k, bitext in enumerate(bitexts):
+        rows = np.sort(np.random.default_rng([seed, 13, k]).permutation(len(bitext))[:pairs])
+        sample = bitext.take(rows)
+        yield from track(chain(sample.source, sample.target), f"sample {bitext.name}", 2 * len(rows), "text")
+
+
+def _count_vocabulary(
+    bitexts: Sequence[Bitext], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
+) -> WordUnits:
+    splitter = WordSplitter(languages, config.segmenters, pieces)
+    counts = {}
+    for language in languages:
+        texts = texts_of(bitexts, language)
+        counts[language] = count_words(track(texts, f"count words {language}", len(texts), "text"), splitter)
+    return WordUnits(most_frequent(counts, config.most_frequent), splitter, pieces)
+
+
+def make_bags(
+    stages: Stages, corpus: Path, identities: Sequence[str], pairs: Sequence[tuple[str, str]], units: Units
+) -> tuple[Path, str]:
+    """Stage ``bags``: look every training and development text up, once."""
+
+    def make(folder: Path, _: str) -> None:
+        for part in PARTS[:2]:
+            for bitext in open_part(corpus, part, pairs):
+                for name, side in (("source", bitext.source), ("target", bitext.target)):
+                    blocks = range(0, len(side), 8192)
+                    shown = track(blocks, f"look up {bitext.name} {part} {name}", unit="block")
+                    bags = concatenate_bags([units.bags(side[start : start + 8192]) for start in shown])
+                    bags.save(folder, f"{part}.{bitext.name}.{name}")
+
+    return stages.run("bags", list(identities), make)
+
+
+def open_bags(folder: Path, part: str, pair: tuple[str, str]) -> tuple[Bags, Bags]:
+    """Memory-map the bags of both sides of a bitext."""
+    name = f"{part}.{'-'.join(pair)}"
+    return Bags.open(folder, f"{name}.source"), Bags.open(folder, f"{name}.target")
+
+
+def bags_of(folder: Path, pairs: Sequence[tuple[str, str]], language: str) -> Bags:
+    """Return the training bags of one language, in the order of :func:`texts_of`."""
+    return concatenate_bags(
+        [
+            bags
+            for pair in pairs
+            for code, bags in zip(pair, open_bags(folder, "train", pair), strict=True)
+            if code == language
+        ]
+    )
+
+
+def corpus_report(corpus: Path) -> dict[str, Any]:
+    """Return what the corpus stage counted."""
+    return read_json(corpus / "report.json")  # type: ignore[no-any-return]

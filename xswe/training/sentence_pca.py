@@ -1,0 +1,87 @@
+"""Sentence-level principal components with the first ones removed (EN paper 3.2; ABTT of Mu & Viswanath 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from xswe.errors import ConfigError
+
+
+class SentencePCA(TransformerMixin, BaseEstimator):
+    """Principal components of sentence vectors, applied to word vectors.
+
+    The components are fitted on *sentences* (means of word vectors) of all languages of the model together, because it is
+    sentences that must be told apart. The first ``drop`` components, which carry what all sentences share (and, with
+    several languages, the language itself), are removed; the next ``dim`` are kept. Word vectors are centred by the
+    sentences' mean, so that averaging commutes with the projection: the transform of a mean is the mean of transforms.
+
+    Sentences are accumulated into a mean and a d x d covariance, in float64: no matrix of all sentences is ever needed.
+
+    Args:
+        drop: components removed; ``"auto"`` is floor(d / 100), the papers' rule.
+        dim: components kept (paper: 256).
+
+    Attributes:
+        mean_: float64 (d,), the sentences' mean.
+        components_: float64 (dim, d), rows orthonormal; each row's entry of largest size is positive.
+        explained_variance_: float64 (d,), variance along *every* component, dropped ones first.
+        explained_variance_ratio_: float64 (d,), the same as fractions of the whole.
+        drop_: components removed.
+        n_samples_seen_: sentences seen.
+    """
+
+    def __init__(self, drop: int | Literal["auto"] = "auto", dim: int = 256) -> None:
+        self.drop = drop
+        self.dim = dim
+
+    def fit(self, sentences: np.ndarray | Iterable[np.ndarray], y: object = None) -> SentencePCA:
+        """Fit the components.
+
+        Args:
+            sentences: float (n, d) sentence vectors, or an iterator over such blocks.
+            y: ignored; there for scikit-learn's pipelines.
+
+        Raises:
+            ConfigError: ``drop + dim`` exceeds the vectors' width, or there are fewer than two sentences.
+        """
+        blocks = [sentences] if isinstance(sentences, np.ndarray) else sentences
+        seen, mean, scatter = 0, np.zeros(1), np.zeros((1, 1))
+        for block in blocks:
+            if not len(block):
+                continue
+            # Scatter around the block's own mean, then Chan's update: stable where the mean is far from zero.
+            block_mean = block.mean(0, dtype=np.float64)
+            centred = block - block_mean
+            shift = block_mean - mean
+            scatter = (
+                scatter + centred.T @ centred + np.outer(shift, shift) * (seen * len(block) / (seen + len(block)))
+            )
+            mean = mean + shift * (len(block) / (seen + len(block)))
+            seen += len(block)
+        width = len(mean)
+        self.n_samples_seen_ = seen
+        self.drop_ = width // 100 if self.drop == "auto" else int(self.drop)
+        if seen < 2:
+            raise ConfigError(f"the sentence PCA saw {seen} sentences: it needs more text")
+        if self.drop_ < 0 or self.dim < 1 or self.drop_ + self.dim > width:
+            raise ConfigError(
+                f"pca.drop={self.drop_} and pca.dim={self.dim} need vectors of {self.drop_ + self.dim} dimensions, the "
+                f"teacher's have {width}: lower pca.dim (to {max(1, width - self.drop_)} or less) or pca.drop"
+            )
+        variance, vectors = np.linalg.eigh(scatter / (seen - 1))
+        variance, components = variance[::-1].clip(min=0.0), vectors.T[::-1]
+        largest = components[np.arange(width), np.abs(components).argmax(1)]
+        components = components * np.where(largest < 0, -1.0, 1.0)[:, None]
+        self.mean_ = mean
+        self.components_ = components[self.drop_ : self.drop_ + self.dim]
+        self.explained_variance_ = variance
+        self.explained_variance_ratio_ = variance / max(variance.sum(), np.finfo(float).tiny)
+        return self
+
+    def transform(self, vectors: np.ndarray) -> np.ndarray:
+        """Project float (n, d) vectors to float32 (n, dim)."""
+        return ((np.asarray(vectors, np.float64) - self.mean_) @ self.components_.T).astype(np.float32)
