@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ def blocks(size: int, parts: int) -> list[tuple[int, int]]:
     """Cut ``range(size)`` into at most ``parts`` even, non-empty, contiguous (start, stop) blocks."""
     parts = max(1, min(parts, size))
     bounds = [size * k // parts for k in range(parts + 1)]
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:

@@ -20,6 +20,7 @@ from xswe.parallel import available_threads
 from xswe.resources import resource
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
 from xswe.training.pipeline import PCAConfig, TrainConfig, TrainResult, train
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import versions
@@ -58,6 +59,7 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
         extract=build(ExtractConfig, values["extract"], "extract"),
         pca=build(PCAConfig, values["pca"], "pca"),
         refine=build(RefineConfig, values["refine"], "refine"),
+        objective=build(Objective, values["objective"], "objective"),
         seed=values["seed"],
         threads=values["threads"] or available_threads(),
     )
@@ -71,8 +73,7 @@ def sample_paths(languages: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
     if len(languages) == 1:
         raise ConfigError("training needs translations: name at least two languages, as in pair=en-ja")
     return {
-        f"{hub}-{other}": [{"path": path, "columns": [columns.index(hub), columns.index(other)]}]
-        for other in languages[1:]
+        f"{hub}-{other}": [{"path": path, "columns": [columns.index(hub), columns.index(other)]}] for other in languages[1:]
     }
 
 

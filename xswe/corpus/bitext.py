@@ -131,9 +131,7 @@ class _Packer:
         return Texts(np.frombuffer(self._data, np.uint8), np.frombuffer(self._offsets, np.int64))
 
 
-def load_bitext(
-    files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig
-) -> tuple[Bitext, CorpusReport]:
+def load_bitext(files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig) -> tuple[Bitext, CorpusReport]:
     """Stream pairs from files, dropping blank, over-long and repeated ones.
 
     Returns:

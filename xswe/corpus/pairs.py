@@ -94,9 +94,7 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
     return PairFile(*((file, partner) if language == languages[0] else (partner, file)))
 
 
-def read_pairs(
-    file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None
-) -> Iterator[tuple[str, str]]:
+def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
     """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
 
     Args:

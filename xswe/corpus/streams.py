@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast
 
 from xswe.errors import DependencyError, InputError
 
@@ -45,11 +45,11 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         raise InputError(path, what, "check the path (relative paths start at the working directory)")
     with path.open("rb") as raw:
         if path.suffix == ".gz":
-            yield gzip.GzipFile(fileobj=raw)  # type: ignore[misc]
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
         elif path.suffix == ".xz":
-            yield lzma.LZMAFile(raw)  # type: ignore[misc]
+            yield cast(BinaryIO, lzma.LZMAFile(raw))  # noqa: SIM115 (raw is closed by the block)
         elif path.suffix == ".bz2":
-            yield bz2.BZ2File(raw)  # type: ignore[misc]
+            yield cast(BinaryIO, bz2.BZ2File(raw))
         elif path.suffix in (".zst", ".zstd"):
             yield _open_zstd(raw)
         else:
@@ -99,7 +99,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str | None]]:
     """Iterate over (line number from 1, text without its line end) of a UTF-8 file.
 
-    Only ``\\n`` (or ``\\r\\n``) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped.
+    Only LF (or CR LF) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped.
 
     Args:
         path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.

@@ -14,7 +14,7 @@ from xswe.parallel import over_blocks
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(matrix, ids, starts, stops, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
     """out[i] = sum of matrix[ids[t]] for starts[i] <= t < stops[i]; float32 (bags, d)."""
     width = out.shape[1]
     for i in range(out.shape[0]):
@@ -27,7 +27,7 @@ def sum_rows(matrix, ids, starts, stops, out):  # type: ignore[no-untyped-def]  
 
 
 @njit(nogil=True, cache=True)
-def divide_rows(out, divisors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
     """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
     for i in range(out.shape[0]):
         if divisors[i] != 0:
@@ -37,7 +37,7 @@ def divide_rows(out, divisors):  # type: ignore[no-untyped-def]  # noqa: ANN001,
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def row_norms(matrix, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
     """out[i] = Euclidean norm of row i."""
     for i in range(matrix.shape[0]):
         total = np.float32(0.0)
@@ -46,9 +46,7 @@ def row_norms(matrix, out):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN
         out[i] = np.sqrt(total)
 
 
-def pool(
-    matrix: np.ndarray, bags: Bags, *, normalise: bool, threads: int = 1, out: np.ndarray | None = None
-) -> np.ndarray:
+def pool(matrix: np.ndarray, bags: Bags, *, normalise: bool, threads: int = 1, out: np.ndarray | None = None) -> np.ndarray:
     """Average the rows of each bag.
 
     Args:

@@ -82,9 +82,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         kind, version = config["model_type"], config["format_version"]
         int(config["hidden_dim"]), config["units"]["kind"], list(config["units"]["languages"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path}: damaged or of another library ({error!r}); fetch or train the model again"
-        ) from None
+        raise ModelError(f"{path}: damaged or of another library ({error!r}); fetch or train the model again") from None
     if kind != MODEL_TYPE:
         raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
     if not isinstance(version, int) or version > FORMAT_VERSION:

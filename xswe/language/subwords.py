@@ -70,9 +70,7 @@ class SubwordUnits:
             encodings = self.tokenizer.encode_batch(block, add_special_tokens=False)
             bags = Bags.of([e.ids for e in encodings])
             spans = [
-                _trim(text, *span)
-                for text, encoding in zip(block, encodings, strict=True)
-                for span in encoding.offsets
+                _trim(text, *span) for text, encoding in zip(block, encodings, strict=True) for span in encoding.offsets
             ]
             where = np.array(spans, np.int32).reshape(-1, 2)
             bags, kept = self._keep(bags, where[:, 0] < where[:, 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import overload
 
@@ -61,7 +62,7 @@ class Texts(Sequence[str]):
         for start in range(0, len(self), step):
             block = self[start : start + step]
             raw, bounds = block.data.tobytes(), block.offsets.tolist()
-            for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+            for low, high in pairwise(bounds):
                 yield raw[low:high].decode("utf-8")
 
     @property

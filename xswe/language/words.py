@@ -61,9 +61,7 @@ class WordSplitter:
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
         if "zh" in spaceless and folding is None:
-            folding = normalizers.Sequence(
-                [_CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))]
-            )
+            folding = normalizers.Sequence([_CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))])
         self.folding = folding if "zh" in spaceless else None
         self._cut = pre_tokenizers.BertPreTokenizer()
 

@@ -80,9 +80,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ModelError(_explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(
-            f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json"
-        )
+        raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
     return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
 
 

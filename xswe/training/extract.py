@@ -86,8 +86,19 @@ class Extraction:
 
 @njit(nogil=True, cache=True)
 def _harvest(
-    hidden, offsets, starts, ends, units, unit_offsets, unit_starts, unit_ends, wanted, wanted_offsets, sums, counts
-):  # type: ignore[no-untyped-def]
+    hidden: np.ndarray,
+    offsets: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    units: np.ndarray,
+    unit_offsets: np.ndarray,
+    unit_starts: np.ndarray,
+    unit_ends: np.ndarray,
+    wanted: np.ndarray,
+    wanted_offsets: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray,
+) -> None:
     """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order."""
     width = hidden.shape[1]
     for i in range(len(offsets) - 1):
@@ -218,9 +229,7 @@ def extract(
     if config.isolated:
         _fill_isolated(teacher, units, matrix, state.contexts)
     passes, reference = sum(len(s.texts) for s in samples), sum(s.contexts.reference_passes for s in samples)
-    logger.info(
-        "extraction: %d sentences encoded once; one pass a (unit, sentence) pair would be %d", passes, reference
-    )
+    logger.info("extraction: %d sentences encoded once; one pass a (unit, sentence) pair would be %d", passes, reference)
     return Extraction(matrix, state.contexts, passes, reference)
 
 

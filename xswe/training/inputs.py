@@ -94,9 +94,7 @@ def make_corpus(
                 getattr(parts, part).save(folder / part)
             report[bitext.name] = asdict(counts) | {part: len(getattr(parts, part)) for part in PARTS}
             if not len(parts.train):
-                raise ConfigError(
-                    f"{bitext.name}: no training pair is left ({counts.summary()}); give a larger corpus"
-                )
+                raise ConfigError(f"{bitext.name}: no training pair is left ({counts.summary()}); give a larger corpus")
         write_json(folder / "report.json", report)
 
     return *stages.run("corpus", inputs, make), pairs

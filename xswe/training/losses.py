@@ -21,7 +21,7 @@ _FLOAT32_RANGE = 87.0
 
 
 @njit(inline="always")
-def _exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _exp(x: float) -> float:
     """exp(x) for -87 <= x <= 87 in float32, relative error below 3e-6; branch-free, so loops over it vectorise."""
     t = max(x, np.float32(-_FLOAT32_RANGE)) * np.float32(1.4426950408889634)
     whole = np.floor(t + np.float32(0.5))
@@ -37,7 +37,18 @@ def _exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _exponentiate(logits, start, scale, shift, margin, same_row, same_column, rows, columns, diagonal):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _exponentiate(
+    logits: np.ndarray,
+    start: int,
+    scale: float,
+    shift: float,
+    margin: float,
+    same_row: np.ndarray,
+    same_column: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    diagonal: np.ndarray,
+) -> None:
     """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - shift), masking false negatives.
 
     ``logits`` holds the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
@@ -59,7 +70,7 @@ def _exponentiate(logits, start, scale, shift, margin, same_row, same_column, ro
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _to_gradient(weights, start, rows, columns, factor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _to_gradient(weights: np.ndarray, start: int, rows: np.ndarray, columns: np.ndarray, factor: float) -> None:
     """Turn exponentials into factor * (row softmax + column softmax - 2 * identity), in place."""
     height, width = weights.shape
     for i in range(height):
@@ -138,7 +149,7 @@ def info_nce(
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def through_norm(unit, gradient, norms):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> None:
     """Carry ``gradient`` (with respect to u = v / |v|) back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
     for i in range(unit.shape[0]):
         along = np.float32(0.0)
@@ -150,7 +161,7 @@ def through_norm(unit, gradient, norms):  # type: ignore[no-untyped-def]  # noqa
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _relational_rows(student, teacher, start, scale, factor):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _relational_rows(student: np.ndarray, teacher: np.ndarray, start: int, scale: float, factor: float) -> float:
     """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
     height, width = student.shape
     loss = 0.0

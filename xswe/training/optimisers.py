@@ -20,7 +20,15 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 @njit(nogil=True, cache=True)
-def _group(ids, starts, stops, slot, rows, ends, bags):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _group(
+    ids: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    slot: np.ndarray,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    bags: np.ndarray,
+) -> int:
     """Group the occurrences of a batch by row.
 
     ``rows[:n]`` receives the distinct ids in order of first occurrence, ``bags`` the bag of each occurrence grouped by
@@ -53,7 +61,7 @@ def _group(ids, starts, stops, slot, rows, ends, bags):  # type: ignore[no-untyp
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _squared_norm(first, last, ends, bags, gradients):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _squared_norm(first: int, last: int, ends: np.ndarray, bags: np.ndarray, gradients: np.ndarray) -> float:
     """Sum of squares of the row gradients of rows first..last."""
     width = gradients.shape[1]
     gradient = np.empty(width, np.float32)
@@ -70,7 +78,22 @@ def _squared_norm(first, last, ends, bags, gradients):  # type: ignore[no-untype
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _lazy_step(first, last, rows, ends, bags, gradients, scale, matrix, m, v, rate, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _lazy_step(
+    first: int,
+    last: int,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    bags: np.ndarray,
+    gradients: np.ndarray,
+    scale: float,
+    matrix: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+) -> None:
     """One Adam step on rows[first:last]; accumulates each row's gradient and applies it while it is in the cache."""
     width = matrix.shape[1]
     gradient = np.empty(width, np.float32)
@@ -92,7 +115,21 @@ def _lazy_step(first, last, rows, ends, bags, gradients, scale, matrix, m, v, ra
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _dense_step(group_of, ends, bags, gradients, scale, matrix, m, v, rate, correction, beta1, beta2, epsilon):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _dense_step(
+    group_of: np.ndarray,
+    ends: np.ndarray,
+    bags: np.ndarray,
+    gradients: np.ndarray,
+    scale: float,
+    matrix: np.ndarray,
+    m: np.ndarray,
+    v: np.ndarray,
+    rate: float,
+    correction: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+) -> None:
     """One Adam step on all rows of a block; ``group_of[row]`` is the row's group, or -1 where its gradient is zero."""
     width = matrix.shape[1]
     gradient = np.empty(width, np.float32)

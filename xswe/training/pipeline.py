@@ -38,6 +38,7 @@ from xswe.training.inputs import (
     open_part,
     texts_of,
 )
+from xswe.training.objective import Objective
 from xswe.training.refine import ParallelBags, RefineConfig, equal_bags, refine
 from xswe.training.sentence_pca import SentencePCA
 from xswe.training.stages import Stages, only_run
@@ -75,6 +76,7 @@ class TrainConfig:
         extract: how their states become its vector.
         pca: the sentence PCA.
         refine: the contrastive refinement.
+        objective: its losses.
         seed: decides every random choice.
         threads: how many threads work.
     """
@@ -86,6 +88,7 @@ class TrainConfig:
     extract: ExtractConfig = field(default_factory=ExtractConfig)
     pca: PCAConfig = field(default_factory=PCAConfig)
     refine: RefineConfig = field(default_factory=RefineConfig)
+    objective: Objective = field(default_factory=Objective)
     seed: int = 0
     threads: int = 1
 
@@ -191,9 +194,7 @@ class _Run:
         def make(folder: Path, identity: str) -> None:
             samples = list(self.samples())
             checkpoint = self.stages.checkpoint("extract", identity)
-            made: Extraction = extract(
-                teacher, self.units, samples, c.extract, checkpoint=checkpoint, identity=identity
-            )
+            made: Extraction = extract(teacher, self.units, samples, c.extract, checkpoint=checkpoint, identity=identity)
             save_file({"embeddings": made.matrix, "contexts": made.contexts}, folder / "extract.safetensors")
             write_json(
                 folder / "report.json",
@@ -256,8 +257,7 @@ class _Run:
     def refinement(self, start: np.ndarray, start_id: str) -> np.ndarray:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
-        settings = asdict(c)
-        settings.pop("threads")
+        settings = [{**asdict(c), "threads": None}, asdict(self.config.objective)]
 
         def make(folder: Path, identity: str) -> None:
             parts = [
@@ -266,12 +266,10 @@ class _Run:
             ]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
-            made = refine(start, parts[0], [p for p in parts[1] if len(p)], c, checkpoint=checkpoint)
+            made = refine(start, parts[0], [p for p in parts[1] if len(p)], c, self.config.objective, checkpoint=checkpoint)
             logger.info("refined in %.0f s, %d steps, best %d", time.monotonic() - begun, made.steps, made.best_step)
             save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
-            write_json(
-                folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history}
-            )
+            write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
         folder, _ = self.stages.run("refine", [self.bags_id, start_id, settings], make)
         self.report["refinement"] = corpus_report(folder)

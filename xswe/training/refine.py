@@ -1,4 +1,4 @@
-"""Contrastive refinement of an embedding table on parallel text (EN paper 3.3), with optional relational distillation.
+"""Contrastive refinement of an embedding table on parallel text (EN paper 3.3).
 
 The bags are tokenised once, before; a step gathers the rows of a batch, sums them, compares, and moves only the rows that
 took part. Nothing here depends on where the vectors came from: random ones are refined by the same function.
@@ -6,12 +6,14 @@ took part. Nothing here depends on where the vectors came from: random ones are 
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from xswe.embedding.pooling import divide_rows, row_norms, sum_rows
@@ -20,7 +22,9 @@ from xswe.files import fingerprint, whole_file
 from xswe.language.bags import Bags, concatenate
 from xswe.parallel import over_blocks, single_threaded_blas
 from xswe.progress import bar
-from xswe.training.losses import info_nce, relational, through_norm
+from xswe.training.features import RowVectors
+from xswe.training.losses import through_norm
+from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
 from xswe.training.schedule import Schedule
 
@@ -38,11 +42,6 @@ class RefineConfig:
         constant: fraction of the steps before the rate falls linearly to zero (paper: 1.0, never).
         optimiser: ``lazy`` or ``dense`` (paper).
         clip: largest gradient norm, 0 for none (reference code: 5.0).
-        temperature: of the ranking loss (paper: 0.05).
-        margin: additive margin on the true pairs (paper: 0).
-        distillation: weight of the relational loss on the teacher's vectors, 0 for none.
-        distillation_temperature: its temperature (paper: 0.05).
-        distillation_on: which similarities imitate the teacher's: ``source``, ``target``, ``cross``.
         evaluate_every: steps between looks at the development pairs (reference code: 40).
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
         seed: decides the batches.
@@ -55,11 +54,6 @@ class RefineConfig:
     constant: float = 0.5
     optimiser: str = "lazy"
     clip: float = 0.0
-    temperature: float = 0.05
-    margin: float = 0.3
-    distillation: float = 0.0
-    distillation_temperature: float = 0.05
-    distillation_on: tuple[str, ...] = ("source", "target", "cross")
     evaluate_every: int = 100
     patience: int = 10
     seed: int = 0
@@ -68,8 +62,6 @@ class RefineConfig:
     def __post_init__(self) -> None:
         if self.optimiser not in ("lazy", "dense"):
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
-        if unknown := set(self.distillation_on) - {"source", "target", "cross"}:
-            raise ConfigError(f"refine.distillation_on has {sorted(unknown)}: use source, target, cross")
         if self.batch < 2 or self.steps < 0 or not 0 <= self.constant <= 1:
             raise ConfigError("refine needs batch >= 2, steps >= 0 and 0 <= constant <= 1")
 
@@ -91,7 +83,7 @@ class ParallelBags:
 
     source: Bags
     target: Bags
-    teacher: np.ndarray | None = None
+    teacher: np.ndarray | RowVectors | None = None
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
 
@@ -101,6 +93,18 @@ class ParallelBags:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    def batch(self, rows: np.ndarray) -> Bags:
+        """The bags of a batch: the sources of ``rows``, then their targets."""
+        return concatenate([self.source.take(rows), self.target.take(rows)])
+
+    def same(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers that mark equal sources, and equal targets, of a batch."""
+        return self.same_source[rows], self.same_target[rows]
+
+    def teacher_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """The teacher's vectors of a batch, float32 (k, e), if there are any."""
+        return None if self.teacher is None else np.ascontiguousarray(self.teacher[rows], np.float32)
 
 
 def equal_bags(bags: Bags) -> np.ndarray:
@@ -138,8 +142,8 @@ class RefineResult:
 class Trainer:
     """One table, one optimiser, one objective; :meth:`step` is all of training."""
 
-    def __init__(self, matrix: np.ndarray, config: RefineConfig) -> None:
-        self.config = config
+    def __init__(self, matrix: np.ndarray, config: RefineConfig, objective: Objective) -> None:
+        self.config, self.objective = config, objective
         self.matrix = matrix
         self.optimiser = Adam(matrix, config.optimiser, config.clip, config.threads)  # type: ignore[arg-type]
 
@@ -157,41 +161,18 @@ class Trainer:
 
     def loss(self, bitext: ParallelBags, rows: np.ndarray) -> float:
         """Ranking loss of a batch, without its gradient."""
-        size = len(rows)
-        unit, _ = self.vectors(concatenate([bitext.source.take(rows), bitext.target.take(rows)]))
-        return self._ranking(unit[:size], unit[size:], bitext, rows, gradient=False)[0]
-
-    def _ranking(
-        self, source: np.ndarray, target: np.ndarray, bitext: ParallelBags, rows: np.ndarray, *, gradient: bool
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        c = self.config
-        same = {"same_source": bitext.same_source[rows], "same_target": bitext.same_target[rows]}
-        return info_nce(
-            source, target, temperature=c.temperature, margin=c.margin, threads=c.threads, gradient=gradient, **same
-        )
+        unit, _ = self.vectors(bitext.batch(rows))
+        halves = unit[: len(rows)], unit[len(rows) :]
+        return self.objective.ranking(*halves, bitext.same(rows), self.config.threads, gradient=False)[0]
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs ``rows`` and return the loss before it."""
-        c, size = self.config, len(rows)
-        bags = concatenate([bitext.source.take(rows), bitext.target.take(rows)])
+        threads, bags = self.config.threads, bitext.batch(rows)
         unit, norms = self.vectors(bags)
-        source, target = unit[:size], unit[size:]
-        loss, d_source, d_target = self._ranking(source, target, bitext, rows, gradient=True)
-        if c.distillation and bitext.teacher is not None:
-            teacher = np.ascontiguousarray(bitext.teacher[rows], np.float32)
-            sides = {"source": (source, source), "target": (target, target), "cross": (source, target)}
-            for side in c.distillation_on:
-                value, d_left, d_right = relational(
-                    *sides[side], teacher, temperature=c.distillation_temperature, threads=c.threads
-                )
-                loss += c.distillation * value
-                if side == "cross":
-                    d_source += np.float32(c.distillation) * d_left
-                    d_target += np.float32(c.distillation) * d_right
-                else:
-                    (d_source if side == "source" else d_target)[:] += np.float32(c.distillation) * d_left
-        gradient = np.concatenate([d_source, d_target])
-        over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), c.threads)
+        halves = unit[: len(rows)], unit[len(rows) :]
+        loss, *gradients = self.objective(*halves, bitext.same(rows), bitext.teacher_of(rows), threads)
+        gradient = np.concatenate(gradients)
+        over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), threads)
         self.optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradient, rate)
         return loss
 
@@ -212,6 +193,7 @@ def refine(
     bitexts: list[ParallelBags],
     development: list[ParallelBags],
     config: RefineConfig,
+    objective: Objective,
     *,
     checkpoint: Path | None = None,
     checkpoint_seconds: float = 60.0,
@@ -223,6 +205,7 @@ def refine(
         bitexts: training pairs, one entry a language pair.
         development: held-out pairs for early stopping; may be empty, then the last table is the result.
         config: the settings.
+        objective: the losses.
         checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
         checkpoint_seconds: how often to save.
 
@@ -231,9 +214,9 @@ def refine(
     """
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
-    trainer = Trainer(np.array(matrix, np.float32, order="C"), config)
+    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
     schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed)
-    identity = fingerprint(asdict(config), schedule.sizes, list(matrix.shape))
+    identity = fingerprint({**asdict(config), "threads": None}, asdict(objective), schedule.sizes, list(matrix.shape))
     state = _State(np.array(trainer.matrix), float("inf"), 0, [], 0.0)
     if checkpoint is not None and checkpoint.exists():
         state = _restore(checkpoint, identity, trainer) or state
@@ -287,8 +270,6 @@ def _evaluate(trainer: Trainer, development: list[ParallelBags], state: _State) 
 
 def _save(path: Path, identity: str, trainer: Trainer, state: _State) -> None:
     """Write everything that decides the rest of the run into one file."""
-    import json
-
     adam = trainer.optimiser
     meta = {"identity": identity, "steps": adam.steps, "best_step": state.best_step, "history": state.history}
     meta |= {"best_loss": state.best_loss, "running": state.running}
@@ -299,10 +280,6 @@ def _save(path: Path, identity: str, trainer: Trainer, state: _State) -> None:
 
 def _restore(path: Path, identity: str, trainer: Trainer) -> _State | None:
     """Load a checkpoint into ``trainer``; None if it belongs to other settings or data."""
-    import json
-
-    from safetensors import safe_open
-
     with safe_open(path, "np") as opened:
         meta = json.loads(opened.metadata()["state"])
     if meta["identity"] != identity:

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass
 class Schedule:
-    """Batches over several bitexts: each batch from one bitext, bitexts in proportion to their size, shuffled anew each epoch.
+    """Batches over several bitexts: each from one bitext, bitexts in proportion to their size, shuffled anew each epoch.
 
     Attributes:
         sizes: number of pairs of each bitext.

@@ -57,9 +57,7 @@ class SentencePCA(TransformerMixin, BaseEstimator):
             block_mean = block.mean(0, dtype=np.float64)
             centred = block - block_mean
             shift = block_mean - mean
-            scatter = (
-                scatter + centred.T @ centred + np.outer(shift, shift) * (seen * len(block) / (seen + len(block)))
-            )
+            scatter = scatter + centred.T @ centred + np.outer(shift, shift) * (seen * len(block) / (seen + len(block)))
             mean = mean + shift * (len(block) / (seen + len(block)))
             seen += len(block)
         width = len(mean)

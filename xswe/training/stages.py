@@ -112,7 +112,5 @@ def only_run(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ConfigError(
-                f"{folder}: another run is at work there; wait for it, or choose another output="
-            ) from None
+            raise ConfigError(f"{folder}: another run is at work there; wait for it, or choose another output=") from None
         yield

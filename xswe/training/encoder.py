@@ -1,0 +1,257 @@
+"""Training a small multilingual sentence encoder on parallel text: the way ``teacher=mini`` was made.
+
+Translation ranking on mean-pooled token states, with an additive margin, plus relational distillation of a real
+sentence encoder's similarities of the English sides. The token table is updated lazily, row by row, like any table of
+this library; only the small body goes through automatic differentiation.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from transformers import GteModel
+
+from xswe.errors import ConfigError
+from xswe.files import fingerprint, whole_file
+from xswe.language.bags import Bags
+from xswe.progress import bar
+from xswe.training.objective import Objective
+from xswe.training.optimisers import Adam
+from xswe.training.refine import ParallelBags
+
+logger = logging.getLogger(__name__)
+_WINDOW = 64  # batches whose pairs are sorted by length together, so that little is padded
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Settings of the encoder's training.
+
+    Attributes:
+        steps: optimiser steps.
+        batch: pairs a batch.
+        max_tokens: sentences are cut there in training.
+        rate: AdamW's learning rate for the body.
+        token_rate: lazy Adam's learning rate for the token vectors.
+        warmup: fraction of the steps in which the rates rise; they fall linearly to zero after it.
+        decay: AdamW's weight decay.
+        evaluate_every: steps between looks at the development pairs.
+        bfloat16: run the body in bfloat16 (twice as fast on processors that have its instructions).
+        seed: decides batches and initial weights.
+        threads: torch's threads.
+    """
+
+    steps: int = 4000
+    batch: int = 256
+    max_tokens: int = 64
+    rate: float = 5e-4
+    token_rate: float = 2e-4
+    warmup: float = 0.05
+    decay: float = 0.01
+    evaluate_every: int = 250
+    bfloat16: bool = False
+    seed: int = 0
+    threads: int = 1
+
+    def pace(self, step: int) -> float:
+        """Fraction of the learning rates at ``step``."""
+        rise = max(1.0, self.warmup * self.steps)
+        return min((step + 1) / rise, (self.steps - step) / max(1.0, self.steps - rise))
+
+
+def length_batches(
+    bitexts: Sequence[ParallelBags], batch: int, max_tokens: int, seed: int, epoch: int
+) -> list[tuple[int, np.ndarray]]:
+    """Cut every bitext into batches of pairs of similar length, in random order.
+
+    Pairs are shuffled, sorted by length within windows of some dozens of batches, and cut; the batches of all bitexts
+    are then shuffled together.
+
+    Returns:
+        (bitext, rows) for each batch of the epoch.
+    """
+    out: list[tuple[int, np.ndarray]] = []
+    for k, bitext in enumerate(bitexts):
+        order = np.random.default_rng([seed, epoch, k]).permutation(len(bitext))
+        longest = np.minimum(np.maximum(bitext.source.lengths, bitext.target.lengths), max_tokens)
+        for start in range(0, len(order), batch * _WINDOW):
+            window = order[start : start + batch * _WINDOW]
+            window = window[np.argsort(longest[window], kind="stable")]
+            cuts = [window[i : i + batch] for i in range(0, len(window), batch)]
+            out += [(k, rows) for rows in cuts if len(rows) == batch or len(order) < batch]
+    shuffle = np.random.default_rng([seed, epoch, len(bitexts)]).permutation(len(out))
+    return [out[i] for i in shuffle]
+
+
+class _Loss(torch.autograd.Function):
+    """The library's hand-written objective as one node of torch's graph: pooled vectors in, loss out."""
+
+    @staticmethod
+    def forward(ctx: Any, pooled: torch.Tensor, objective: Objective, same: tuple, teacher: Any) -> torch.Tensor:
+        unit = np.ascontiguousarray(pooled.detach().numpy())
+        size = len(unit) // 2
+        loss, d_source, d_target = objective(unit[:size], unit[size:], same, teacher)
+        ctx.save_for_backward(torch.from_numpy(np.concatenate([d_source, d_target])))
+        return torch.tensor(loss)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradient * upstream, None, None, None
+
+
+class EncoderTrainer:
+    """The encoder, its two optimisers, and one step."""
+
+    def __init__(self, model: GteModel, config: EncoderConfig, objective: Objective) -> None:
+        self.model, self.config, self.objective = model, config, objective
+        self.table = model.embeddings.word_embeddings.weight.detach().numpy()
+        self.tokens = Adam(self.table, "lazy", threads=config.threads)
+        model.embeddings.word_embeddings.weight.requires_grad_(False)
+        self.body = [p for p in model.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.AdamW(self.body, lr=config.rate, weight_decay=config.decay)
+
+    def pooled(self, bags: Bags) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+        """Unit vectors (n, d) of bags; also the leaf of gathered token vectors, and the tokens' ids, (n, t)."""
+        lengths = np.minimum(bags.lengths, self.config.max_tokens)
+        width = max(1, int(lengths.max(initial=0)))
+        real = np.arange(width) < lengths[:, None]
+        ids = np.full((len(bags), width), self.model.config.pad_token_id, np.int32)
+        source = np.repeat(bags.offsets[:-1], lengths) + (np.nonzero(real)[1])
+        ids[real] = bags.ids[source]
+        leaf = torch.from_numpy(self.table[ids]).requires_grad_(torch.is_grad_enabled())
+        mask = torch.from_numpy(real)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.config.bfloat16):
+            hidden = self.model(inputs_embeds=leaf, attention_mask=mask.long()).last_hidden_state
+        total = (hidden.float() * mask[..., None]).sum(1)
+        return torch.nn.functional.normalize(total, dim=-1), leaf, ids
+
+    def step(self, bitext: ParallelBags, rows: np.ndarray) -> float:
+        """Take one step and return the loss before it."""
+        c, pace = self.config, self.config.pace(self.tokens.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = c.rate * pace
+        pooled, leaf, ids = self.pooled(bitext.batch(rows))
+        loss = _Loss.apply(pooled, self.objective, bitext.same(rows), bitext.teacher_of(rows))
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.body, 1.0)
+        self.optimiser.step()
+        flat = np.flatnonzero(ids.ravel() != self.model.config.pad_token_id)
+        places = np.arange(len(flat), dtype=np.int64)
+        gradient = leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat]
+        self.tokens.step(ids.ravel()[flat], places, places + 1, gradient, c.token_rate * pace)
+        return float(loss)
+
+    def loss(self, bitext: ParallelBags) -> float:
+        """Mean ranking loss over a (development) bitext."""
+        c, total = self.config, 0.0
+        with torch.inference_mode():
+            for start in range(0, len(bitext), c.batch):
+                rows = np.arange(start, min(start + c.batch, len(bitext)))
+                unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].numpy())
+                halves = unit[: len(rows)], unit[len(rows) :]
+                total += self.objective.ranking(*halves, bitext.same(rows), 1, gradient=False)[0] * len(rows)
+        return total / max(1, len(bitext))
+
+
+def train_encoder(
+    model: GteModel,
+    bitexts: Sequence[ParallelBags],
+    development: Sequence[ParallelBags],
+    config: EncoderConfig,
+    objective: Objective,
+    *,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = 120.0,
+) -> list[dict[str, float]]:
+    """Train ``model`` in place.
+
+    Args:
+        model: from :func:`xswe.training.encoder_model.build`.
+        bitexts: tokenised training pairs, with the distilled encoder's vectors of the English sides where wanted.
+        development: tokenised held-out pairs.
+        config: the settings.
+        objective: the losses.
+        checkpoint: a file to save the state to now and then, and to resume from.
+        checkpoint_seconds: how often.
+
+    Returns:
+        The history: step, training loss, development loss of each bitext.
+    """
+    if not any(len(bitext) for bitext in bitexts):
+        raise ConfigError("there is no training pair: give a larger corpus")
+    torch.set_num_threads(config.threads)
+    trainer = EncoderTrainer(model, config, objective)
+    identity = fingerprint(
+        asdict(config), asdict(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
+    )
+    history: list[dict[str, float]] = []
+    if checkpoint is not None and checkpoint.exists():
+        history = _restore(checkpoint, identity, trainer)
+    saved, losses = time.monotonic(), []
+    epoch, batches = -1, []
+    per_epoch = len(length_batches(bitexts, config.batch, config.max_tokens, config.seed, 0))
+    with bar("train encoder", config.steps, "step", trainer.tokens.steps) as progress:
+        while (step := trainer.tokens.steps) < config.steps:
+            if step // per_epoch != epoch:
+                epoch = step // per_epoch
+                batches = length_batches(bitexts, config.batch, config.max_tokens, config.seed, epoch)
+            which, rows = batches[step % per_epoch]
+            losses.append(trainer.step(bitexts[which], rows))
+            progress.update()
+            if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
+                row = {"step": step + 1, "loss": float(np.mean(losses))}
+                row |= {f"development_{k}": trainer.loss(bitext) for k, bitext in enumerate(development)}
+                history.append(row)
+                losses = []
+                progress.set_postfix({k: f"{v:.3f}" for k, v in row.items() if k != "step"})
+                logger.info("encoder: %s", row)
+            if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+                _save(checkpoint, identity, trainer, history)
+                saved = time.monotonic()
+    return history
+
+
+def _save(path: Path, identity: str, trainer: EncoderTrainer, history: list[dict[str, float]]) -> None:
+    """Write the state of both optimisers and all weights into one file."""
+    tensors = {"table": torch.from_numpy(trainer.table), "m": torch.from_numpy(trainer.tokens.m)}
+    tensors["v"] = torch.from_numpy(trainer.tokens.v)
+    for k, parameter in enumerate(trainer.body):
+        tensors[f"body.{k}"] = parameter.detach()
+        state = trainer.optimiser.state[parameter]
+        tensors[f"mean.{k}"], tensors[f"square.{k}"] = state["exp_avg"], state["exp_avg_sq"]
+    place = json.dumps({"identity": identity, "steps": trainer.tokens.steps, "history": history})
+    with whole_file(path) as temporary:
+        save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, {"place": place})
+
+
+def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> list[dict[str, float]]:
+    """Load a checkpoint into ``trainer``; an empty history if it belongs to other settings."""
+    with safe_open(path, "pt") as opened:
+        place = json.loads(opened.metadata()["place"])
+    if place["identity"] != identity:
+        return []
+    tensors = load_file(path)
+    trainer.table[:] = tensors["table"].numpy()
+    trainer.tokens.m[:], trainer.tokens.v[:] = tensors["m"].numpy(), tensors["v"].numpy()
+    trainer.tokens.steps = place["steps"]
+    for k, parameter in enumerate(trainer.body):
+        parameter.data.copy_(tensors[f"body.{k}"])
+        trainer.optimiser.state[parameter] = {
+            "step": torch.tensor(float(place["steps"])),
+            "exp_avg": tensors[f"mean.{k}"],
+            "exp_avg_sq": tensors[f"square.{k}"],
+        }
+    logger.info("resuming the encoder's training at step %d", place["steps"])
+    return place["history"]  # type: ignore[no-any-return]

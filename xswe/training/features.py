@@ -1,0 +1,73 @@
+"""A teacher's sentence vectors, computed once for each distinct text, kept on disk, and resumed where a run was killed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xswe.files import whole_file
+from xswe.language.texts import Texts
+from xswe.progress import bar
+from xswe.teacher.base import Teacher
+
+logger = logging.getLogger(__name__)
+_SHARD = 16_384
+
+
+@dataclass(frozen=True, eq=False)
+class RowVectors:
+    """Vectors of many texts of which some are equal.
+
+    Attributes:
+        vectors: float16 (distinct texts, e), unit vectors.
+        index: int64 (n,), which of them each text has.
+    """
+
+    vectors: np.ndarray
+    index: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return np.asarray(self.vectors[self.index[rows]], np.float32)
+
+
+def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
+    """Return the distinct texts, shortest first (ties in byte order), and which of them each text is."""
+    raw, bounds = texts.data.tobytes(), texts.offsets
+    packed = [raw[bounds[i] : bounds[i + 1]] for i in range(len(texts))]
+    order = sorted(set(packed), key=lambda one: (len(one), one))
+    place = {one: i for i, one in enumerate(order)}
+    index = np.fromiter((place[one] for one in packed), np.int64, len(packed))
+    return Texts.of(one.decode("utf-8") for one in order), index
+
+
+def sentence_vectors(teacher: Teacher, texts: Texts, shards: Path, target: Path) -> None:
+    """Encode texts into one float16 ``.npy`` file (n, e).
+
+    Args:
+        teacher: the encoder.
+        texts: distinct texts.
+        shards: a folder for finished parts; those already there are not computed again.
+        target: the file to write at the end.
+    """
+    shards.mkdir(parents=True, exist_ok=True)
+    starts = range(0, len(texts), _SHARD)
+    parts = [shards / f"{start:010d}.npy" for start in starts]
+    done = sum(min(_SHARD, len(texts) - start) for start, part in zip(starts, parts, strict=True) if part.exists())
+    with bar(f"encode with {Path(teacher.name).name}", len(texts), "text", done) as progress:
+        for start, part in zip(starts, parts, strict=True):
+            if part.exists():
+                continue
+            block = texts[start : start + _SHARD]
+            with whole_file(part) as temporary, open(temporary, "wb") as stream:
+                np.save(stream, teacher.vectors(list(block)).astype(np.float16))
+            progress.update(len(block))
+    out = np.lib.format.open_memmap(target, "w+", np.float16, (len(texts), teacher.dim))
+    for start, part in zip(starts, parts, strict=True):
+        out[start : start + _SHARD] = np.load(part)
+    out.flush()
