@@ -14,7 +14,8 @@ from functools import lru_cache
 # Han: ideographs, their extensions, iteration and zero marks. Kana: both syllabaries, the length mark, half-width forms.
 _HAN = "々〇〻㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
 _KANA = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿｦ-ﾟ\U0001aff0-\U0001b16f"
-_CJK_RUN = re.compile(f"[{_HAN}{_KANA}]+")
+CJK_CHARACTERS = _HAN + _KANA  # the inside of a character class, for any regular-expression engine
+_CJK_RUN = re.compile(f"[{CJK_CHARACTERS}]+")
 _KANA_CHARACTER = re.compile(f"[{_KANA}]")
 # ASCII characters that Unicode calls symbols but every word tokeniser of the field treats as punctuation.
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")

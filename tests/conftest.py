@@ -1,0 +1,110 @@
+"""Fixtures: a fake teacher whose states are known in the head, a tiny random mGTE, and the development data if there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from xswe import progress
+from xswe.language.subwords import train_subwords
+from xswe.resources import resource
+from xswe.teacher.base import States
+
+progress.silence()
+SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
+
+
+@pytest.fixture(scope="session")
+def sample() -> dict[str, list[str]]:
+    """The sample corpus by language."""
+    rows = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    return {code: [row[k] for row in rows] for k, code in enumerate(("en", "de", "zh", "ja"))}
+
+
+@pytest.fixture(scope="session")
+def tokenizer_json(sample: dict[str, list[str]]) -> str:
+    """A small Unigram tokenizer over all four languages, as JSON."""
+    texts = [text for texts in sample.values() for text in texts]
+    return train_subwords(texts, ("en", "de", "zh", "ja"), 3000).to_str()
+
+
+@pytest.fixture
+def tokenizer(tokenizer_json: str) -> Tokenizer:
+    return Tokenizer.from_str(tokenizer_json)
+
+
+class FakeTeacher:
+    """Tokens are characters; the state of a token is [its place, number of tokens, 1]: every average is known in the head."""
+
+    name = "fake"
+    dim = 3
+
+    def __init__(self, batch: int = 3) -> None:
+        self.batch, self.encoded = batch, []
+
+    def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
+        order = np.argsort([len(t) for t in texts], kind="stable")
+        return [order[i : i + self.batch] for i in range(0, len(order), self.batch)]
+
+    def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
+        for rows in batches:
+            self.encoded += [texts[row] for row in rows]
+            sizes = [len(texts[row]) for row in rows]
+            hidden = np.concatenate(
+                [np.stack([np.arange(n), np.full(n, n), np.ones(n)], 1) for n in sizes] or [np.zeros((0, 3))]
+            ).astype(np.float32)
+            starts = np.concatenate([np.arange(n) for n in sizes]).astype(np.int32)
+            yield States(rows, hidden, np.concatenate([[0], np.cumsum(sizes)]), starts, starts + 1)
+
+    def vectors(self, texts: Sequence[str]) -> np.ndarray:
+        out = np.array([[len(t), t.count("a"), 1.0] for t in texts], np.float32)
+        return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def fake_teacher() -> FakeTeacher:
+    return FakeTeacher()
+
+
+@pytest.fixture(scope="session")
+def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) -> Path:
+    """A real encoder of the mGTE architecture with random weights, as a folder that transformers loads."""
+    torch = pytest.importorskip("torch")
+    from transformers import GteConfig, GteModel, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("tiny-mgte")
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(tokenizer_json), unk_token="<unk>")
+    wrapped.add_special_tokens({"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>"})
+    config = GteConfig(
+        vocab_size=len(wrapped),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=128,
+        pad_token_id=wrapped.pad_token_id,
+        type_vocab_size=1,
+    )
+    GteModel(config).save_pretrained(folder)
+    wrapped.save_pretrained(folder)
+    return folder
+
+
+def data_folder() -> Path | None:
+    """The development data, as XSWE_DATA or the documented default names it."""
+    folder = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    return folder.resolve() if (folder / "train").is_dir() else None
+
+
+@pytest.fixture
+def xswe_data() -> Path:
+    folder = data_folder()
+    if folder is None:
+        pytest.skip("XSWE_DATA is not set and ../shared/data does not exist")
+    return folder

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from xswe.errors import ConfigError, ModelError
+from xswe.files import write_json
+from xswe.language.codes import check_languages
+from xswe.language.folding import simplified_characters
+from xswe.language.subwords import SubwordUnits, load_tokenizer, text_normaliser, train_subwords, with_folding
+from xswe.language.units import load_units
+
+ALL = ("en", "de", "zh", "ja")
+
+
+@pytest.fixture
+def units(tokenizer):
+    return SubwordUnits(tokenizer, "subwords", ALL)
+
+
+def test_traditional_full_width_and_case_are_folded(units):
+    pairs = [("我們試試看", "我们试试看"), ("ＡＢＣ　１２", "abc 12"), ("ﾊﾟｿｺﾝ", "パソコン"), ("STRASSE", "strasse")]
+    for a, b in pairs:
+        assert units.bags([a]).ids.tolist() == units.bags([b]).ids.tolist(), (a, b)
+
+
+def test_a_model_without_chinese_does_not_fold():
+    assert text_normaliser(("en", "ja")).normalize_str("語る") == "語る"
+    assert text_normaliser(("en", "zh")).normalize_str("語る") == "语る"
+
+
+def test_the_folding_table_is_opencc_by_character():
+    table = simplified_characters()
+    assert table["圖"] == "图"
+    assert table["語"] == "语"
+    assert "図" not in table  # a Japanese form is no traditional character
+    assert len(table) > 2500
+
+
+def test_unknown_pieces_and_empty_texts_leave_nothing(units):
+    bags = units.bags(["", "   ", "\u3164\U000e0041"])
+    assert len(bags) == 3
+    assert 0 not in bags.ids  # the unknown piece is no unit
+    assert bags.lengths[:2].tolist() == [0, 0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(st.text(max_size=30), max_size=6))
+def test_any_unicode_in_never_raises_and_located_equals_looked_up(tokenizer_json, texts):
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
+    bags, located = units.bags(texts), units.locate(texts)
+    sentence = np.repeat(np.arange(len(texts)), located.bags.lengths)
+    for row, a, b in zip(sentence, located.starts, located.ends, strict=True):
+        assert 0 <= a < b <= len(texts[row])
+        assert not texts[row][a].isspace()
+    # Pieces that stand for blanks only have no place; all others are the same in both.
+    assert len(located.bags.ids) <= len(bags.ids)
+    assert set(located.bags.ids.tolist()) <= set(bags.ids.tolist())
+
+
+def test_places_are_exact_in_the_original_text(units):
+    text = "我們 ＡＢＣ Straße"
+    located = units.locate([text])
+    covered = sorted({k for a, b in zip(located.starts, located.ends, strict=True) for k in range(a, b)})
+    assert "".join(text[k] for k in covered) == "我們ＡＢＣStraße"
+
+
+def test_order_and_batching_do_not_matter(units, sample):
+    texts = sample["en"][:50] + sample["ja"][:50]
+    together = units.bags(texts)
+    alone = [units.bags([t]).ids.tolist() for t in texts]
+    assert [together.ids[a:b].tolist() for a, b in zip(together.offsets[:-1], together.offsets[1:], strict=True)] == alone
+
+
+def test_round_trip_through_a_folder(units, tmp_path, sample):
+    units.save(tmp_path)
+    write_json(tmp_path / "config.json", {"units": units.settings})
+    again = load_units(tmp_path)
+    assert again.bags(sample["zh"][:40]).ids.tolist() == units.bags(sample["zh"][:40]).ids.tolist()
+    assert (again.kind, again.languages, again.tokens) == (units.kind, units.languages, units.tokens)
+
+
+def test_training_twice_gives_the_same_pieces(sample):
+    texts = sample["de"][:300] + sample["en"][:300]
+    assert train_subwords(texts, ("en", "de"), 800).to_str() == train_subwords(texts, ("en", "de"), 800).to_str()
+
+
+def test_too_little_text_is_a_clear_error():
+    with pytest.raises(ConfigError, match=r"units\.size|more text"):
+        train_subwords([], ("en", "de"), 100)
+
+
+def test_damaged_or_missing_tokenizer(tmp_path):
+    with pytest.raises(ModelError, match="no such file"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ModelError, match="not a tokenizer"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+
+
+def test_unknown_language_lists_the_known_ones():
+    with pytest.raises(ConfigError, match=r"'fr'.*en \(English\), de \(German\), zh \(Chinese\), ja \(Japanese\)"):
+        check_languages(["en", "fr"])
+
+
+def test_folding_is_put_before_a_foreign_tokenizer_once():
+    foreign = train_subwords(["a b c d e f g"] * 3, ("en",), 20)
+    folded = with_folding(Tokenizer.from_str(foreign.to_str()), ("en", "zh"))
+    assert folded.normalizer.normalize_str("語") == "语"
+    assert with_folding(folded, ("en", "zh")).to_str() == folded.to_str()
+    assert with_folding(foreign, ("en", "ja")).normalizer.normalize_str("語") == "語"
