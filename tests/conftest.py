@@ -39,7 +39,7 @@ def tokenizer(tokenizer_json: str) -> Tokenizer:
 
 
 class FakeTeacher:
-    """Tokens are characters; the state of a token is [its place, number of tokens, 1]: every average is known in the head."""
+    """Tokens are characters, a token's state is [its place, number of tokens, 1]: every average is known in the head."""
 
     name = "fake"
     dim = 3

@@ -20,7 +20,7 @@ from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import CJK_CHARACTERS
-from xswe.language.units import LocatedBags, UnitKind, in_blocks
+from xswe.language.units import LocatedBags, UnitKind, in_blocks, settle
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
@@ -43,13 +43,16 @@ class SubwordUnits:
         self._is_unit[[i for i, added in tokenizer.get_added_tokens_decoder().items() if added.special]] = False
         if (unknown := unknown_id(tokenizer)) is not None:
             self._is_unit[unknown] = False
+        # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
+        if (lone := tokenizer.token_to_id(_MARK)) is not None:
+            self._is_unit[lone] = False
 
     @property
     def tokens(self) -> list[str]:
-        """The pieces, by id; a gap in the ids is an empty string."""
+        """The pieces, by id; an empty string for an id that is no unit (unknown, special, the lone mark)."""
         out = [""] * len(self._is_unit)
         for piece, i in self.tokenizer.get_vocab(with_added_tokens=True).items():
-            out[i] = piece
+            out[i] = piece if self._is_unit[i] else ""
         return out
 
     @property
@@ -72,7 +75,7 @@ class SubwordUnits:
             encodings = self.tokenizer.encode_batch(block, add_special_tokens=False)
             bags = Bags.of([e.ids for e in encodings])
             spans = [
-                _trim(text, *span) for text, encoding in zip(block, encodings, strict=True) for span in encoding.offsets
+                settle(text, *span) for text, encoding in zip(block, encodings, strict=True) for span in encoding.offsets
             ]
             where = np.array(spans, np.int32).reshape(-1, 2)
             bags, kept = self._keep(bags, where[:, 0] < where[:, 1])
@@ -107,15 +110,6 @@ def unknown_id(tokenizer: Tokenizer) -> int | None:
     if model.get("unk_id") is not None:
         return int(model["unk_id"])
     return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Shrink a span so that it neither starts nor ends with a blank."""
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
 
 
 def load_tokenizer(path: Path) -> Tokenizer:

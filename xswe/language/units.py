@@ -6,6 +6,7 @@ Unigram vocabulary over all languages of the model). Nothing after the look-up k
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,7 @@ class Units(Protocol):
 
     @property
     def tokens(self) -> list[str]:
-        """The units' strings, by id."""
+        """The units' strings, by id; an empty string for an id that is no unit and has no vector."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -65,6 +66,17 @@ def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
     for start in range(0, len(texts), _BLOCK):
         block = list(texts[start : start + _BLOCK])
         yield [t if t.isascii() else t.encode("utf-8", "replace").decode("utf-8") for t in block]
+
+
+def settle(text: str, start: int, end: int) -> tuple[int, int]:
+    """Shrink a span so that it neither starts nor ends with a blank, and let it take in the marks that follow it."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    while start < end < len(text) and unicodedata.combining(text[end]):
+        end += 1
+    return start, end
 
 
 def load_units(folder: Path) -> Units:

@@ -18,7 +18,7 @@ from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.subwords import load_tokenizer
-from xswe.language.units import LocatedBags, UnitKind, in_blocks
+from xswe.language.units import LocatedBags, UnitKind, in_blocks, settle
 
 _CLEAN = normalizers.Sequence(
     [
@@ -81,7 +81,7 @@ class WordSplitter:
         if language is not None and not text.isascii():
             whole.split(lambda _, part: self._cut_cjk(part, language))
         return [
-            Word(form, *place)
+            Word(form, *settle(text, *place))
             for form, place, _ in whole.get_splits(offset_referential="original", offset_type="char")
             if not all(map(is_punctuation, form))
         ]

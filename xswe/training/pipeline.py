@@ -252,6 +252,7 @@ class _Run:
         settings = [len(self.units.tokens), self.config.pca.dim, self.config.seed]
         generator = np.random.default_rng([self.config.seed, 19])
         matrix = generator.normal(0.0, 0.02, (len(self.units.tokens), self.config.pca.dim)).astype(np.float32)
+        matrix[[not token for token in self.units.tokens]] = 0.0
         return matrix, fingerprint("random", settings)
 
     def refinement(self, start: np.ndarray, start_id: str) -> np.ndarray:

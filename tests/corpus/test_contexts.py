@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.errors import ConfigError
+from xswe.language.bags import Bags
+
+
+def by_unit(contexts, size):
+    out = {u: [] for u in range(size)}
+    for k, sentence in enumerate(contexts.sentences):
+        for unit in contexts.units[contexts.offsets[k] : contexts.offsets[k + 1]]:
+            out[int(unit)].append(int(sentence))
+    return out
+
+
+LISTS = [[0, 1, 2, 3], [0, 0], [0, 1, 4], [0, 2], [3], [0, 1, 2]]
+
+
+def naive(lists, size, n, pick):
+    out = {}
+    for u in range(size):
+        rows = [r for r, one in enumerate(lists) if u in one]
+        if pick == "shortest":
+            rows = sorted(rows, key=lambda r: (len(lists[r]), r))
+        out[u] = sorted(rows[:n])
+    return out
+
+
+@pytest.mark.parametrize("pick", ["shortest", "first"])
+@pytest.mark.parametrize("n", [1, 2, 3, 100])
+def test_the_shortest_or_first_sentences_are_chosen(pick, n):
+    chosen = choose_contexts(Bags.of(LISTS), 6, ContextConfig(per_unit=n, pick=pick))
+    assert by_unit(chosen, 6) == naive(LISTS, 6, n, pick)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4))
+def test_shortest_equals_the_naive_choice(lists, n):
+    chosen = choose_contexts(Bags.of(lists), 10, ContextConfig(per_unit=n))
+    assert by_unit(chosen, 10) == naive(lists, 10, n, "shortest")
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=3), min_size=1, max_size=40), st.integers(0, 5))
+def test_candidates_bound_what_is_looked_at(lists, seed):
+    config = ContextConfig(per_unit=2, candidates=4, pick="random", seed=seed)
+    chosen = by_unit(choose_contexts(Bags.of(lists), 4, config), 4)
+    for unit, rows in chosen.items():
+        holding = [r for r, one in enumerate(lists) if unit in one]
+        assert set(rows) <= set(holding)
+        assert len(rows) == min(2, len(holding))
+
+
+def test_candidates_are_drawn_at_random_not_from_the_start():
+    lists = [[0] * (1 + i % 7) for i in range(1000)]
+    chosen = by_unit(choose_contexts(Bags.of(lists), 1, ContextConfig(per_unit=5, candidates=50)), 1)[0]
+    assert max(chosen) > 200
+    again = by_unit(choose_contexts(Bags.of(lists), 1, ContextConfig(per_unit=5, candidates=50)), 1)[0]
+    other = by_unit(choose_contexts(Bags.of(lists), 1, ContextConfig(per_unit=5, candidates=50, seed=1)), 1)[0]
+    assert chosen == again != other
+
+
+def test_each_sentence_is_listed_once_and_the_reference_passes_are_counted():
+    chosen = choose_contexts(Bags.of(LISTS), 6, ContextConfig(per_unit=100))
+    assert len(set(chosen.sentences.tolist())) == len(chosen.sentences) == 6
+    assert chosen.reference_passes == sum(len(set(one)) for one in LISTS)
+    assert np.all(np.diff(chosen.sentences) > 0)
+
+
+@pytest.mark.parametrize("wrong", [{"pick": "longest"}, {"per_unit": 0}, {"candidates": 0}])
+def test_settings_that_cannot_work(wrong):
+    with pytest.raises(ConfigError):
+        ContextConfig(**wrong)

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+import xswe
+import xswe.errors
+from xswe.embedding.pooling import pool
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ModelError
+from xswe.language.bags import Bags
+from xswe.language.subwords import SubwordUnits
+from xswe.language.words import WordSplitter, WordUnits
+
+ALL = ("en", "de", "zh", "ja")
+
+
+def make(tokenizer_json, width=12):
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), width)).astype(np.float32)
+    matrix[[not token for token in units.tokens]] = 0.0
+    return StaticEmbedding(units, matrix, {"teacher": "none"})
+
+
+@pytest.fixture
+def model(tokenizer_json):
+    return make(tokenizer_json)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_pooling_is_the_mean(threads):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(20, 7)).astype(np.float32)
+    lists = [rng.integers(0, 20, rng.integers(0, 6)).tolist() for _ in range(30)]
+    bags = Bags.of(lists)
+    naive = np.array([matrix[one].mean(0) if one else np.zeros(7) for one in lists])
+    np.testing.assert_allclose(pool(matrix, bags, normalise=False, threads=threads), naive, atol=1e-6)
+    norms = np.linalg.norm(naive, axis=1, keepdims=True)
+    unit = pool(matrix, bags, normalise=True, threads=threads)
+    np.testing.assert_allclose(unit, naive / np.where(norms > 0, norms, 1), atol=1e-6)
+
+
+def test_rows_have_norm_one_or_zero_and_empty_texts_are_zero(model):
+    vectors = model.encode(["A cat sleeps.", "", "   ", "猫が寝ている。", "\u3164"])
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (5, 12)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0, 0, 1, 0], atol=1e-6)
+    assert model.encode([]).shape == (0, 12)
+    np.testing.assert_array_equal(model.encode("A cat sleeps."), vectors[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(texts=st.lists(st.text(max_size=30), min_size=1, max_size=5), data=st.data())
+def test_any_unicode_no_nan_and_order_does_not_matter(tokenizer_json, texts, data):
+    model = make(tokenizer_json)
+    vectors = model.encode(texts)
+    assert np.isfinite(vectors).all()
+    order = data.draw(st.permutations(range(len(texts))))
+    np.testing.assert_array_equal(model.encode([texts[i] for i in order]), vectors[order])
+
+
+def test_round_trip(model, tmp_path, sample):
+    model.save(tmp_path / "m")
+    again = xswe.load(tmp_path / "m")
+    texts = sample["en"][:20] + sample["zh"][:20] + sample["ja"][:20]
+    assert again.encode(texts).tobytes() == model.encode(texts).tobytes()
+    assert again.description == {"teacher": "none"}
+    assert again.languages == ALL
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == [
+        "1_Normalize",
+        "config.json",
+        "model.safetensors",
+        "modules.json",
+        "tokenizer.json",
+    ]
+
+
+def test_word_models_round_trip(tmp_path, tokenizer, sample):
+    splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, tokenizer)
+    units = WordUnits(["cat", "The", "the", "猫", "で"], splitter, tokenizer)
+    model = StaticEmbedding(units, np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32))
+    model.save(tmp_path / "m")
+    texts = sample["en"][:50] + sample["ja"][:50] + ["THE cat猫"]
+    assert xswe.load(tmp_path / "m").encode(texts).tobytes() == model.encode(texts).tobytes()
+
+
+def test_three_libraries_read_one_folder_and_agree(model, tmp_path, sample):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    model.save(tmp_path / "m")
+    texts = [t for code in ALL for t in sample[code][:100]] + ["", "a", "x" * 50]
+    ours = model.encode(texts)
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
+    np.testing.assert_allclose(theirs, ours, atol=1e-6)
+    model2vec = pytest.importorskip("model2vec")
+    # model2vec cuts texts at 512 tokens unless told otherwise.
+    their_model = model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
+    np.testing.assert_allclose(their_model.encode(texts, max_length=None), ours, atol=1e-6)
+
+
+def test_an_existing_model_is_replaced_and_anything_else_is_left_alone(model, tmp_path):
+    model.save(tmp_path / "m")
+    model.save(tmp_path / "m")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(ModelError, match="no model folder"):
+        model.save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def damage_config(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    config.update(changes)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / "config.json").unlink(), r"config\.json: missing"),
+        (lambda f: (f / "config.json").write_text("{"), r"config\.json: damaged"),
+        (lambda f: (f / "config.json").write_text("[]"), r"config\.json: damaged"),
+        (lambda f: damage_config(f, format_version=99), "newer than"),
+        (lambda f: damage_config(f, model_type="bert"), "another library"),
+        (lambda f: damage_config(f, hidden_dim=13), r"model\.safetensors"),
+        (lambda f: damage_config(f, units={"kind": "bytes", "languages": ["en"]}), "units.kind"),
+        (lambda f: damage_config(f, units={"kind": "subwords", "languages": ["xx"]}), "unknown language"),
+        (lambda f: (f / "model.safetensors").unlink(), r"model\.safetensors: missing"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\x80\x04pickle"), r"model\.safetensors: damaged"),
+        (lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-9]), "damaged"),
+        (lambda f: (f / "tokenizer.json").unlink(), r"tokenizer\.json"),
+        (lambda f: (f / "tokenizer.json").write_text("no"), r"tokenizer\.json: not a tokenizer"),
+    ],
+)
+def test_damaged_folders_say_which_file_and_why(model, tmp_path, damage, message):
+    model.save(tmp_path / "m")
+    damage(tmp_path / "m")
+    with pytest.raises(xswe.errors.XsweError, match=message):
+        xswe.load(tmp_path / "m")
+
+
+def test_a_matrix_that_is_not_finite_is_refused(model, tmp_path):
+    model.matrix[3, 3] = np.nan
+    model.save(tmp_path / "m")
+    with pytest.raises(ModelError, match="not finite"):
+        xswe.load(tmp_path / "m")
+
+
+def test_a_missing_folder():
+    with pytest.raises(ModelError, match="no such folder"):
+        xswe.load("/nowhere/at/all")
+
+
+def test_a_matrix_of_another_size_is_refused(model):
+    with pytest.raises(ModelError, match="vectors for"):
+        StaticEmbedding(model.units, model.matrix[:-1])
+    with pytest.raises(ModelError, match="float32"):
+        StaticEmbedding(model.units, model.matrix.astype(np.float64))
+
+
+def test_loading_and_encoding_import_neither_torch_nor_transformers(model, tmp_path):
+    model.save(tmp_path / "m")
+    code = (
+        "import sys, xswe\n"
+        "assert not {'torch', 'transformers', 'numpy'} & set(sys.modules), 'import xswe'\n"
+        f"xswe.load({str(tmp_path / 'm')!r}).encode(['a', '猫'])\n"
+        "found = {'torch', 'transformers', 'sklearn', 'hydra', 'datasets', 'mteb'} & set(sys.modules)\n"
+        "assert not found, found\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,167 @@
+"""Extraction with a teacher whose states are known: the state of a token is [its place, tokens in the sentence, 1]."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import FakeTeacher
+from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.language.bags import Bags
+from xswe.language.texts import Texts
+from xswe.language.words import WordSplitter, WordUnits
+from xswe.training.extract import ExtractConfig, LanguageSample, extract
+
+VOCABULARY = ["cat", "at", "dog", "a", "rare"]
+
+
+@pytest.fixture
+def units():
+    return WordUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
+
+
+def sample_of(units, texts, code="en", n=100):
+    bags = units.bags(texts)
+    contexts = choose_contexts(bags, len(VOCABULARY), ContextConfig(per_unit=n))
+    chosen = Texts.of(texts[i] for i in contexts.sentences)
+    return LanguageSample(code, chosen, contexts, bags.counts(len(VOCABULARY)))
+
+
+def run(units, texts, teacher=None, n=100, **options):
+    config = ExtractConfig(**{"isolated": False, **options})
+    return extract(teacher or FakeTeacher(), units, [sample_of(units, texts, n=n)], config)
+
+
+def test_known_answers(units):
+    made = run(units, ["a cat", "dog cat at"])
+    # cat: characters 2-4 of "a cat" (mean place 3, 5 tokens) and 4-6 of "dog cat at" (mean 5, 10 tokens)
+    np.testing.assert_allclose(made.matrix[0], [4.0, 7.5, 1.0], rtol=1e-6)
+    assert made.matrix[1].tolist() == [8.5, 10.0, 1.0]
+    assert made.contexts.tolist() == [2, 1, 1, 1, 0]
+    assert not made.matrix[4].any()
+
+
+def test_a_word_inside_a_longer_word_does_not_count(units):
+    # The reference matches token ids without a right boundary: "at" is found in "attic" and "cats".
+    made = run(units, ["attic cats", "at"])
+    assert made.matrix[1].tolist() == [0.5, 2.0, 1.0]
+    assert made.contexts.tolist() == [0, 1, 0, 0, 0]
+
+
+def test_a_word_after_a_bracket_or_quote_counts(units):
+    made = run(units, ["(cat)"])
+    assert made.matrix[0].tolist() == [2.0, 5.0, 1.0]
+
+
+def test_the_first_occurrence_in_a_sentence_counts_once(units):
+    made = run(units, ["cat dog cat"])
+    assert made.matrix[0].tolist() == [1.0, 11.0, 1.0]
+    assert made.contexts[0] == 1
+
+
+def test_one_long_sentence_does_not_discard_the_others(units):
+    # The reference drops every sentence of a word one of whose sentences is longer than the encoder's input.
+    class Short(FakeTeacher):
+        def states(self, texts, batches):
+            yield from super().states([t[:40] for t in texts], batches)
+
+    made = run(units, ["x " * 500 + "cat", "a cat"], Short())
+    assert made.matrix[0].tolist() == [3.0, 5.0, 1.0]
+    assert made.contexts[0] == 1
+
+
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_batches_do_not_matter(units, batch):
+    texts = ["a cat", "dog cat at", "cat", "a dog at a cat", "at a"]
+    np.testing.assert_allclose(run(units, texts, FakeTeacher(batch)).matrix, run(units, texts).matrix, rtol=1e-6)
+
+
+def test_each_sentence_is_encoded_once_where_the_reference_encodes_each_pair(units):
+    teacher = FakeTeacher()
+    made = run(units, ["a cat", "dog cat at", "a dog at a cat"], teacher)
+    assert sorted(teacher.encoded) == sorted(["a cat", "dog cat at", "a dog at a cat"])
+    assert (made.passes, made.reference_passes) == (3, 2 + 3 + 4)
+
+
+def test_only_the_chosen_contexts_are_harvested(units):
+    texts = ["dog dog dog dog cat", "a cat"]
+    assert run(units, texts, n=1).matrix[0].tolist() == [3.0, 5.0, 1.0]
+    # "dog" brings the long sentence in, "cat" has its one context elsewhere.
+    assert run(units, texts, n=1).contexts.tolist() == [1, 0, 1, 1, 0]
+
+
+def test_shared_units_are_merged_by_the_stated_rule(units):
+    english = sample_of(units, ["cat dog", "cat dog a", "cat at"])
+    german = sample_of(units, ["aa cat"], "de")
+    teacher = FakeTeacher()
+    average = extract(teacher, units, [english, german], ExtractConfig("average", isolated=False)).matrix[0]
+    frequency = extract(teacher, units, [english, german], ExtractConfig("frequency", isolated=False)).matrix[0]
+    assert average[0] == pytest.approx((1.0 + 4.0) / 2)
+    assert frequency[0] == pytest.approx((3 * 1.0 + 1 * 4.0) / 4)
+
+
+def test_units_without_context_get_their_state_alone(units):
+    made = run(units, ["a cat"], isolated=True)
+    assert made.matrix[4].tolist() == [1.5, 4.0, 1.0]
+    assert made.contexts[4] == 0
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 3, 4])
+def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_after):
+    english = [f"{'a ' * (i % 5)}cat {'dog ' * (i % 3)}at" for i in range(9)]
+    samples = [sample_of(units, english), sample_of(units, [t[::-1] + " cat" for t in english], "de")]
+    undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
+
+    class Dies(FakeTeacher):
+        left = killed_after
+
+        def states(self, texts, batches):
+            for made in super().states(texts, batches):
+                if self.left == 0:
+                    raise Killed
+                self.left -= 1
+                yield made
+
+    options = {"checkpoint": tmp_path / "c", "identity": "x"}
+    with pytest.raises(Killed):
+        extract(Dies(), units, samples, ExtractConfig(isolated=False), checkpoint_seconds=0.0, **options)
+    teacher = FakeTeacher()
+    resumed = extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
+    assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
+    assert resumed.contexts.tolist() == undisturbed.contexts.tolist()
+    total = sum(len(sample.texts) for sample in samples)
+    assert len(teacher.encoded) == total - 3 * killed_after
+
+
+def test_a_checkpoint_of_other_inputs_is_not_resumed(units, tmp_path):
+    samples = [sample_of(units, ["a cat", "cat dog"])]
+    options = {"checkpoint": tmp_path / "c", "checkpoint_seconds": 0.0}
+    extract(FakeTeacher(1), units, samples, ExtractConfig(isolated=False), identity="x", **options)
+    teacher = FakeTeacher(1)
+    extract(teacher, units, samples, ExtractConfig(isolated=False), identity="y", **options)
+    assert len(teacher.encoded) == 2
+
+
+def test_units_and_tokens_of_different_cuts_meet_by_characters():
+    # A unit smaller than the token takes the token's state; one larger takes the mean of its tokens.
+    class Pairs(FakeTeacher):
+        def states(self, texts, batches):
+            for rows in batches:
+                sizes = [(len(texts[r]) + 1) // 2 for r in rows]
+                hidden = np.concatenate([np.stack([np.arange(n), np.full(n, n), np.ones(n)], 1) for n in sizes])
+                starts = np.concatenate([2 * np.arange(n) for n in sizes]).astype(np.int32)
+                from xswe.teacher.base import States
+
+                yield States(rows, hidden.astype(np.float32), np.concatenate([[0], np.cumsum(sizes)]), starts, starts + 2)
+
+    units = WordUnits(["a", "cat"], WordSplitter(("en", "de"), {}, None), None)
+    texts = Texts.of(["a cat"])
+    bags = units.bags(texts)
+    assert bags.ids.tolist() == Bags.of([[0, 1]]).ids.tolist()
+    sample = LanguageSample("en", texts, choose_contexts(bags, 2, ContextConfig()), bags.counts(2))
+    made = extract(Pairs(), units, [sample], ExtractConfig(isolated=False))
+    assert made.matrix[:, 0].tolist() == [0.0, 1.5]

@@ -1,0 +1,129 @@
+"""Fast equals slow: values and gradients of the hand-written losses against automatic differentiation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.training.losses import info_nce, relational, through_norm
+from xswe.training.objective import Objective
+
+torch = pytest.importorskip("torch")
+
+
+def unit(rng, n, d):
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def slow_info_nce(a, b, temperature, margin, same_a, same_b):
+    """The formula, word for word, in float64."""
+    n = len(a)
+    s = a @ b.T
+    s = s - margin * torch.eye(n, dtype=s.dtype)
+    masked = (same_a[:, None] == same_a[None]) | (same_b[:, None] == same_b[None])
+    masked &= ~torch.eye(n, dtype=torch.bool)
+    s = (s / temperature).masked_fill(masked, -1e9)
+    answer = torch.arange(n)
+    return torch.nn.functional.cross_entropy(s, answer) + torch.nn.functional.cross_entropy(s.T, answer)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("temperature", "margin"), [(0.05, 0.0), (0.05, 0.3), (1.0, 0.1), (0.03, 0.0)])
+def test_info_nce_equals_the_formula(threads, temperature, margin):
+    rng = np.random.default_rng(0)
+    a, b = unit(rng, 37, 16), unit(rng, 37, 16)
+    same_a, same_b = rng.integers(0, 30, 37), rng.integers(0, 34, 37)
+    loss, d_a, d_b = info_nce(
+        a, b, temperature=temperature, margin=margin, same_source=same_a, same_target=same_b, threads=threads
+    )
+    ta, tb = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (a, b))
+    slow = slow_info_nce(ta, tb, temperature, margin, torch.tensor(same_a), torch.tensor(same_b))
+    slow.backward()
+    assert loss == pytest.approx(slow.item(), rel=2e-5)
+    np.testing.assert_allclose(d_a, ta.grad.numpy(), atol=3e-5 / temperature * 0.05, rtol=1e-3)
+    np.testing.assert_allclose(d_b, tb.grad.numpy(), atol=3e-5 / temperature * 0.05, rtol=1e-3)
+
+
+def test_without_gradient_the_value_is_the_same():
+    rng = np.random.default_rng(1)
+    a, b = unit(rng, 9, 4), unit(rng, 9, 4)
+    assert info_nce(a, b, temperature=0.05, gradient=False)[0] == info_nce(a, b, temperature=0.05)[0]
+
+
+def test_equal_texts_are_no_negatives_of_each_other():
+    rng = np.random.default_rng(2)
+    a = unit(rng, 4, 8)
+    a[1] = a[0]
+    confused, *_ = info_nce(a, a, temperature=0.05)
+    masked, *_ = info_nce(a, a, temperature=0.05, same_source=np.array([0, 0, 1, 2]))
+    assert confused > 0.6 > 0.1 > masked
+
+
+def test_a_temperature_that_float32_cannot_carry_is_refused():
+    rng = np.random.default_rng(3)
+    with pytest.raises(ConfigError, match=r"use at least 0\.02"):
+        info_nce(unit(rng, 3, 4), unit(rng, 3, 4), temperature=0.01)
+
+
+def slow_relational(left, right, teacher, temperature):
+    n = len(left)
+    off = ~torch.eye(n, dtype=torch.bool)
+    log_p = torch.log_softmax((left @ right.T / temperature).masked_fill(~off, -1e9), 1)
+    q = torch.softmax((teacher @ teacher.T / temperature).masked_fill(~off, -1e9), 1)
+    return -(q * log_p)[off].sum() / n
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("same", [True, False])
+def test_relational_equals_the_formula(threads, same):
+    rng = np.random.default_rng(4)
+    a, t = unit(rng, 23, 8), unit(rng, 23, 5)
+    b = a if same else unit(rng, 23, 8)
+    loss, d_a, d_b = relational(a, b, t, temperature=0.07, threads=threads)
+    ta = torch.tensor(a, dtype=torch.float64, requires_grad=True)
+    tb = ta if same else torch.tensor(b, dtype=torch.float64, requires_grad=True)
+    slow = slow_relational(ta, tb, torch.tensor(t, dtype=torch.float64), 0.07)
+    slow.backward()
+    assert loss == pytest.approx(slow.item(), rel=2e-5)
+    np.testing.assert_allclose(d_a, ta.grad.numpy(), atol=2e-5)
+    np.testing.assert_allclose(d_b, 0 if same else tb.grad.numpy(), atol=2e-5)
+
+
+def test_gradient_through_the_norm():
+    rng = np.random.default_rng(5)
+    v = rng.normal(size=(6, 5)).astype(np.float32)
+    v[2] = 0.0
+    norms = np.linalg.norm(v, axis=1).astype(np.float32)
+    u = v / np.where(norms > 0, norms, 1)[:, None]
+    g = rng.normal(size=v.shape).astype(np.float32)
+    tv = torch.tensor(v, requires_grad=True)
+    (torch.nn.functional.normalize(tv, dim=1, eps=1e-30) * torch.tensor(g)).sum().backward()
+    expected = tv.grad.numpy()
+    expected[2] = 0.0
+    through_norm(u, g, norms)
+    np.testing.assert_allclose(g, expected, atol=1e-5)
+
+
+def test_objective_adds_the_weighted_losses():
+    rng = np.random.default_rng(6)
+    a, b, t = unit(rng, 11, 6), unit(rng, 11, 6), unit(rng, 11, 4)
+    same = np.arange(11), np.arange(11)
+    objective = Objective(margin=0.1, distillation=0.5, distillation_on=("source", "target", "cross"))
+    loss, d_a, d_b = objective(a, b, same, t)
+    ta, tb = (torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (a, b))
+    tt = torch.tensor(t, dtype=torch.float64)
+    slow = slow_info_nce(ta, tb, 0.05, 0.1, *map(torch.tensor, same)) + 0.5 * (
+        slow_relational(ta, ta, tt, 0.05) + slow_relational(tb, tb, tt, 0.05) + slow_relational(ta, tb, tt, 0.05)
+    )
+    slow.backward()
+    assert loss == pytest.approx(slow.item(), rel=2e-5)
+    np.testing.assert_allclose(d_a, ta.grad.numpy(), atol=5e-5)
+    np.testing.assert_allclose(d_b, tb.grad.numpy(), atol=5e-5)
+    assert objective(a, b, same, None)[0] == info_nce(a, b, temperature=0.05, margin=0.1)[0]
+
+
+def test_unknown_side_is_refused():
+    with pytest.raises(ConfigError, match="sauce"):
+        Objective(distillation_on=("sauce",))

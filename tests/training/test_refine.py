@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.language.bags import Bags
+from xswe.training import refine as refine_module
+from xswe.training.objective import Objective
+from xswe.training.refine import ParallelBags, RefineConfig, Trainer, equal_bags, refine
+from xswe.training.schedule import Schedule
+
+torch = pytest.importorskip("torch")
+VOCABULARY = 60
+
+
+def toy(n=300, seed=0):
+    """A bitext over two halves of the vocabulary in which word i translates to word i + 30."""
+    rng = np.random.default_rng(seed)
+    source = [rng.integers(0, 30, rng.integers(1, 5)).tolist() for _ in range(n)]
+    return ParallelBags(Bags.of(source), Bags.of([[i + 30 for i in one] for one in source]))
+
+
+def start(seed=0, width=16):
+    return np.random.default_rng(seed).normal(0, 0.02, (VOCABULARY, width)).astype(np.float32)
+
+
+CONFIG = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0)
+
+
+def test_it_learns_the_translations():
+    made = refine(start(), [toy()], [toy(60, seed=1)], RefineConfig(steps=200, batch=64, rate=0.02), Objective())
+    unit = made.matrix / np.linalg.norm(made.matrix, axis=1, keepdims=True)
+    assert ((unit[:30] @ unit[30:].T).argmax(1) == np.arange(30)).mean() > 0.9
+    losses = [row["development_loss"] for row in made.history]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_a_step_equals_automatic_differentiation_through_the_whole_graph():
+    bitext, objective = toy(16), Objective(margin=0.2)
+    ours = Trainer(start(), RefineConfig(batch=16, rate=0.01), objective)
+    table = torch.nn.Parameter(torch.tensor(start()))
+    optimiser = torch.optim.SparseAdam([table], lr=0.01)
+    same_a, same_b = (torch.tensor(x) for x in bitext.same(np.arange(16)))
+    masked = (same_a[:, None] == same_a) | (same_b[:, None] == same_b)
+    masked &= ~torch.eye(16, dtype=torch.bool)
+    for _ in range(5):
+        loss = ours.step(bitext, np.arange(16), 0.01)
+        a, b = (
+            torch.nn.functional.normalize(
+                torch.nn.functional.embedding_bag(
+                    torch.tensor(side.ids), table, torch.tensor(side.offsets[:-1]), mode="sum"
+                )
+            )
+            for side in (bitext.source, bitext.target)
+        )
+        logits = ((a @ b.T - 0.2 * torch.eye(16)) / 0.05).masked_fill(masked, -1e9)
+        naive = torch.nn.functional.cross_entropy(logits, torch.arange(16)) + torch.nn.functional.cross_entropy(
+            logits.T, torch.arange(16)
+        )
+        optimiser.zero_grad()
+        naive.backward()
+        rows = table.grad.abs().sum(1).nonzero()[:, 0]
+        table.grad = torch.sparse_coo_tensor(rows[None], table.grad[rows], table.shape)
+        optimiser.step()
+        assert loss == pytest.approx(naive.item(), rel=1e-4)
+    np.testing.assert_allclose(ours.matrix, table.detach().numpy(), atol=2e-4)
+
+
+def test_same_seed_same_bytes_and_the_start_is_left_alone():
+    matrix = start()
+    before = matrix.copy()
+    one = refine(matrix, [toy()], [], CONFIG, Objective())
+    two = refine(matrix, [toy()], [], CONFIG, Objective())
+    assert (matrix == before).all()
+    assert one.matrix.tobytes() == two.matrix.tobytes()
+    assert one.steps == 60
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["lazy", "dense"])
+@pytest.mark.parametrize("killed_at", [1, 19, 20, 47])
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, killed_at):
+    config = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0, optimiser=kind)
+    arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
+    undisturbed = refine(*arguments)
+    step = Trainer.step
+
+    def dies(self, *rest):
+        if self.optimiser.steps == killed_at:
+            raise Killed
+        return step(self, *rest)
+
+    monkeypatch.setattr(Trainer, "step", dies)
+    with pytest.raises(Killed):
+        refine(*arguments, checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+    monkeypatch.undo()
+    resumed = refine(*arguments, checkpoint=tmp_path / "c")
+    assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
+    assert (resumed.history, resumed.best_step) == (undisturbed.history, undisturbed.best_step)
+
+
+def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path):
+    refine(start(), [toy()], [], CONFIG, Objective(), checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+    other = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1), checkpoint=tmp_path / "c")
+    fresh = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1))
+    assert other.matrix.tobytes() == fresh.matrix.tobytes()
+
+
+def test_early_stopping_returns_the_best_table(monkeypatch):
+    losses = iter([9.0, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0])
+    monkeypatch.setattr(refine_module, "_development_loss", lambda *_: next(losses))
+    config = RefineConfig(steps=200, batch=32, evaluate_every=10, patience=2)
+    made = refine(start(), [toy()], [toy(10)], config, Objective())
+    assert (made.best_step, made.steps) == (20, 40)
+
+
+def test_small_bitexts_train_on_what_they_have():
+    # The reference skips batches it cannot fill and ends with nothing learnt.
+    tiny = toy(5)
+    made = refine(start(), [tiny], [tiny], RefineConfig(steps=30, batch=512, rate=0.02), Objective(margin=0.0))
+    assert made.history[-1]["development_loss"] < made.history[0]["development_loss"]
+
+
+def test_no_training_pair_is_a_clear_error():
+    with pytest.raises(ConfigError, match="no training pair"):
+        refine(start(), [toy(0)], [], CONFIG, Objective())
+
+
+def test_the_rate_is_constant_then_falls_to_zero():
+    config = RefineConfig(steps=100, rate=1.0, constant=0.5)
+    assert [config.rate_at(s) for s in (0, 49, 50, 75)] == [1.0, 1.0, 1.0, 0.5]
+    assert config.rate_at(99) == pytest.approx(0.02)
+    assert RefineConfig(steps=100, rate=1.0, constant=1.0).rate_at(99) == 1.0
+
+
+def test_equal_bags_share_a_number():
+    numbers = equal_bags(Bags.of([[1, 2], [2, 1], [1, 2], [], [1], [], [1, 2, 0]]))
+    assert numbers[0] == numbers[2]
+    assert numbers[3] == numbers[5]
+    assert len(set(numbers.tolist())) == 5
+
+
+def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
+    schedule = Schedule((10, 4, 0), 2, seed=1)
+    assert schedule.per_epoch == 7
+    seen = {0: [], 1: []}
+    for step in range(7):
+        which, rows = schedule.at(step)
+        seen[which] += rows.tolist()
+    assert sorted(seen[0]) == list(range(10))
+    assert sorted(seen[1]) == list(range(4))
+    fresh = Schedule((10, 4, 0), 2, seed=1)
+    assert fresh.at(12)[1].tolist() == schedule.at(12)[1].tolist()
+
+
+@pytest.mark.parametrize("wrong", [{"optimiser": "sgd"}, {"batch": 1}, {"constant": 2.0}])
+def test_settings_that_cannot_work(wrong):
+    with pytest.raises(ConfigError):
+        RefineConfig(**wrong)

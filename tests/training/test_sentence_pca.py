@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+
+from xswe.embedding.pooling import pool
+from xswe.errors import ConfigError
+from xswe.language.bags import Bags
+from xswe.training.sentence_pca import SentencePCA
+
+
+@pytest.fixture
+def sentences():
+    rng = np.random.default_rng(0)
+    return (rng.normal(size=(500, 24)) * np.linspace(3, 0.1, 24) + 5).astype(np.float32)
+
+
+def test_equals_scikit_learn_up_to_sign(sentences):
+    ours, theirs = SentencePCA(drop=3, dim=10).fit(sentences), PCA(24).fit(sentences.astype(np.float64))
+    np.testing.assert_allclose(ours.mean_, theirs.mean_, atol=1e-6)
+    np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=1e-6)
+    np.testing.assert_allclose(np.abs(ours.components_), np.abs(theirs.components_[3:13]), atol=1e-5)
+    assert ours.explained_variance_ratio_.sum() == pytest.approx(1)
+
+
+def test_streamed_blocks_equal_the_whole(sentences):
+    whole = SentencePCA(drop=1, dim=5).fit(sentences)
+    streamed = SentencePCA(drop=1, dim=5).fit(iter([sentences[:7], sentences[7:7], sentences[7:300], sentences[300:]]))
+    np.testing.assert_allclose(whole.components_, streamed.components_, atol=1e-9)
+    assert streamed.n_samples_seen_ == 500
+
+
+def test_components_are_orthonormal_and_dropped_directions_vanish(sentences):
+    pca = SentencePCA(drop=2, dim=20).fit(sentences)
+    np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(20), atol=1e-12)
+    dropped = PCA(2).fit(sentences.astype(np.float64)).components_
+    back = pca.transform(sentences) @ pca.components_
+    assert np.abs(back @ dropped.T).max() < 1e-4
+
+
+def test_mean_pooling_commutes_with_the_projection(sentences):
+    rng = np.random.default_rng(1)
+    words = rng.normal(size=(30, 24)).astype(np.float32)
+    pca = SentencePCA(drop=1, dim=8).fit(sentences)
+    bags = Bags.of([rng.integers(0, 30, 5).tolist() for _ in range(9)])
+    first = pool(pca.transform(words), bags, normalise=False)
+    np.testing.assert_allclose(first, pca.transform(pool(words, bags, normalise=False)), atol=1e-5)
+
+
+def test_signs_are_fixed(sentences):
+    one, two = SentencePCA(0, 24).fit(sentences), SentencePCA(0, 24).fit(sentences[::-1].copy())
+    np.testing.assert_allclose(one.components_, two.components_, atol=1e-6)
+    biggest = one.components_[np.arange(24), np.abs(one.components_).argmax(1)]
+    assert (biggest > 0).all()
+
+
+@pytest.mark.parametrize(("width", "drop"), [(768, 7), (256, 2), (99, 0)])
+def test_auto_drops_a_hundredth_of_the_dimensions(width, drop):
+    rows = np.random.default_rng(2).normal(size=(20, width))
+    assert SentencePCA(dim=4).fit(rows).drop_ == drop
+
+
+def test_estimator_contract():
+    pca = SentencePCA(drop=2, dim=6)
+    assert pca.get_params() == {"drop": 2, "dim": 6}
+    assert clone(pca).get_params() == pca.get_params()
+    assert "drop=2" in repr(pca)
+
+
+def test_widths_that_do_not_fit_name_the_largest_that_does(sentences):
+    with pytest.raises(ConfigError, match="to 20 or less"):
+        SentencePCA(drop=4, dim=21).fit(sentences)
+    with pytest.raises(ConfigError, match="more text"):
+        SentencePCA(dim=2).fit(sentences[:1])
