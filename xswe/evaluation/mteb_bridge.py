@@ -35,6 +35,7 @@ class MtebEncoder:
         from mteb.models.model_meta import ModelMeta
 
         self._model, self._threads = model, threads
+        self.encoded: dict[tuple[str, str], int] = {}  # texts of the last call for each subset and split
         entries = model.matrix.size
         self.mteb_model_meta = ModelMeta(
             loader=None,
@@ -57,9 +58,10 @@ class MtebEncoder:
             training_datasets=None,
         )
 
-    def encode(self, inputs: Any, **_: Any) -> np.ndarray:
+    def encode(self, inputs: Any, *, hf_split: str = "", hf_subset: str = "", **_: Any) -> np.ndarray:
         """Encode mteb's batches, float32 (n, d)."""
         texts = [text for batch in inputs for text in batch["text"]]
+        self.encoded[hf_subset, hf_split] = len(texts)
         return self._model.encode(texts, threads=self._threads)
 
     def similarity(self, left: Any, right: Any) -> np.ndarray:
@@ -105,7 +107,8 @@ def run_task(encoder: MtebEncoder, task: str, languages: Sequence[str], root: Pa
         folder = (root / hub_name).resolve()
         if not folder.is_dir():
             return [_skipped(task, ours, f"{folder} is missing: put the data set {hub_name} there") for ours in wanted]
-        local = {**the_task.metadata.dataset, "path": str(folder)}
+        # Without a cache of its own, datasets would serve any earlier folder of the same name.
+        local = {**the_task.metadata.dataset, "path": str(folder), "cache_dir": str(results / "data" / _state(folder))}
         the_task.metadata = the_task.metadata.model_copy(update={"dataset": local})
     try:
         done = mteb.evaluate(
@@ -115,21 +118,27 @@ def run_task(encoder: MtebEncoder, task: str, languages: Sequence[str], root: Pa
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         logger.warning("%s: %s", name, reason)
         return [_skipped(task, ours, reason) for ours in wanted]
-    return [row for result in done.task_results for row in _rows(task, wanted, result, the_task)]
+    return [row for result in done.task_results for row in _rows(task, wanted, result, encoder.encoded)]
+
+
+def _state(folder: Path) -> str:
+    """Return a fingerprint of a data set's files as they are now."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return fingerprint([(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files])
 
 
 def _skipped(task: str, subset: str, reason: str) -> Row:
     return Row(task, subset, "skipped", None, 0, "mteb", note=reason)
 
 
-def _rows(task: str, wanted: dict[str, str], result: Any, the_task: Any) -> list[Row]:
+def _rows(task: str, wanted: dict[str, str], result: Any, encoded: dict[tuple[str, str], int]) -> list[Row]:
     """Turn one mteb result into rows."""
     ours = {theirs: mine for mine, theirs in wanted.items()}
     rows = []
     for split, scores in result.scores.items():
         for entry in scores:
             subset = entry["hf_subset"]
-            n = len(the_task.dataset[subset][split]) if the_task.dataset and subset in the_task.dataset else 0
+            n = encoded.get((subset, split), 0)
             for metric, value in entry.items():
                 if isinstance(value, float) and metric != "main_score":
                     source = f"mteb {result.mteb_version}"

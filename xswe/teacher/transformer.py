@@ -75,8 +75,8 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
     with _quiet():
         try:
-            tokenizer = AutoTokenizer.from_pretrained(where, **options)
             model = AutoModel.from_pretrained(where, dtype=dtype, **options)
+            tokenizer = AutoTokenizer.from_pretrained(where, **options)
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ModelError(_explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
@@ -148,7 +148,7 @@ class TransformerTeacher:
 
     def checksum(self) -> str:
         """Return a fingerprint of the weights, so that another checkpoint under the same name is another teacher."""
-        parts = sorted((name, list(p.shape), float(p.double().sum())) for name, p in self.model.named_parameters())
+        parts = sorted((name, list(p.shape), float(p.detach().double().sum())) for name, p in self.model.named_parameters())
         return fingerprint(parts)
 
     def pieces(self) -> Tokenizer:

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from xswe.corpus.pairs import PairFile
+from xswe.errors import InputError
+from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
+from xswe.evaluation.retrieval import bitext_retrieval, nearest, nearest_by_margin, weighted_f1
+from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.tables import table
+
+
+def vectors(n=300, noise=0.9, seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(n, 16)).astype(np.float32)
+    b = (a + noise * rng.normal(size=a.shape)).astype(np.float32)
+    return tuple(x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+
+
+def test_weighted_f1_is_scikit_learns():
+    rng = np.random.default_rng(1)
+    for n in (1, 5, 200):
+        predicted = np.where(rng.random(n) < 0.6, np.arange(n), rng.integers(0, n, n))
+        expected = f1_score(np.arange(n), predicted, average="weighted", zero_division=0)
+        assert weighted_f1(predicted) == pytest.approx(expected)
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    a, b = vectors()
+    whole = nearest(a, b), nearest_by_margin(a, b)
+    monkeypatch.setattr("xswe.evaluation.retrieval._BLOCK", 7)
+    np.testing.assert_array_equal(nearest(a, b), whole[0])
+    np.testing.assert_array_equal(nearest_by_margin(a, b), whole[1])
+
+
+def test_margin_equals_its_definition():
+    a, b = vectors(40)
+    s = (a @ b.T).astype(np.float64)
+    base = (np.sort(s, 1)[:, -4:].mean(1)[:, None] + np.sort(s, 0)[-4:].mean(0)[None]) / 2
+    np.testing.assert_array_equal(nearest_by_margin(a, b), (s / base).argmax(1))
+
+
+def test_accuracy_both_ways():
+    a, b = vectors()
+    s = a @ b.T
+    found = bitext_retrieval(a, b)
+    assert found["accuracy_forward"] == pytest.approx((s.argmax(1) == np.arange(300)).mean())
+    assert found["accuracy_backward"] == pytest.approx((s.argmax(0) == np.arange(300)).mean())
+    assert found["accuracy"] == pytest.approx((found["accuracy_forward"] + found["accuracy_backward"]) / 2)
+    assert 0.3 < found["f1"] < found["accuracy"] < 1
+
+
+def test_hubs_are_what_the_margin_is_for():
+    a, b = vectors(noise=0.6)
+    hub = b.mean(0)
+    b = b + 2.0 * hub * (np.arange(300) < 5)[:, None]
+    b /= np.linalg.norm(b, axis=1, keepdims=True)
+    assert bitext_retrieval(a, b, margin=True)["accuracy"] >= bitext_retrieval(a, b)["accuracy"]
+
+
+def test_correlations_are_scipys():
+    from scipy.stats import pearsonr, spearmanr
+
+    a, b = vectors()
+    scores = np.random.default_rng(2).random(300)
+    found = similarity_correlation(a, b, scores)
+    cosines = (a * b).sum(1)
+    assert found["spearman"] == pytest.approx(spearmanr(cosines, scores).statistic, abs=1e-4)
+    assert found["pearson"] == pytest.approx(pearsonr(cosines, scores).statistic, abs=1e-4)
+
+
+def letters(texts):
+    out = np.array([[t.count(c) for c in "abcdef"] for t in texts], np.float32)
+    return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
+
+
+def test_files_as_tasks(tmp_path):
+    (tmp_path / "b.tsv").write_text("aab\taab\nbcc\tbcc\nfed\tfed\n")
+    rows = {row.metric: row for row in evaluate_bitext(letters, PairFile(tmp_path / "b.tsv"), "file")}
+    assert rows["accuracy"].value == rows["margin_f1"].value == 1.0
+    assert (rows["accuracy"].n, rows["accuracy"].subset, rows["accuracy"].task) == (3, "b.tsv", "file")
+    scored = tmp_path / "s.tsv"
+    scored.write_text("5.0\tab\tab\n2.5\tab\tac\n0\tab\tcd\n")
+    assert is_scored(scored)
+    assert not is_scored(tmp_path / "b.tsv")
+    found = {row.metric: row.value for row in evaluate_scored(letters, scored, "file")}
+    assert found["spearman"] == pytest.approx(1.0)
+    scored.write_text("5.0\tab\tab\nx\tab\tac\n")
+    with pytest.raises(InputError, match=r"s\.tsv:2"):
+        evaluate_scored(letters, scored, "file")
+    (tmp_path / "empty.tsv").write_text("")
+    with pytest.raises(InputError, match="no pair"):
+        evaluate_bitext(letters, PairFile(tmp_path / "empty.tsv"), "file")
+
+
+def test_tables_are_aligned_and_show_percent():
+    assert table(["a", "value"], [["x", 0.5], ["long", None], ["y", 3]]) == (
+        "a     value\n----  -----\nx      50.0\nlong      -\ny         3"
+    )

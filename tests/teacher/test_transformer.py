@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError, ModelError
+from xswe.teacher.transformer import TeacherConfig, load_teacher
+
+torch = pytest.importorskip("torch")
+TEXTS = ["A cat sleeps.", "Das Haus ist groß, sagte er, und sehr alt.", "猫が寝ている。", "我们今天去图书馆", "x"]
+
+
+@pytest.fixture
+def teacher(tiny_teacher):
+    return load_teacher(TeacherConfig(model=str(tiny_teacher)))
+
+
+def collect(teacher, texts):
+    out = {}
+    for made in teacher.states(texts, teacher.batches(texts)):
+        for k, row in enumerate(made.rows):
+            part = slice(made.offsets[k], made.offsets[k + 1])
+            out[int(row)] = made.hidden[part], made.starts[part], made.ends[part]
+    return out
+
+
+def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(teacher):
+    found = collect(teacher, TEXTS)
+    assert sorted(found) == list(range(len(TEXTS)))
+    for row, text in enumerate(TEXTS):
+        packed = teacher.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        places = packed.pop("offset_mapping")[0].numpy()
+        with torch.inference_mode():
+            plain = teacher.model(**packed).last_hidden_state[0].numpy()
+        keep = places[:, 1] > places[:, 0]
+        np.testing.assert_allclose(found[row][0], plain[keep], atol=1e-5)
+        np.testing.assert_array_equal(found[row][1], places[keep, 0])
+        np.testing.assert_array_equal(found[row][2], places[keep, 1])
+
+
+def test_batches_hold_similar_lengths_and_every_text_once(teacher, sample):
+    texts = sample["en"][:300]
+    batches = teacher.batches(texts)
+    rows = np.concatenate(batches)
+    assert sorted(rows.tolist()) == list(range(300))
+    sizes = [len(texts[r].encode()) for r in rows]
+    assert sizes == sorted(sizes)
+    assert len(batches) > 1
+
+
+def test_the_prompt_is_seen_by_the_encoder_and_left_out_of_the_states(tiny_teacher):
+    plain = collect(load_teacher(TeacherConfig(model=str(tiny_teacher))), TEXTS)
+    prompted = collect(load_teacher(TeacherConfig(model=str(tiny_teacher), prompt="query: ")), TEXTS)
+    for row, text in enumerate(TEXTS):
+        starts, ends = prompted[row][1:]
+        assert starts.min() >= 0
+        assert ends.max() <= len(text)
+        assert ends.max() == plain[row][2].max()
+        assert not np.allclose(prompted[row][0][-1], plain[row][0][-1])
+
+
+def test_long_sentences_are_cut_and_only_they(tiny_teacher):
+    found = collect(load_teacher(TeacherConfig(model=str(tiny_teacher), max_tokens=10)), ["word " * 400, "a cat"])
+    assert 1 <= len(found[0][0]) <= 10
+    assert len(found[1][0]) >= 2
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_vectors_are_pooled_and_of_norm_one(tiny_teacher, pooling):
+    teacher = load_teacher(TeacherConfig(model=str(tiny_teacher), pooling=pooling))
+    found = teacher.vectors(TEXTS)
+    for row, text in enumerate(TEXTS):
+        with torch.inference_mode():
+            hidden = teacher.model(**teacher.tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        pooled = hidden[0] if pooling == "cls" else hidden.mean(0)
+        np.testing.assert_allclose(found[row], torch.nn.functional.normalize(pooled, dim=0).numpy(), atol=1e-5)
+
+
+def test_pooling_is_read_from_the_folder(tiny_teacher, tmp_path):
+    import shutil
+
+    folder = shutil.copytree(tiny_teacher, tmp_path / "t")
+    assert load_teacher(TeacherConfig(model=str(folder))).pooling == "cls"
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    assert load_teacher(TeacherConfig(model=str(folder))).pooling == "mean"
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode": "lasttoken"}))
+    with pytest.raises(ModelError, match="lasttoken"):
+        load_teacher(TeacherConfig(model=str(folder)))
+
+
+def test_bfloat16_is_near(tiny_teacher):
+    exact = load_teacher(TeacherConfig(model=str(tiny_teacher))).vectors(TEXTS)
+    half = load_teacher(TeacherConfig(model=str(tiny_teacher), dtype="bfloat16")).vectors(TEXTS)
+    assert (exact * half).sum(1).min() > 0.999
+
+
+def test_remote_code_is_refused_with_the_way_round(tmp_path):
+    folder = tmp_path / "Alibaba-NLP" / "gte-multilingual-base"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(
+        json.dumps({"model_type": "new", "auto_map": {"AutoConfig": "configuration.C", "AutoModel": "modeling.M"}})
+    )
+    (folder / "configuration.py").write_text("raise SystemExit('remote code was run')")
+    with pytest.raises(ModelError, match="alibaba-nlp-community/gte-multilingual-base"):
+        load_teacher(TeacherConfig(model=str(folder)))
+
+
+def test_a_missing_teacher_is_one_clear_line(tmp_path):
+    with pytest.raises(ModelError, match="teacher=mini or a local folder") as caught:
+        load_teacher(TeacherConfig(model=str(tmp_path / "none")))
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_that_cannot_work():
+    with pytest.raises(ConfigError, match=r"teacher\.pooling"):
+        TeacherConfig(pooling="max")
+
+
+def test_another_checkpoint_is_another_teacher(tiny_teacher):
+    one, two = (load_teacher(TeacherConfig(model=str(tiny_teacher))) for _ in range(2))
+    assert one.checksum() == two.checksum()
+    with torch.no_grad():
+        two.model.embeddings.word_embeddings.weight[5, 5] += 0.1
+    assert one.checksum() != two.checksum()
