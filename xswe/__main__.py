@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
 from typing import Any
 
@@ -12,12 +13,13 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 
 
 def usage() -> str:
     """Return the text that ``python -m xswe --help`` prints."""
-    verbs = "\n".join(f"  {verb:<10} {what}" for verb, what in VERBS.items())
+    verbs = "\n".join(f"  {verb:<13} {what}" for verb, what in VERBS.items())
     return (
         f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
         "python -m xswe <verb> --help   its settings and their values\n"
@@ -51,8 +53,29 @@ def _complain(message: str) -> int:
     return 2
 
 
+def _explain(error: Exception, verb: str) -> str:
+    """Turn Hydra's message into one line with a cure."""
+    from xswe.errors import ConfigError
+    from xswe.language.codes import check_languages
+
+    message = " ".join(str(error).split())
+    if group := re.search(r"Could not find '(\w+)/([^']+)'", message):
+        name, value = group.groups()
+        known = re.search(r"Available options in '\w+': (.*?) Config search path", message)
+        if name == "pair":
+            try:
+                check_languages(value.split("-"))
+            except ConfigError as wrong:
+                return str(wrong)
+        return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
+    if key := re.search(r"Could not override '([^']+)'", message):
+        return f"there is no setting {key.group(1)!r}; python -m xswe {verb} --help lists them"
+    return f"{message}; see python -m xswe {verb} --help"
+
+
 def _run(verb: str, overrides: list[str]) -> int:
     """Compose the verb's configuration with Hydra and call its command."""
+    module = verb.replace("-", "_")
     import hydra
     from hydra.errors import HydraException
     from omegaconf import DictConfig
@@ -68,7 +91,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     def task(config: DictConfig) -> Any:
         logging.getLogger("xswe").setLevel(logging.INFO)
         try:
-            command = importlib.import_module(f"xswe.commands.{verb}")
+            command = importlib.import_module(f"xswe.commands.{module}")
             print(command.run(plain(config)))  # noqa: T201
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:
@@ -77,12 +100,11 @@ def _run(verb: str, overrides: list[str]) -> int:
 
     sys.argv = ["xswe", *overrides]
     try:
-        hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=verb)(task)()
+        hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
     except (HydraException, OmegaConfBaseException) as error:
         if full_trace:
             raise
-        cause = f" ({error.__cause__})" if error.__cause__ is not None else ""
-        return _complain(f"{error}{cause}; see python -m xswe {verb} --help")
+        return _complain(_explain(error, verb))
     except KeyboardInterrupt:
         return _complain("interrupted; the same command goes on from here") and 130
     except BrokenPipeError:

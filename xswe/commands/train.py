@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 def run(values: dict[str, Any]) -> str:
     """Train, save ``model`` and ``results.json`` into the run folder, and return the table."""
     config = train_config(values)
-    teacher, teacher_id, pieces = _teacher(values.get("teacher"), config.threads)
+    teacher, teacher_id, pieces = load_teacher_of(values.get("teacher"), config.threads)
     settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name")}
     folder = Path(values["output"] or default_output(values, settings))
     result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
@@ -48,12 +48,9 @@ def run(values: dict[str, Any]) -> str:
 def train_config(values: dict[str, Any]) -> TrainConfig:
     """Turn the composed configuration into the pipeline's."""
     languages = check_languages(values["pair"]["languages"])
-    corpus = dict(values["corpus"])
-    if corpus.pop("sample", False):
-        corpus["paths"] = sample_paths(languages)
     return TrainConfig(
         languages=languages,
-        corpus=build(CorpusConfig, corpus, "corpus"),
+        corpus=corpus_config(values, languages),
         units=build(UnitsConfig, values["units"], "units"),
         contexts=build(ContextConfig, {**values["contexts"], "seed": values["seed"]}, "contexts"),
         extract=build(ExtractConfig, values["extract"], "extract"),
@@ -63,6 +60,14 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
         seed=values["seed"],
         threads=values["threads"] or available_threads(),
     )
+
+
+def corpus_config(values: dict[str, Any], languages: tuple[str, ...]) -> CorpusConfig:
+    """Return the corpus section as the pipeline's settings; the sample's paths are filled in."""
+    corpus = dict(values["corpus"])
+    if corpus.pop("sample", False):
+        corpus["paths"] = sample_paths(languages)
+    return build(CorpusConfig, corpus, "corpus")
 
 
 def sample_paths(languages: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
@@ -82,7 +87,7 @@ def default_output(values: dict[str, Any], settings: dict[str, Any]) -> Path:
     return Path("runs") / values["pair"]["name"] / f"{values['recipe']['name']}-{fingerprint(settings, length=8)}"
 
 
-def _teacher(values: dict[str, Any] | None, threads: int) -> tuple[Any, str, Any]:
+def load_teacher_of(values: dict[str, Any] | None, threads: int) -> tuple[Any, str, Any]:
     """Load the teacher, fingerprint it, and take its tokenizer."""
     if not values or not values.get("model"):
         return None, "", None

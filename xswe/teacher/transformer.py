@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ class TeacherConfig:
     """Which encoder, and how it is run.
 
     Attributes:
-        model: ``mini`` (in this package), a folder, or a name on the Hugging Face hub.
+        model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for
+            weights that an installed Python package carries.
         revision: of a hub model.
         prompt: put before each sentence, joined as it stands (write the blank if there is to be one).
         pooling: how :meth:`TransformerTeacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
@@ -69,7 +71,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         from transformers import AutoModel, AutoTokenizer
     except ImportError:
         raise DependencyError("torch and transformers", "train", "a teacher") from None
-    where = str(mini_folder()) if config.model == "mini" else config.model
+    where = _locate(config.model)
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     dtype = getattr(torch, config.dtype)
     options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
@@ -82,6 +84,18 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
     return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
+
+
+def _locate(model: str) -> str:
+    """Return the folder or hub name that a ``teacher.model`` stands for."""
+    if model == "mini":
+        return str(mini_folder())
+    if not model.startswith("package:"):
+        return model
+    package, _, inside = model.removeprefix("package:").partition("/")
+    if (found := importlib.util.find_spec(package)) is None or not found.submodule_search_locations:
+        raise ModelError(f"teacher {model}: the Python package {package!r} is not installed; pip install it")
+    return str(Path(found.submodule_search_locations[0]) / inside)
 
 
 def mini_folder() -> Path:

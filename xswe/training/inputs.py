@@ -17,6 +17,7 @@ from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
 from xswe.language.bags import concatenate as concatenate_bags
+from xswe.language.codes import check_languages
 from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords, with_folding
 from xswe.language.texts import Texts
 from xswe.language.texts import concatenate as concatenate_texts
@@ -61,15 +62,20 @@ class UnitsConfig:
 
 
 def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]]:
-    """Return the language pairs to train on: those that ``corpus.paths`` names, else the first language with each other."""
+    """Return the language pairs to train on.
+
+    A mapping ``corpus.paths`` names them (entries of other languages are left aside); else it is the first language
+    with each other.
+
+    Raises:
+        ConfigError: a name is no pair of known languages, or none of them is of the model's languages.
+    """
     if isinstance(paths, Mapping):
-        pairs = []
-        for name in paths:
-            pair = tuple(str(name).split("-"))
-            if len(pair) != 2 or not set(pair) <= set(languages):
-                raise ConfigError(f"corpus.paths names {name!r}: the model's languages are {', '.join(languages)}")
-            pairs.append(pair)
-        return pairs  # type: ignore[return-value]
+        named = [check_languages(str(name).split("-")) for name in paths]
+        pairs = [(pair[0], pair[1]) for pair in named if len(pair) == 2 and set(pair) <= set(languages)]
+        if not pairs:
+            raise ConfigError(f"corpus.paths has {', '.join(paths)}: none is a pair of {', '.join(languages)}")
+        return pairs
     return [(languages[0], other) for other in languages[1:]]
 
 

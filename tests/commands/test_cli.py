@@ -1,0 +1,160 @@
+"""The command line as a stranger uses it: subprocesses, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xswe
+
+pytest.importorskip("torch")
+
+
+def cli(*arguments, cwd, **environment):
+    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", **environment}
+    return subprocess.run(
+        [sys.executable, "-m", "xswe", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
+    )
+
+
+@pytest.fixture(scope="module")
+def setting(tiny_teacher, tmp_path_factory):
+    """Settings of a run small enough for a test, with the tiny random teacher's pieces as units."""
+    folder = tmp_path_factory.mktemp("cli")
+    return folder, [
+        "teacher=custom",
+        f"teacher.model={tiny_teacher}",
+        "units=teacher",
+        "pca.dim=16",
+        "refine.steps=60",
+        "refine.evaluate_every=20",
+        "refine.batch=64",
+        "threads=1",
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained(setting):
+    folder, settings = setting
+    done = cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_train_prints_a_table_and_leaves_a_model(trained):
+    folder, done = trained
+    for step in ("extraction", "PCA without ABTT", "PCA with ABTT", "refinement"):
+        assert step in done.stdout
+    model = xswe.load(folder / "run" / "model")
+    assert model.dim == 16
+    assert model.languages == ("en", "ja")
+    results = json.loads((folder / "run" / "results.json").read_text())
+    row = next(r for r in results["rows"] if r["note"] == "refinement" and r["metric"] == "accuracy")
+    assert (row["subset"], row["n"], row["task"]) == ("en-ja", 171, "held-out")
+    passes = results["report"]["extraction"]
+    assert passes["sentences_encoded"] * 5 < passes["sentences_encoded_by_reference"]
+
+
+def test_the_same_command_does_nothing_twice(trained, setting):
+    folder, settings = setting
+    before = {p: p.stat().st_mtime_ns for p in (folder / "run" / "stages").rglob("*") if p.is_file()}
+    begun = (folder / "run" / "results.json").read_bytes()
+    done = cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert {p: p.stat().st_mtime_ns for p in (folder / "run" / "stages").rglob("*") if p.is_file()} == before
+    assert (folder / "run" / "results.json").read_bytes() == begun
+
+
+def test_other_settings_redo_only_what_they_change(trained, setting):
+    folder, settings = setting
+    names = {p.name for p in (folder / "run" / "stages").iterdir()}
+    done = cli("train", "pair=en-ja", *settings, "output=run", "refine.batch=32", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    new = {p.name for p in (folder / "run" / "stages").iterdir()} - names
+    assert [n.split("-")[0] for n in new] == ["refine"]
+    cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+
+
+def test_a_run_killed_anywhere_ends_with_the_same_bytes(trained, setting):
+    folder, settings = setting
+    command = [sys.executable, "-m", "xswe", "train", "pair=en-ja", *settings, "output=killed"]
+    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
+    for seconds in (4.0, 5.5, 7.0):
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = cli("train", "pair=en-ja", *settings, "output=killed", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for name in ("model/model.safetensors", "model/tokenizer.json", "results.json"):
+        assert (folder / "killed" / name).read_bytes() == (folder / "run" / name).read_bytes(), name
+
+
+def test_encode_streams_lines_to_npy(trained, tmp_path):
+    folder, _ = trained
+    lines = ["A cat sleeps.", "", "猫が寝ている。"] * 3
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = cli("encode", f"model={folder}/run/model", "input=a.txt", "output=a.npy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    vectors = np.load(tmp_path / "a.npy")
+    np.testing.assert_array_equal(vectors, xswe.load(folder / "run" / "model").encode(lines))
+    assert "9 lines" in done.stdout
+
+
+def test_evaluate_on_a_file(trained, tmp_path, sample):
+    folder, _ = trained
+    rows = zip(sample["en"][:50], sample["ja"][:50], strict=True)
+    (tmp_path / "own.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    done = cli("evaluate", f"model={folder}/run/model", "tasks=[own.tsv]", "output=eval.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "eval.json").read_text())["rows"]
+    assert {row["metric"] for row in found} >= {"accuracy", "f1", "margin_accuracy"}
+    assert all(row["n"] == 50 for row in found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ([], "usage"),
+        (["trian"], "the verbs are train"),
+        (["train", "pair=en-fr"], "en (English), de (German), zh (Chinese), ja (Japanese)"),
+        (["train", "recipe=papr"], "paper"),
+        (["train", "refine.bach=3"], "refine.bach"),
+        (["train", "refine.batch=many", "teacher=none", "units.vocabulary=corpus"], "refine.batch"),
+        (["train", "corpus=local"], "corpus.paths"),
+        (["train", "corpus=local", "corpus.paths=[none.tsv]"], "none.tsv: no such file"),
+        (["train", "teacher=custom", "teacher.model=nowhere"], "teacher nowhere"),
+        (["encode", "input=a", "output=b.npy"], "model"),
+        (["encode", "model=nowhere", "input=a", "output=b.npy"], "no such folder"),
+        (["evaluate", "model=nowhere"], "no such folder"),
+    ],
+)
+def test_mistakes_get_one_line_that_names_the_cure_and_exit_status_2(arguments, found, tmp_path):
+    done = cli(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert found in done.stderr
+    assert "Traceback" not in done.stderr
+    if arguments:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("xswe: ")]
+        assert len(lines) == len(done.stderr.splitlines()) == 1, done.stderr
+    assert not [p for p in tmp_path.iterdir() if p.name not in ("runs",)]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["train", "--cfg", "job"]])
+def test_help_and_version(arguments, tmp_path):
+    done = cli(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_nothing_is_written_beside_the_output(trained):
+    folder, _ = trained
+    assert {p.name for p in Path(folder).iterdir()} <= {"run", "killed"}
