@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,10 @@ def _score(result: TrainResult, threads: int) -> list[Row]:
     """Score every step on the held-out pairs."""
     rows = []
     for step, model in result.stages.items():
+        encode = partial(model.encode, threads=threads)
         for pair, (source, target) in result.held_out.items():
             if len(source):
-                found = score_bitext(
-                    lambda texts, m=model: m.encode(texts, threads=threads), source, target, "held-out", pair
-                )
-                rows += [replace(row, note=step) for row in found]
+                rows += [replace(row, note=step) for row in score_bitext(encode, source, target, "held-out", pair)]
     return rows
 
 

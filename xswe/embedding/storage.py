@@ -87,7 +87,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
-    return config  # type: ignore[no-any-return]
+    return config
 
 
 def _read_matrix(path: Path, config: dict[str, Any]) -> np.ndarray:

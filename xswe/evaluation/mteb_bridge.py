@@ -32,7 +32,7 @@ class MtebEncoder:
     """A static embedding as mteb's ``EncoderProtocol``; mteb never tells a column's language, and none is needed."""
 
     def __init__(self, model: StaticEmbedding, name: str = "xswe/model", threads: int = 1) -> None:
-        from mteb.models.model_meta import ModelMeta
+        from mteb.models.model_meta import ModelMeta, ScoringFunction
 
         self._model, self._threads = model, threads
         self.encoded: dict[tuple[str, str], int] = {}  # texts of the last call for each subset and split
@@ -53,7 +53,7 @@ class MtebEncoder:
             public_training_code=None,
             public_training_data=None,
             framework=["NumPy", "safetensors"],
-            similarity_fn_name="cosine",
+            similarity_fn_name=ScoringFunction.COSINE,
             use_instructions=False,
             training_datasets=None,
         )

@@ -99,7 +99,7 @@ class WordSplitter:
             return [part]
         if place < len(form):
             spans.append((place, len(form)))
-        return [part[a:b] for a, b in spans]
+        return [piece for a, b in spans if (piece := part[a:b]) is not None]
 
 
 class WordUnits:

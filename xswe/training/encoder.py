@@ -151,7 +151,7 @@ class EncoderTrainer:
         places = np.arange(len(flat), dtype=np.int64)
         gradient = leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat]
         self.tokens.step(ids.ravel()[flat], places, places + 1, gradient, c.token_rate * pace)
-        return float(loss)
+        return float(loss.detach())
 
     def loss(self, bitext: ParallelBags) -> float:
         """Mean ranking loss over a (development) bitext."""
@@ -254,4 +254,4 @@ def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> list[dict[st
             "exp_avg_sq": tensors[f"square.{k}"],
         }
     logger.info("resuming the encoder's training at step %d", place["steps"])
-    return place["history"]  # type: ignore[no-any-return]
+    return place["history"]

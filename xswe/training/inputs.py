@@ -242,4 +242,4 @@ def bags_of(folder: Path, pairs: Sequence[tuple[str, str]], language: str) -> Ba
 
 def corpus_report(corpus: Path) -> dict[str, Any]:
     """Return what the corpus stage counted."""
-    return read_json(corpus / "report.json")  # type: ignore[no-any-return]
+    return read_json(corpus / "report.json")

@@ -21,7 +21,7 @@ _FLOAT32_RANGE = 87.0
 
 
 @njit(inline="always")
-def _exp(x: float) -> float:
+def _exp(x: np.float32) -> float:
     """exp(x) for -87 <= x <= 87 in float32, relative error below 3e-6; branch-free, so loops over it vectorise."""
     t = max(x, np.float32(-_FLOAT32_RANGE)) * np.float32(1.4426950408889634)
     whole = np.floor(t + np.float32(0.5))
@@ -40,9 +40,9 @@ def _exp(x: float) -> float:
 def _exponentiate(
     logits: np.ndarray,
     start: int,
-    scale: float,
-    shift: float,
-    margin: float,
+    scale: np.float32,
+    shift: np.float32,
+    margin: np.float32,
     same_row: np.ndarray,
     same_column: np.ndarray,
     rows: np.ndarray,
@@ -70,7 +70,7 @@ def _exponentiate(
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _to_gradient(weights: np.ndarray, start: int, rows: np.ndarray, columns: np.ndarray, factor: float) -> None:
+def _to_gradient(weights: np.ndarray, start: int, rows: np.ndarray, columns: np.ndarray, factor: np.float32) -> None:
     """Turn exponentials into factor * (row softmax + column softmax - 2 * identity), in place."""
     height, width = weights.shape
     for i in range(height):
@@ -161,7 +161,7 @@ def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> N
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _relational_rows(student: np.ndarray, teacher: np.ndarray, start: int, scale: float, factor: float) -> float:
+def _relational_rows(student: np.ndarray, teacher: np.ndarray, start: int, scale: np.float32, factor: np.float32) -> float:
     """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
     height, width = student.shape
     loss = 0.0

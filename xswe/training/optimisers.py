@@ -85,14 +85,14 @@ def _lazy_step(
     ends: np.ndarray,
     bags: np.ndarray,
     gradients: np.ndarray,
-    scale: float,
+    scale: np.float32,
     matrix: np.ndarray,
     m: np.ndarray,
     v: np.ndarray,
-    rate: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
+    rate: np.float32,
+    beta1: np.float32,
+    beta2: np.float32,
+    epsilon: np.float32,
 ) -> None:
     """One Adam step on rows[first:last]; accumulates each row's gradient and applies it while it is in the cache."""
     width = matrix.shape[1]
@@ -120,15 +120,15 @@ def _dense_step(
     ends: np.ndarray,
     bags: np.ndarray,
     gradients: np.ndarray,
-    scale: float,
+    scale: np.float32,
     matrix: np.ndarray,
     m: np.ndarray,
     v: np.ndarray,
-    rate: float,
-    correction: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
+    rate: np.float32,
+    correction: np.float32,
+    beta1: np.float32,
+    beta2: np.float32,
+    epsilon: np.float32,
 ) -> None:
     """One Adam step on all rows of a block; ``group_of[row]`` is the row's group, or -1 where its gradient is zero."""
     width = matrix.shape[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from xswe.embedding.static import StaticEmbedding
 from xswe.files import fingerprint, write_json
 from xswe.language.bags import Bags
 from xswe.language.codes import check_languages
+from xswe.language.texts import Texts
 from xswe.parallel import single_threaded_blas
 from xswe.teacher.base import Teacher
 from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, extract
@@ -107,7 +108,7 @@ class TrainResult:
 
     model: StaticEmbedding
     stages: dict[str, StaticEmbedding]
-    held_out: dict[str, tuple[Sequence[str], Sequence[str]]]
+    held_out: dict[str, tuple[Texts, Texts]]
     report: dict[str, Any]
     seconds: dict[str, float]
 
