@@ -9,8 +9,9 @@ import pytest
 
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.evaluation.mteb_bridge import MtebEncoder, run_task, subsets
-from xswe.evaluation.retrieval import nearest, weighted_f1
+from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.mteb_bridge import run_task, subsets
+from xswe.evaluation.retrieval import bitext_retrieval, nearest, weighted_f1
 from xswe.language.subwords import SubwordUnits
 
 pytest.importorskip("mteb")
@@ -35,11 +36,14 @@ def tatoeba(root, rows):
 def test_tatoeba_through_mteb_equals_our_own_figures(model, tmp_path, sample):
     pairs = list(zip(sample["ja"], sample["en"], strict=True))[:120]
     tatoeba(tmp_path, [{"sentence1": j, "sentence2": e, "lang": "jpn-eng"} for j, e in pairs])
-    rows = run_task(MtebEncoder(model), "tatoeba", model.languages, tmp_path, tmp_path / "results")
+    rows = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path, tmp_path / "results")
     found = {row.metric: row for row in rows}
     predicted = nearest(model.encode([j for j, _ in pairs]), model.encode([e for _, e in pairs]))
     assert found["f1"].value == pytest.approx(weighted_f1(predicted), abs=1e-6)
     assert found["accuracy"].value == pytest.approx((predicted == np.arange(120)).mean())
+    both = bitext_retrieval(*(model.encode(list(side)) for side in zip(*pairs, strict=True)), margin=True)
+    assert found["margin_accuracy_both_ways"].value == pytest.approx(both["accuracy"])
+    assert found["margin_accuracy_both_ways"].source == "xswe"
     row = found["f1"]
     assert (row.task, row.subset, row.n, row.split) == ("tatoeba", "en-ja", 120, "test")
     assert row.source.startswith("mteb 2.")
@@ -48,20 +52,20 @@ def test_tatoeba_through_mteb_equals_our_own_figures(model, tmp_path, sample):
 
 
 def test_a_missing_data_set_is_skipped_with_the_reason_never_zero(model, tmp_path):
-    (row,) = run_task(MtebEncoder(model), "tatoeba", model.languages, tmp_path, tmp_path / "results")
+    (row,) = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path, tmp_path / "results")
     assert (row.metric, row.value, row.subset) == ("skipped", None, "en-ja")
     assert "tatoeba-bitext-mining is missing" in row.note
 
 
 def test_a_damaged_data_set_is_skipped_with_the_reason(model, tmp_path):
     tatoeba(tmp_path, [{"wrong": "column"}])
-    (row,) = run_task(MtebEncoder(model), "tatoeba", model.languages, tmp_path, tmp_path / "results")
+    (row,) = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path, tmp_path / "results")
     assert (row.metric, row.value) == ("skipped", None)
     assert row.note
 
 
 def test_a_task_without_the_models_languages_is_skipped(model, tmp_path):
-    (row,) = run_task(MtebEncoder(model), "bucc", model.languages, tmp_path, tmp_path / "results")
+    (row,) = run_task(StaticEncoder(model, "m"), "bucc", tmp_path, tmp_path / "results")
     assert row.metric == "skipped"
     assert "en, ja" in row.note
 

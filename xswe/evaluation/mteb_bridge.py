@@ -1,4 +1,4 @@
-"""mteb as the judge: a model of ours as an mteb encoder, its tasks run by ``mteb.evaluate``, its results as rows."""
+"""mteb as the judge: an encoder of ours as mteb's, its tasks run by ``mteb.evaluate``, its results as rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, DependencyError
+from xswe.evaluation.encoders import SentenceEncoder
+from xswe.evaluation.retrieval import bitext_retrieval
 from xswe.evaluation.rows import Row
 from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
@@ -29,25 +30,23 @@ TASKS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 class MtebEncoder:
-    """A static embedding as mteb's ``EncoderProtocol``; mteb never tells a column's language, and none is needed."""
+    """An encoder as mteb's ``EncoderProtocol``; mteb never tells a column's language, and ours need none."""
 
-    def __init__(self, model: StaticEmbedding, name: str = "xswe/model", threads: int = 1) -> None:
+    def __init__(self, encoder: SentenceEncoder) -> None:
         from mteb.models.model_meta import ModelMeta, ScoringFunction
 
-        self._model, self._threads = model, threads
-        self.encoded: dict[tuple[str, str], int] = {}  # texts of the last call for each subset and split
-        entries = model.matrix.size
+        self._encoder = encoder
+        self.encoded: dict[tuple[str, str], list[np.ndarray]] = {}  # the vectors given, by subset and split
         self.mteb_model_meta = ModelMeta(
             loader=None,
-            name=name if "/" in name else f"xswe/{name}",
-            revision=fingerprint(model.units.settings, float(np.abs(model.matrix).sum()), list(model.matrix.shape)),
+            name=f"xswe/{encoder.name.replace('/', '-').replace(':', '-')}",
+            revision=encoder.identity,
             release_date=None,
-            languages=[LANGUAGES[code].bcp for code in model.languages],
-            n_parameters=entries,
-            n_embedding_parameters=entries,
-            memory_usage_mb=entries * 4 / 2**20,
+            languages=[LANGUAGES[code].bcp for code in encoder.languages],
+            n_parameters=encoder.parameters,
+            memory_usage_mb=encoder.parameters * 4 / 2**20,
             max_tokens=float("inf"),
-            embed_dim=model.dim,
+            embed_dim=encoder.dim,
             license=None,
             open_weights=True,
             public_training_code=None,
@@ -61,8 +60,9 @@ class MtebEncoder:
     def encode(self, inputs: Any, *, hf_split: str = "", hf_subset: str = "", **_: Any) -> np.ndarray:
         """Encode mteb's batches, float32 (n, d)."""
         texts = [text for batch in inputs for text in batch["text"]]
-        self.encoded[hf_subset, hf_split] = len(texts)
-        return self._model.encode(texts, threads=self._threads)
+        vectors = self._encoder.encode(texts)
+        self.encoded.setdefault((hf_subset, hf_split), []).append(vectors)
+        return vectors
 
     def similarity(self, left: Any, right: Any) -> np.ndarray:
         """All cosines, (n, m)."""
@@ -80,13 +80,12 @@ def subsets(task: str, languages: Sequence[str]) -> dict[str, str]:
     return {ours: theirs for ours, theirs in TASKS[task][1].items() if set(ours.split("-")) <= set(languages)}
 
 
-def run_task(encoder: MtebEncoder, task: str, languages: Sequence[str], root: Path | None, results: Path) -> list[Row]:
-    """Run one of mteb's tasks on the subsets of the model's languages.
+def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Path) -> list[Row]:
+    """Run one of mteb's tasks on the subsets of the encoder's languages.
 
     Args:
-        encoder: the model.
+        encoder: what is evaluated.
         task: our name of the task.
-        languages: codes of the model's languages.
         root: a folder that holds data sets under their hub names; None to let mteb ask the hub.
         results: folder of mteb's own result tree.
 
@@ -97,6 +96,7 @@ def run_task(encoder: MtebEncoder, task: str, languages: Sequence[str], root: Pa
         import mteb
     except ImportError:
         raise DependencyError("mteb", "evaluate", f"the task {task}") from None
+    judged, languages = MtebEncoder(encoder), encoder.languages
     wanted = subsets(task, languages)
     name = TASKS[task][0]
     if not wanted:
@@ -112,13 +112,13 @@ def run_task(encoder: MtebEncoder, task: str, languages: Sequence[str], root: Pa
         the_task.metadata = the_task.metadata.model_copy(update={"dataset": local})
     try:
         done = mteb.evaluate(
-            encoder, [the_task], cache=mteb.ResultCache(results), show_progress_bar=False, overwrite_strategy="always"
+            judged, [the_task], cache=mteb.ResultCache(results), show_progress_bar=False, overwrite_strategy="always"
         )
     except Exception as error:  # whatever a damaged data set raises inside mteb and datasets; reported, never a zero
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         logger.warning("%s: %s", name, reason)
         return [_skipped(task, ours, reason) for ours in wanted]
-    return [row for result in done.task_results for row in _rows(task, wanted, result, encoder.encoded)]
+    return [row for result in done.task_results for row in _rows(task, wanted, result, judged.encoded)]
 
 
 def _state(folder: Path) -> str:
@@ -131,16 +131,34 @@ def _skipped(task: str, subset: str, reason: str) -> Row:
     return Row(task, subset, "skipped", None, 0, "mteb", note=reason)
 
 
-def _rows(task: str, wanted: dict[str, str], result: Any, encoded: dict[tuple[str, str], int]) -> list[Row]:
-    """Turn one mteb result into rows."""
+def _rows(task: str, wanted: dict[str, str], result: Any, encoded: dict[tuple[str, str], list[np.ndarray]]) -> list[Row]:
+    """Turn one mteb result into rows, and add what mteb does not measure on the same vectors."""
     ours = {theirs: mine for mine, theirs in wanted.items()}
     rows = []
     for split, scores in result.scores.items():
         for entry in scores:
             subset = entry["hf_subset"]
-            n = encoded.get((subset, split), 0)
-            for metric, value in entry.items():
-                if isinstance(value, float) and metric != "main_score":
-                    source = f"mteb {result.mteb_version}"
-                    rows.append(Row(task, ours[subset], metric, value, n, source, result.dataset_revision, split))
+            sides = encoded.get((subset, split), [])
+            about = {"n": len(sides[-1]) if sides else 0, "revision": result.dataset_revision, "split": split}
+            theirs = {k: v for k, v in entry.items() if isinstance(v, float) and k != "main_score"}
+            rows += [
+                Row(task, ours[subset], k, v, source=f"mteb {result.mteb_version}", **about) for k, v in theirs.items()
+            ]
+            rows += [Row(task, ours[subset], k, v, **about) for k, v in _both_ways(theirs, sides).items()]
     return rows
+
+
+def _both_ways(theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, float]:
+    """Score an aligned bitext in both directions, by cosine and by margin; mteb looks one way and by cosine only.
+
+    Empty unless the vectors are two aligned sides, which is so if our forward F1 is mteb's.
+    """
+    if "f1" not in theirs or len(sides) != 2 or len(sides[0]) != len(sides[1]):
+        return {}
+    found = bitext_retrieval(*sides)
+    if abs(found["f1_forward"] - theirs["f1"]) > 1e-3:
+        return {}
+    by_margin = bitext_retrieval(*sides, margin=True)
+    return {f"{k}_both_ways": found[k] for k in ("accuracy", "f1")} | {
+        f"margin_{k}_both_ways": by_margin[k] for k in ("accuracy", "f1")
+    }
