@@ -155,10 +155,10 @@ def _both_ways(theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, f
     """
     if "f1" not in theirs or len(sides) != 2 or len(sides[0]) != len(sides[1]):
         return {}
-    found = bitext_retrieval(*sides)
+    found = bitext_retrieval(sides[0], sides[1])
     if abs(found["f1_forward"] - theirs["f1"]) > 1e-3:
         return {}
-    by_margin = bitext_retrieval(*sides, margin=True)
+    by_margin = bitext_retrieval(sides[0], sides[1], margin=True)
     return {f"{k}_both_ways": found[k] for k in ("accuracy", "f1")} | {
         f"margin_{k}_both_ways": by_margin[k] for k in ("accuracy", "f1")
     }
