@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
@@ -20,10 +20,15 @@ from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import CJK_CHARACTERS
-from xswe.language.units import LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.texts import Texts
+from xswe.language.units import BLOCK, LocatedBags, UnitKind, in_blocks, settle
+
+if TYPE_CHECKING:
+    from xswe.language.lookup import FastLookup
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
+_FEW = 64  # texts for which building the fast look-up (a trie over all pieces) does not pay
 
 
 class SubwordUnits:
@@ -46,6 +51,8 @@ class SubwordUnits:
         # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
         if (lone := tokenizer.token_to_id(_MARK)) is not None:
             self._is_unit[lone] = False
+        self._fast: FastLookup | None = None
+        self._is_fast = is_trained_here(tokenizer)
 
     @property
     def tokens(self) -> list[str]:
@@ -62,11 +69,19 @@ class SubwordUnits:
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""
-        parts = []
-        for block in in_blocks(texts):
-            encodings = self.tokenizer.encode_batch_fast(block, add_special_tokens=False)
-            parts.append(self._keep(Bags.of([e.ids for e in encodings]))[0])
-        return concatenate(parts)
+        if not self._is_fast or (len(texts) < _FEW and self._fast is None):
+            return concatenate([self._by_tokenizer(block) for block in in_blocks(texts)])
+        if self._fast is None:
+            from xswe.language.lookup import FastLookup
+
+            self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        return concatenate([self._fast(Texts.of(block)) for block in blocks])
+
+    def _by_tokenizer(self, texts: list[str]) -> Bags:
+        """Look well-formed texts up with the tokenizer itself."""
+        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return self._keep(Bags.of([e.ids for e in encodings]))[0]
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
@@ -169,6 +184,22 @@ def chunker() -> pre_tokenizers.PreTokenizer:
             pre_tokenizers.Metaspace(replacement=_MARK, prepend_scheme="always"),
             pre_tokenizers.Split(unmarked, "removed"),
         ]
+    )
+
+
+def is_trained_here(tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces."""
+    own = json.loads(tokenizer.to_str())
+    ours = Tokenizer(models.Unigram())
+    ours.pre_tokenizer = chunker()
+    steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
+    return (
+        own["model"]["type"] == "Unigram"
+        and own["model"].get("unk_id") is not None
+        and not own["model"].get("byte_fallback")
+        and not own["added_tokens"]
+        and own["pre_tokenizer"] == json.loads(ours.to_str())["pre_tokenizer"]
+        and steps in (["NFKC", "BertNormalizer"], ["NFKC", "BertNormalizer", "Precompiled"])
     )
 
 

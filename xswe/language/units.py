@@ -19,7 +19,7 @@ from xswe.files import read_json
 from xswe.language.bags import Bags
 
 UnitKind = Literal["words", "teacher", "subwords"]
-_BLOCK = 8192
+BLOCK = 8192  # texts handled at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ class Units(Protocol):
 
 def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
     """Cut texts into lists of a few thousand well-formed strings (a lone surrogate becomes ``?``)."""
-    for start in range(0, len(texts), _BLOCK):
-        block = list(texts[start : start + _BLOCK])
+    for start in range(0, len(texts), BLOCK):
+        block = list(texts[start : start + BLOCK])
         yield [t if t.isascii() else t.encode("utf-8", "replace").decode("utf-8") for t in block]
 
 

@@ -1,0 +1,149 @@
+"""The compiled look-up gives what the tokenizers library gives, on any text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from xswe.language import lookup as lookup_module
+from xswe.language.alphabet import Alphabet
+from xswe.language.lookup import FastLookup
+from xswe.language.subwords import SubwordUnits, is_trained_here, train_subwords
+from xswe.language.texts import Texts
+from xswe.language.trie import build_trie
+
+ALL = ("en", "de", "zh", "ja")
+
+
+@pytest.fixture(scope="module")
+def units(tokenizer_json):
+    return SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
+
+
+def fast_of(units):
+    return FastLookup(units.tokenizer, units._is_unit, units._by_tokenizer)
+
+
+def check_equal(units, texts, fast=None):
+    fast = fast or fast_of(units)
+    slow = units._by_tokenizer([t.encode("utf-8", "replace").decode("utf-8") for t in texts])
+    for _ in range(2):  # first with new words, then from the table
+        found = fast(Texts.of(texts))
+        assert found.ids.tolist() == slow.ids.tolist()
+        assert found.offsets.tolist() == slow.offsets.tolist()
+
+
+def test_the_sample_in_four_languages(units, sample):
+    fast = fast_of(units)
+    for code in ALL:
+        check_equal(units, sample[code], fast)
+
+
+# Characters near the borders of what is treated one by one, mixed with ordinary text.
+tricky = st.sampled_from(
+    [
+        *"aB9 ß.,!«、。「一語猫カーぁ々〇ｱﾊﾟﾞ゛゜①㈱㍻½²ŉǆΣςİıſﬁﷺ…—’“”¿¡€©®°$+<=>^`|~▁_",
+        *"\t\n\r\x00\x7f\u00a0\u00ad\u200b\u200d\u2028\u3000\ufeff𠮷🙂ÅΩ각",
+        *["e\u0301", "か\u3099", "\u1100\u1161", "👨‍👩‍👧", "🇩🇪", "👍🏽", "✌️", "हिन्दी", "ไทย", "עברית", "العربية"],
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
+def test_any_unicode(units, texts):
+    check_equal(units, texts)
+
+
+def test_every_character_alone_doubled_and_between_letters(units):
+    codes = [c for c in range(0x30000) if not 0xD800 <= c < 0xE000]
+    texts = [f"{chr(c)} a{chr(c)}{chr(c)}a 語{chr(c)}語" for c in codes]
+    fast = fast_of(units)
+    for start in range(0, len(texts), 50_000):
+        block = texts[start : start + 50_000]
+        found, slow = fast(Texts.of(block)), units._by_tokenizer(block)
+        assert found.offsets.tolist() == slow.offsets.tolist()
+        assert found.ids.tolist() == slow.ids.tolist()
+
+
+def test_very_long_words_and_runs(units):
+    check_equal(units, ["x" * 3000, "x" * 5000, "語" * 900 + "x", "語" * 3000, "ab " * 5000, "㌀" * 50])
+
+
+def test_the_table_of_words_is_bounded_and_survives_growth(units, monkeypatch):
+    monkeypatch.setattr(lookup_module, "_MOST_WORDS", 1 << 13)
+    rng = np.random.default_rng(0)
+    texts = ["".join(chr(97 + c) for c in rng.integers(0, 26, 5)) + f" word{i}" for i in range(12_000)]
+    fast = fast_of(units)
+    check_equal(units, texts, fast)
+    assert len(fast._own.words.where) == 1 << 13
+
+
+def test_threads_share_the_alphabet(units, sample):
+    from concurrent.futures import ThreadPoolExecutor
+
+    fast = fast_of(units)
+    texts = [sample[code] for code in ALL] * 3
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda block: fast(Texts.of(block)).ids.tolist(), texts))
+    assert found == [units._by_tokenizer(block).ids.tolist() for block in texts]
+
+
+def test_chinese_is_not_folded_where_the_model_has_none():
+    units = SubwordUnits(train_subwords(["圖書館 語る", "a b c d e"] * 4, ("en", "ja"), 30), "subwords", ("en", "ja"))
+    check_equal(units, ["圖書館", "図書", "語", "図"])
+
+
+def test_an_alphabet_learns_each_character_once(tokenizer):
+    alphabet = Alphabet(tokenizer)
+    before = alphabet.table[0]
+    alphabet.learn(np.array([ord("語"), ord("語"), 0x301]))
+    assert before[ord("語")] == -1  # readers of the old table are not disturbed
+    assert alphabet.table[0][ord("語")] & ((1 << 21) - 1) == ord("语")
+    assert alphabet.table[0][0x301] == -2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6), max_size=40, unique=True))
+def test_the_trie_finds_exactly_its_pieces(pieces):
+    trie = build_trie(pieces)
+
+    def find(text):
+        node = 0
+        for byte in text.encode("utf-8"):
+            child = trie.base[node] + byte
+            if child >= len(trie.check) or trie.check[child] != node or child == 0:
+                return -1
+            node = child
+        return trie.value[node]
+
+    assert [find(piece) for piece in pieces] == list(range(len(pieces)))
+    assert all(find(piece + "x") == (pieces.index(piece + "x") if piece + "x" in pieces else -1) for piece in pieces)
+
+
+def test_only_tokenizers_trained_here_are_stood_in_for(tokenizer):
+    from tokenizers import pre_tokenizers
+
+    assert is_trained_here(tokenizer)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    assert not is_trained_here(tokenizer)
+
+
+@pytest.mark.slow
+def test_every_line_of_the_development_data(xswe_data, sample):
+    import gzip
+
+    texts = []
+    for path in sorted((xswe_data / "train").glob("*/*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            texts += [side for line in stream for side in line.rstrip("\n").split("\t")[:2]]
+    units = SubwordUnits(train_subwords(texts[::40], ALL, 32_000), "subwords", ALL)
+    fast = fast_of(units)
+    for start in range(0, len(texts), 100_000):
+        block = texts[start : start + 100_000]
+        found, slow = fast(Texts.of(block)), units._by_tokenizer(block)
+        assert np.array_equal(found.ids, slow.ids)
+        assert np.array_equal(found.offsets, slow.offsets)

@@ -1,0 +1,107 @@
+"""A double-array trie over the UTF-8 bytes of the pieces: all pieces that start at a place, in one walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+
+@dataclass(frozen=True, eq=False)
+class Trie:
+    """From node ``n`` byte ``b`` leads to ``base[n] + b`` if ``check`` there is ``n``; the root is node 0.
+
+    Attributes:
+        base: int32 (nodes,).
+        check: int32 (nodes,), the parent; -1 for a free place.
+        value: int32 (nodes,), the piece that ends here, -1 for none.
+    """
+
+    base: np.ndarray
+    check: np.ndarray
+    value: np.ndarray
+
+
+def build_trie(pieces: Sequence[str]) -> Trie:
+    """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
+    packed = sorted((piece.encode("utf-8"), i) for i, piece in enumerate(pieces) if piece)
+    keys = np.frombuffer(b"".join(key for key, _ in packed), np.uint8)
+    offsets = np.zeros(len(packed) + 1, np.int64)
+    np.cumsum([len(key) for key, _ in packed], out=offsets[1:])
+    values = np.array([value for _, value in packed], np.int32)
+    size, used = len(keys) + 1024, -1
+    while used < 0:
+        base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
+        used = _build(keys, offsets, values, base, check, value)
+        size *= 2
+    return Trie(base[:used].copy(), check[:used].copy(), value[:used].copy())
+
+
+@njit(cache=True)
+def _build(  # noqa: C901 (one search loop)
+    keys: np.ndarray,
+    offsets: np.ndarray,
+    values: np.ndarray,
+    base: np.ndarray,
+    check: np.ndarray,
+    value: np.ndarray,
+) -> int:
+    """Place the nodes of sorted keys, breadth first; returns how many places to keep, -1 if there is too little room."""
+    count = len(values)
+    # A queue of (node, first key, last key, depth): the keys below a node are neighbours because they are sorted.
+    queue = np.empty((len(keys) + 2, 4), np.int64)
+    queue[0] = (0, 0, count, 0)
+    head, tail = 0, 1
+    check[0] = 0
+    free, highest = 1, 0
+    symbols = np.empty(256, np.int64)
+    firsts = np.empty(257, np.int64)
+    while head < tail:
+        node, low, high, depth = queue[head, 0], queue[head, 1], queue[head, 2], queue[head, 3]
+        head += 1
+        if low < high and offsets[low + 1] - offsets[low] == depth:
+            value[node] = values[low]
+            low += 1
+        n = 0
+        k = low
+        while k < high:
+            symbol = keys[offsets[k] + depth]
+            symbols[n], firsts[n] = symbol, k
+            n += 1
+            while k < high and keys[offsets[k] + depth] == symbol:
+                k += 1
+        firsts[n] = high
+        if n == 0:
+            continue
+        if free + 1024 > len(check):
+            return -1
+        while check[free] >= 0:
+            free += 1
+        # Search from the first free place; where almost all places before the find are taken, start later next time.
+        place, taken = max(free, symbols[0] + 1), 0
+        begun = place
+        while True:
+            fits = check[place] < 0
+            taken += not fits
+            for c in range(1, n):
+                if not fits:
+                    break
+                fits = check[place - symbols[0] + symbols[c]] < 0
+            if fits:
+                break
+            place += 1
+            if place + 512 > len(check):
+                return -1
+        if taken >= 0.9 * (place - begun + 1) and n > 1:
+            free = place
+        start = place - symbols[0]
+        base[node] = start
+        for c in range(n):
+            child = start + symbols[c]
+            check[child] = node
+            highest = max(highest, child)
+            queue[tail] = (child, firsts[c], firsts[c + 1], depth + 1)
+            tail += 1
+    return highest + 257
