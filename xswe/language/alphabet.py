@@ -8,6 +8,7 @@ with it. Characters whose treatment may depend on their neighbours (combining ma
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -93,7 +94,7 @@ class Alphabet:
                 tuple(chunk for chunk, _ in self._chunks(text)) for text in (character, character * 2, f"a{character}a")
             )
             c = character
-            known = {
+            known: dict[Any, int] = {
                 ((), (), ("▁a", "▁a")): SPACE,
                 ((c,), (c, c), ("▁a", c, "▁a")): MARK,
                 ((c,), (c + c,), ("▁a", c, "▁a")): CJK,

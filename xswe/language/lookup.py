@@ -12,6 +12,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -175,7 +176,7 @@ def _viterbi(
 
 
 @njit(inline="always")
-def _decode(data: np.ndarray, place: int, lead: int) -> tuple[int, int]:
+def _decode(data: np.ndarray, place: int, lead: int) -> tuple[Any, int]:
     """Return the code and the width of the UTF-8 character at ``place``, whose first byte is ``lead``."""
     if lead < 0x80:
         return lead, 1
