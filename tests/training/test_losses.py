@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.training.losses import info_nce, relational, through_norm
+from xswe.training.losses import info_nce, relational, relational_targets, through_norm
 from xswe.training.objective import Objective
 
 torch = pytest.importorskip("torch")
@@ -81,7 +81,9 @@ def test_relational_equals_the_formula(threads, same):
     rng = np.random.default_rng(4)
     a, t = unit(rng, 23, 8), unit(rng, 23, 5)
     b = a if same else unit(rng, 23, 8)
-    loss, d_a, d_b = relational(a, b, t, temperature=0.07, threads=threads)
+    targets = relational_targets(t, temperature=0.07, threads=threads)
+    np.testing.assert_allclose(targets.sum(1), 1, atol=1e-5)
+    loss, d_a, d_b = relational(a, b, targets, temperature=0.07, threads=threads)
     ta = torch.tensor(a, dtype=torch.float64, requires_grad=True)
     tb = ta if same else torch.tensor(b, dtype=torch.float64, requires_grad=True)
     slow = slow_relational(ta, tb, torch.tensor(t, dtype=torch.float64), 0.07)

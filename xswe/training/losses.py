@@ -112,8 +112,7 @@ def info_nce(
     """
     size = len(source)
     scale = 1.0 / temperature
-    if (2.0 + margin) * scale > _FLOAT32_RANGE:
-        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {(2 + margin) / 87:.3f}")
+    _check_temperature(temperature, 2.0 + margin)
     unique = np.arange(size, dtype=np.int32)
     same_source = unique if same_source is None else same_source
     same_target = unique if same_target is None else same_target
@@ -161,67 +160,96 @@ def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> N
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _relational_rows(student: np.ndarray, teacher: np.ndarray, start: int, scale: np.float32, factor: np.float32) -> float:
+def _softmax_off_diagonal(cosines: np.ndarray, start: int, scale: np.float32) -> None:
+    """Turn a block of cosines into their row soft-max at ``scale``, the diagonal left out (zero), in place."""
+    height, width = cosines.shape
+    for i in range(height):
+        cosines[i, start + i] = np.float32(-1e9)
+        total = np.float32(0.0)
+        for j in range(width):
+            e = _exp((cosines[i, j] - np.float32(1.0)) * scale)
+            cosines[i, j] = e
+            total += e
+        total -= cosines[i, start + i]
+        cosines[i, start + i] = 0.0
+        inverse = np.float32(1.0) / total
+        for j in range(width):
+            cosines[i, j] *= inverse
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale: np.float32, factor: np.float32) -> float:
     """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
     height, width = student.shape
     loss = 0.0
     for i in range(height):
-        g = start + i
-        z_student, z_teacher, cross = np.float32(0.0), np.float32(0.0), np.float32(0.0)
+        student[i, start + i] = np.float32(-1e9)
+        total, cross = np.float32(0.0), np.float32(0.0)
         for j in range(width):
-            logit = (student[i, j] - np.float32(1.0)) * scale
-            s = _exp(logit)
-            t = _exp((teacher[i, j] - np.float32(1.0)) * scale)
-            s = s if j != g else np.float32(0.0)
-            t = t if j != g else np.float32(0.0)
-            z_student += s
-            z_teacher += t
-            cross += t * logit
-            student[i, j] = s
-            teacher[i, j] = t
-        loss += np.log(z_student) - cross / z_teacher
-        by_student, by_teacher = factor / z_student, factor / z_teacher
+            logit = max((student[i, j] - np.float32(1.0)) * scale, np.float32(-_FLOAT32_RANGE))
+            cross += targets[i, j] * logit
+            e = _exp(logit)
+            student[i, j] = e
+            total += e
+        total -= student[i, start + i]
+        student[i, start + i] = 0.0
+        loss += np.log(total) - cross
+        inverse = np.float32(1.0) / total
         for j in range(width):
-            student[i, j] = student[i, j] * by_student - teacher[i, j] * by_teacher
+            student[i, j] = factor * (student[i, j] * inverse - targets[i, j])
     return loss
 
 
+def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int = 1) -> np.ndarray:
+    """What a student's similarities within a batch are to imitate (EN paper 3.3).
+
+    Args:
+        teacher: float32 (k, e), the teacher's unit vectors of the batch, k >= 2.
+        temperature: T.
+        threads: how many threads share the rows.
+
+    Returns:
+        float32 (k, k): row i is the soft-max of cosine(teacher_i, teacher_j) / T over j != i; zero on the diagonal.
+    """
+    _check_temperature(temperature, 2.0)
+    targets = np.empty((len(teacher), len(teacher)), np.float32)
+
+    def work(a: int, b: int) -> None:
+        np.matmul(teacher[a:b], teacher.T, out=targets[a:b])
+        _softmax_off_diagonal(targets[a:b], a, np.float32(1.0 / temperature))
+
+    over_blocks(work, len(teacher), threads)
+    return targets
+
+
 def relational(
-    left: np.ndarray,
-    right: np.ndarray,
-    teacher: np.ndarray,
-    *,
-    temperature: float,
-    threads: int = 1,
+    left: np.ndarray, right: np.ndarray, targets: np.ndarray, *, temperature: float, threads: int = 1
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Relational distillation: the student's similarities within a batch imitate the teacher's (EN paper 3.3).
 
-    With s_ij = cosine(left_i, right_j) and t_ij = cosine(teacher_i, teacher_j):
-    loss = -mean_i sum_{j != i} q_ij log p_ij, where q and p are the soft-max of t_ij / T and s_ij / T over j != i.
-    ``left is right`` is the papers' monolingual loss; with the two sides of translation pairs it asks source i and
-    target j to be as similar as the teacher finds sentences i and j.
+    With s_ij = cosine(left_i, right_j) and q = ``targets``: loss = -mean_i sum_{j != i} q_ij log p_ij, where p is the
+    soft-max of s_ij / T over j != i. ``left is right`` is the papers' monolingual loss; with the two sides of
+    translation pairs it asks source i and target j to be as similar as the teacher finds sentences i and j.
 
     Args:
         left: float32 (k, d), rows of norm 1 (or 0), k >= 2.
         right: float32 (k, d), the same array or the translations.
-        teacher: float32 (k, e), the teacher's unit vectors of the same sentences.
-        temperature: T, for both.
+        targets: float32 (k, k), from :func:`relational_targets`.
+        temperature: T.
         threads: how many threads share the rows.
 
     Returns:
         The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
         the whole gradient and the second is zero.
     """
+    _check_temperature(temperature, 2.0)
     size = len(left)
     scale = 1.0 / temperature
-    if 2.0 * scale > _FLOAT32_RANGE:
-        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {2 / 87:.3f}")
     d_left = np.empty_like(left)
-    f = np.float32
 
     def work(a: int, b: int) -> tuple[float, np.ndarray]:
-        student, reference = left[a:b] @ right.T, teacher[a:b] @ teacher.T
-        loss = _relational_rows(student, reference, a, f(scale), f(scale / size))
+        student = left[a:b] @ right.T
+        loss = _relational_rows(student, targets[a:b], a, np.float32(scale), np.float32(scale / size))
         np.matmul(student, right, out=d_left[a:b])
         return loss, student.T @ left[a:b]
 
@@ -233,3 +261,10 @@ def relational(
     if left is right:
         return loss, d_left + d_right, np.zeros_like(d_right)
     return loss, d_left, d_right
+
+
+def _check_temperature(temperature: float, reach: float) -> None:
+    """Refuse a temperature at which exp(reach / temperature) leaves float32."""
+    if reach / temperature > _FLOAT32_RANGE:
+        least = reach / _FLOAT32_RANGE
+        raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.training.losses import info_nce, relational
+from xswe.training.losses import info_nce, relational, relational_targets
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,15 @@ class Objective:
         loss, d_source, d_target = self.ranking(source, target, same, threads, gradient=True)
         if not self.distillation or teacher is None:
             return loss, d_source, d_target
-        weight = np.float32(self.distillation)
+        weight, at = np.float32(self.distillation), {"temperature": self.distillation_temperature, "threads": threads}
+        targets = relational_targets(teacher, **at)  # type: ignore[arg-type]
         for left, right, d_left, d_right, side in (
             (source, source, d_source, d_source, "source"),
             (target, target, d_target, d_target, "target"),
             (source, target, d_source, d_target, "cross"),
         ):
             if side in self.distillation_on:
-                value, by_left, by_right = relational(
-                    left, right, teacher, temperature=self.distillation_temperature, threads=threads
-                )
+                value, by_left, by_right = relational(left, right, targets, **at)  # type: ignore[arg-type]
                 loss += self.distillation * value
                 d_left += weight * by_left
                 if side == "cross":
