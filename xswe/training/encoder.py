@@ -13,7 +13,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,6 +39,7 @@ class EncoderConfig:
     Attributes:
         steps: optimiser steps.
         batch: pairs a batch.
+        micro_batch: pairs that are in the graph at a time; it decides memory, not the result.
         max_tokens: sentences are cut there in training.
         rate: AdamW's learning rate for the body.
         token_rate: lazy Adam's learning rate for the token vectors.
@@ -51,8 +51,9 @@ class EncoderConfig:
         threads: torch's threads.
     """
 
-    steps: int = 4000
-    batch: int = 256
+    steps: int = 2000
+    batch: int = 1024
+    micro_batch: int = 256
     max_tokens: int = 64
     rate: float = 5e-4
     token_rate: float = 2e-4
@@ -93,23 +94,6 @@ def length_batches(
     return [out[i] for i in shuffle]
 
 
-class _Loss(torch.autograd.Function):
-    """The library's hand-written objective as one node of torch's graph: pooled vectors in, loss out."""
-
-    @staticmethod
-    def forward(ctx: Any, pooled: torch.Tensor, objective: Objective, same: tuple, teacher: Any) -> torch.Tensor:
-        unit = np.ascontiguousarray(pooled.detach().numpy())
-        size = len(unit) // 2
-        loss, d_source, d_target = objective(unit[:size], unit[size:], same, teacher)
-        ctx.save_for_backward(torch.from_numpy(np.concatenate([d_source, d_target])))
-        return torch.tensor(loss)
-
-    @staticmethod
-    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return gradient * upstream, None, None, None
-
-
 class EncoderTrainer:
     """The encoder, its two optimisers, and one step."""
 
@@ -137,21 +121,36 @@ class EncoderTrainer:
         return torch.nn.functional.normalize(total, dim=-1), leaf, ids
 
     def step(self, bitext: ParallelBags, rows: np.ndarray) -> float:
-        """Take one step and return the loss before it."""
+        """Take one step and return the loss before it.
+
+        All pairs of the batch are compared with each other, but only ``micro_batch`` of them are in the graph at a time:
+        a first pass without a graph gives all vectors, the objective their gradients, and a second pass carries these
+        to the weights, part by part.
+        """
         c, pace = self.config, self.config.pace(self.tokens.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = c.rate * pace
-        pooled, leaf, ids = self.pooled(bitext.batch(rows))
-        loss = _Loss.apply(pooled, self.objective, bitext.same(rows), bitext.teacher_of(rows))
+        parts = [rows[i : i + c.micro_batch] for i in range(0, len(rows), c.micro_batch)]
+        with torch.inference_mode():
+            unit = [self.pooled(bitext.batch(part))[0].numpy() for part in parts]
+        source = np.concatenate([u[: len(u) // 2] for u in unit])
+        target = np.concatenate([u[len(u) // 2 :] for u in unit])
+        loss, *gradients = self.objective(source, target, bitext.same(rows), bitext.teacher_of(rows), c.threads)
         self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        ids, token_gradients = [], []
+        for k, part in enumerate(parts):
+            cut = slice(k * c.micro_batch, k * c.micro_batch + len(part))
+            pooled, leaf, tokens = self.pooled(bitext.batch(part))
+            pooled.backward(torch.from_numpy(np.concatenate([gradient[cut] for gradient in gradients])))
+            flat = np.flatnonzero(tokens.ravel() != self.model.config.pad_token_id)
+            ids.append(tokens.ravel()[flat])
+            token_gradients.append(leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat])
         torch.nn.utils.clip_grad_norm_(self.body, 1.0)
         self.optimiser.step()
-        flat = np.flatnonzero(ids.ravel() != self.model.config.pad_token_id)
-        places = np.arange(len(flat), dtype=np.int64)
-        gradient = leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat]
-        self.tokens.step(ids.ravel()[flat], places, places + 1, gradient, c.token_rate * pace)
-        return float(loss.detach())
+        all_ids = np.concatenate(ids)
+        places = np.arange(len(all_ids), dtype=np.int64)
+        self.tokens.step(all_ids, places, places + 1, np.concatenate(token_gradients), c.token_rate * pace)
+        return loss
 
     def loss(self, bitext: ParallelBags) -> float:
         """Mean ranking loss over a (development) bitext."""
@@ -197,9 +196,10 @@ def train_encoder(
         asdict(config), asdict(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
     )
     history: list[dict[str, float]] = []
+    losses: list[float] = []  # since the last row of the history
     if checkpoint is not None and checkpoint.exists():
-        history = _restore(checkpoint, identity, trainer)
-    saved, losses = time.monotonic(), []
+        history, losses = _restore(checkpoint, identity, trainer)
+    saved = time.monotonic()
     epoch, batches = -1, []
     per_epoch = len(length_batches(bitexts, config.batch, config.max_tokens, config.seed, 0))
     with bar("train encoder", config.steps, "step", trainer.tokens.steps) as progress:
@@ -218,12 +218,12 @@ def train_encoder(
                 progress.set_postfix({k: f"{v:.3f}" for k, v in row.items() if k != "step"})
                 logger.info("encoder: %s", row)
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                _save(checkpoint, identity, trainer, history)
+                _save(checkpoint, identity, trainer, history, losses)
                 saved = time.monotonic()
     return history
 
 
-def _save(path: Path, identity: str, trainer: EncoderTrainer, history: list[dict[str, float]]) -> None:
+def _save(path: Path, identity: str, trainer: EncoderTrainer, history: list[dict[str, float]], losses: list[float]) -> None:
     """Write the state of both optimisers and all weights into one file."""
     tensors = {"table": torch.from_numpy(trainer.table), "m": torch.from_numpy(trainer.tokens.m)}
     tensors["v"] = torch.from_numpy(trainer.tokens.v)
@@ -231,17 +231,17 @@ def _save(path: Path, identity: str, trainer: EncoderTrainer, history: list[dict
         tensors[f"body.{k}"] = parameter.detach()
         state = trainer.optimiser.state[parameter]
         tensors[f"mean.{k}"], tensors[f"square.{k}"] = state["exp_avg"], state["exp_avg_sq"]
-    place = json.dumps({"identity": identity, "steps": trainer.tokens.steps, "history": history})
+    place = json.dumps({"identity": identity, "steps": trainer.tokens.steps, "history": history, "losses": losses})
     with whole_file(path) as temporary:
         save_file({k: v.contiguous() for k, v in tensors.items()}, temporary, {"place": place})
 
 
-def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> list[dict[str, float]]:
-    """Load a checkpoint into ``trainer``; an empty history if it belongs to other settings."""
+def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> tuple[list[dict[str, float]], list[float]]:
+    """Load a checkpoint into ``trainer``; empty lists if it belongs to other settings."""
     with safe_open(path, "pt") as opened:
         place = json.loads(opened.metadata()["place"])
     if place["identity"] != identity:
-        return []
+        return [], []
     tensors = load_file(path)
     trainer.table[:] = tensors["table"].numpy()
     trainer.tokens.m[:], trainer.tokens.v[:] = tensors["m"].numpy(), tensors["v"].numpy()
@@ -254,4 +254,4 @@ def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> list[dict[st
             "exp_avg_sq": tensors[f"square.{k}"],
         }
     logger.info("resuming the encoder's training at step %d", place["steps"])
-    return place["history"]
+    return place["history"], place["losses"]

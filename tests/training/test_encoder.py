@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xswe.embedding.pooling import pool
+from xswe.errors import ConfigError
+from xswe.language.bags import Bags
+from xswe.language.subwords import SubwordUnits
+from xswe.training.objective import Objective
+from xswe.training.refine import ParallelBags
+
+torch = pytest.importorskip("torch")
+from xswe.teacher.transformer import TeacherConfig, load_teacher  # noqa: E402
+from xswe.training import encoder as encoder_module  # noqa: E402
+from xswe.training.encoder import EncoderConfig, EncoderTrainer, length_batches, train_encoder  # noqa: E402
+from xswe.training.encoder_model import EncoderShape, build, filled_up, save  # noqa: E402
+
+SHAPE = EncoderShape(hidden=32, layers=2, heads=2, intermediate=32, max_tokens=64)
+UNITS = 60
+
+
+def static(seed=0, units=UNITS, width=12):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(units, width)) * rng.uniform(0.2, 2.0, (units, 1))).astype(np.float32)
+
+
+def toy(n=40, seed=0, teacher=False):
+    rng = np.random.default_rng(seed)
+    source = [rng.integers(1, 30, rng.integers(1, 7)).tolist() for _ in range(n)]
+    vectors = None
+    if teacher:
+        vectors = np.array([[one.count(k) for k in range(30)] for one in source], np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return ParallelBags(Bags.of(source), Bags.of([[i + 30 for i in one] for one in source]), vectors)
+
+
+def test_filling_up_gives_all_vectors_mean_zero_and_one_length():
+    filled = filled_up(static(), 16)
+    np.testing.assert_array_equal(filled[:, :12], static())
+    np.testing.assert_allclose(filled.mean(1), 0, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(filled, axis=1), np.linalg.norm(filled[0]), rtol=1e-5)
+    with pytest.raises(ConfigError, match="at least 2"):
+        filled_up(static(), 13)
+
+
+def test_the_encoder_starts_as_the_static_model():
+    matrix, bags = static(), toy().source
+    trainer = EncoderTrainer(build(matrix, SHAPE, 0), EncoderConfig(), Objective())
+    with torch.no_grad():
+        found = trainer.pooled(bags)[0].numpy()
+    expected = pool(matrix, bags, normalise=True)
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("micro_batch", [4, 7, 40])
+def test_micro_batches_do_not_change_the_step(micro_batch):
+    tables = []
+    for size in (40, micro_batch):
+        config = EncoderConfig(batch=40, micro_batch=size, rate=1e-3, token_rate=1e-2, steps=10)
+        trainer = EncoderTrainer(build(static(), SHAPE, 0), config, Objective(distillation=1.0))
+        for _ in range(2):
+            trainer.step(toy(teacher=True), np.arange(40))
+        tables.append(trainer.table.copy())
+    np.testing.assert_allclose(*tables, atol=2e-3)
+    assert np.abs(tables[0] - EncoderTrainer(build(static(), SHAPE, 0), config, Objective()).table).max() > 0.005
+
+
+def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
+    model = build(static(), SHAPE, 0)
+    trainer = EncoderTrainer(model, EncoderConfig(batch=12, rate=0.0, token_rate=0.0), Objective(margin=0.1))
+    bitext = ParallelBags(toy(12).source, toy(12).target)
+    value = trainer.step(bitext, np.arange(12))
+    gradients = [parameter.grad.clone() for parameter in trainer.body]
+    for parameter in trainer.body:
+        parameter.grad = None
+    unit = trainer.pooled(bitext.batch(np.arange(12)))[0]
+    same = [torch.tensor(x) for x in bitext.same(np.arange(12))]
+    masked = ((same[0][:, None] == same[0]) | (same[1][:, None] == same[1])) & ~torch.eye(12, dtype=torch.bool)
+    logits = ((unit[:12] @ unit[12:].T - 0.1 * torch.eye(12)) / 0.05).masked_fill(masked, -1e9)
+    answers = torch.arange(12)
+    loss = torch.nn.functional.cross_entropy(logits, answers) + torch.nn.functional.cross_entropy(logits.T, answers)
+    loss.backward()
+    assert value == pytest.approx(loss.item(), rel=1e-3)
+    clipped = torch.nn.utils.clip_grad_norm_(trainer.body, 1.0)
+    assert clipped > 0
+    for ours, parameter in zip(gradients, trainer.body, strict=True):
+        np.testing.assert_allclose(ours.numpy(), parameter.grad.numpy(), atol=2e-3)
+
+
+CONFIG = EncoderConfig(steps=12, batch=16, micro_batch=8, rate=1e-3, token_rate=1e-2, evaluate_every=4)
+
+
+def test_training_lowers_the_loss():
+    config = EncoderConfig(steps=60, batch=32, rate=2e-3, token_rate=5e-2, evaluate_every=20)
+    history = train_encoder(build(static(), SHAPE, 0), [toy(200)], [toy(40, seed=1)], config, Objective())
+    assert history[-1]["development_0"] < 0.5 * history[0]["development_0"]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("killed_at", [1, 4, 9])
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
+    def run(**options):
+        model = build(static(), SHAPE, 0)
+        history = train_encoder(model, [toy(60), toy(50, seed=3)], [toy(20, seed=1)], CONFIG, Objective(), **options)
+        return history, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+
+    undisturbed = run()
+    step = EncoderTrainer.step
+
+    def dies(self, *rest):
+        if self.tokens.steps == killed_at:
+            raise Killed
+        return step(self, *rest)
+
+    monkeypatch.setattr(encoder_module.EncoderTrainer, "step", dies)
+    with pytest.raises(Killed):
+        run(checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+    monkeypatch.undo()
+    assert run(checkpoint=tmp_path / "c") == undisturbed
+
+
+def test_batches_hold_similar_lengths_and_each_pair_at_most_once():
+    bitexts = [toy(100), toy(7, seed=2)]
+    batches = length_batches(bitexts, 10, 64, seed=0, epoch=0)
+    rows = np.concatenate([rows for which, rows in batches if which == 0])
+    assert sorted(rows.tolist()) == list(range(100))
+    assert [len(rows) for which, rows in batches if which == 1] == [7]
+    spread = [np.ptp(bitexts[0].source.lengths[rows]) for which, rows in batches if which == 0]
+    assert np.mean(spread) < 2
+    again = length_batches(bitexts, 10, 64, seed=0, epoch=0)
+    assert [rows.tolist() for _, rows in batches] == [rows.tolist() for _, rows in again]
+
+
+def test_the_saved_teacher_opens_in_transformers_and_sentence_transformers(tmp_path, tokenizer):
+    units = SubwordUnits(tokenizer, "subwords", ("en", "de", "zh", "ja"))
+    matrix = static(units=len(units.tokens))
+    save(build(matrix, SHAPE, 0), units.tokenizer, tmp_path)
+    teacher = load_teacher(TeacherConfig(model=str(tmp_path)))
+    assert teacher.pooling == "mean"
+    texts = ["A cat sleeps.", "猫が寝ている。", "Straße"]
+    bags = units.bags(texts)
+    expected = pool(matrix, bags, normalise=True)
+    found = teacher.vectors(texts)
+    # Pieces that are no units (a lone mark) have vectors here too, hence not exactly the static figures.
+    assert np.abs(found @ found.T - expected @ expected.T).max() < 0.2
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu").encode(texts)
+    np.testing.assert_allclose(theirs, found, atol=2e-3)
