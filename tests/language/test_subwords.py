@@ -4,13 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
 from xswe.errors import ConfigError, ModelError
 from xswe.files import write_json
 from xswe.language.codes import check_languages
 from xswe.language.folding import simplified_characters
-from xswe.language.subwords import SubwordUnits, load_tokenizer, text_normaliser, train_subwords, with_folding
+from xswe.language.subwords import (
+    SubwordUnits,
+    is_trained_here,
+    load_tokenizer,
+    pieces_only,
+    text_normaliser,
+    train_subwords,
+    with_folding,
+)
 from xswe.language.units import load_units
 
 ALL = ("en", "de", "zh", "ja")
@@ -110,3 +118,14 @@ def test_folding_is_put_before_a_foreign_tokenizer_once():
     assert folded.normalizer.normalize_str("語") == "语"
     assert with_folding(folded, ("en", "zh")).to_str() == folded.to_str()
     assert with_folding(foreign, ("en", "ja")).normalizer.normalize_str("語") == "語"
+
+
+def test_the_pieces_of_an_encoder_are_without_its_padding(tokenizer_json):
+    encoder = Tokenizer.from_str(tokenizer_json)
+    encoder.add_special_tokens([AddedToken("<pad>", special=True)])
+    encoder.enable_padding(pad_token="<pad>")
+    pieces = pieces_only(encoder)
+    assert pieces.to_str() == Tokenizer.from_str(tokenizer_json).to_str()
+    assert is_trained_here(pieces)
+    assert not is_trained_here(encoder)
+    assert SubwordUnits(pieces, "teacher", ALL).bags(["a <pad> b"]).lengths[0] > 2  # text, not a command

@@ -141,6 +141,19 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise ModelError(f"{path}: not a tokenizer ({error}); fetch or train the model again") from None
 
 
+def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy without the special tokens that an encoder appended to the pieces, and without their template.
+
+    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters.
+    """
+    state = json.loads(tokenizer.to_str())
+    vocabulary = tokenizer.get_vocab_size(with_added_tokens=False)
+    appended = [token for token in state["added_tokens"] if token["special"] and token["id"] >= vocabulary]
+    state["added_tokens"] = [token for token in state["added_tokens"] if token not in appended]
+    state["post_processor"] = state["padding"] = state["truncation"] = None
+    return Tokenizer.from_str(json.dumps(state))
+
+
 def text_normaliser(languages: Sequence[str]) -> normalizers.Normalizer:
     """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
 

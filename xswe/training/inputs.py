@@ -18,7 +18,7 @@ from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
 from xswe.language.bags import concatenate as concatenate_bags
 from xswe.language.codes import check_languages
-from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords, with_folding
+from xswe.language.subwords import SubwordUnits, load_tokenizer, pieces_only, train_subwords, with_folding
 from xswe.language.texts import Texts
 from xswe.language.texts import concatenate as concatenate_texts
 from xswe.language.units import UnitKind, Units, load_units
@@ -180,10 +180,10 @@ def _ready_tokenizer(
     if config.kind == "teacher":
         if pieces is None:
             raise ConfigError("units.kind=teacher needs a teacher: set teacher=mini, or units=subwords")
-        return with_folding(pieces, languages)
+        return with_folding(pieces_only(pieces), languages)
     if vocabulary == "corpus":
         return None
-    return load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary))
+    return pieces_only(load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary)))
 
 
 def _sample_texts(bitexts: Sequence[Bitext], pairs: int, seed: int) -> Iterator[str]:
