@@ -13,7 +13,8 @@ from xswe.language.subwords import train_subwords
 from xswe.language.words import WordSplitter, count_words, most_frequent
 from xswe.resources import resource
 
-rows = [line.split("\\t") for line in (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()]
+sample = resource("corpora") / "sample" / "sentences.tsv"
+rows = [line.split("\\t") for line in sample.read_text(encoding="utf-8").splitlines()]
 texts = [row[k] for row in rows[:400] for k in range(4)]
 tokenizer = train_subwords(texts, ("en", "de", "zh", "ja"), 2500)
 splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, tokenizer)
