@@ -23,7 +23,8 @@ import torch
 from xswe.language.bags import Bags
 from xswe.parallel import available_threads, single_threaded_blas
 from xswe.training.objective import Objective
-from xswe.training.refine import ParallelBags, RefineConfig, Trainer
+from xswe.training.pairs import ParallelBags
+from xswe.training.refine import RefineConfig, Trainer
 
 UNITS, WIDTH, LENGTH, PAIRS = 180_000, 256, 15, 20_000
 

@@ -8,7 +8,7 @@ from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 from xswe.language.subwords import SubwordUnits
 from xswe.training.objective import Objective
-from xswe.training.refine import ParallelBags
+from xswe.training.pairs import ParallelBags
 
 torch = pytest.importorskip("torch")
 from xswe.teacher.transformer import TeacherConfig, load_teacher  # noqa: E402

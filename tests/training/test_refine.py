@@ -7,7 +7,8 @@ from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 from xswe.training import refine as refine_module
 from xswe.training.objective import Objective
-from xswe.training.refine import ParallelBags, RefineConfig, Trainer, equal_bags, refine
+from xswe.training.pairs import ParallelBags, equal_bags
+from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.schedule import Schedule
 
 torch = pytest.importorskip("torch")

@@ -26,7 +26,8 @@ from xswe.language.bags import Bags
 from xswe.progress import bar
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
-from xswe.training.refine import ParallelBags
+from xswe.training.pairs import ParallelBags
+from xswe.training.settings import decisive
 
 logger = logging.getLogger(__name__)
 _WINDOW = 64  # batches whose pairs are sorted by length together, so that little is padded
@@ -160,7 +161,7 @@ class EncoderTrainer:
                 rows = np.arange(start, min(start + c.batch, len(bitext)))
                 unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].numpy())
                 halves = unit[: len(rows)], unit[len(rows) :]
-                total += self.objective.ranking(*halves, bitext.same(rows), 1, gradient=False)[0] * len(rows)
+                total += self.objective.ranking_loss(*halves, bitext.same(rows), 1, gradient=False)[0] * len(rows)
         return total / max(1, len(bitext))
 
 
@@ -193,7 +194,7 @@ def train_encoder(
     torch.set_num_threads(config.threads)
     trainer = EncoderTrainer(model, config, objective)
     identity = fingerprint(
-        asdict(config), asdict(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
+        asdict(config), decisive(objective), [len(b) for b in bitexts], sorted(p.numel() for p in trainer.body)
     )
     history: list[dict[str, float]] = []
     losses: list[float] = []  # since the last row of the history

@@ -147,6 +147,46 @@ def info_nce(
     return loss, d_source, d_target
 
 
+def ranking_on(
+    cosines: np.ndarray,
+    *,
+    temperature: float,
+    margin: float,
+    same_source: np.ndarray,
+    same_target: np.ndarray,
+    threads: int = 1,
+    gradient: bool = True,
+) -> float:
+    """The loss of :func:`info_nce` on a matrix of cosines, float32 (k, k), which its gradient then replaces."""
+    size, f = len(cosines), np.float32
+    scale = 1.0 / temperature
+    _check_temperature(temperature, 2.0 + margin)
+    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
+
+    def forward(a: int, b: int) -> np.ndarray:
+        part = np.zeros(size, np.float32)
+        exponent = f(scale), f(scale), f(margin)
+        _exponentiate(cosines[a:b], a, *exponent, same_source, same_target, rows[a:b], part, diagonal[a:b])
+        return part
+
+    columns = np.sum(over_blocks(forward, size, threads), axis=0)
+    if gradient:
+        over_blocks(lambda a, b: _to_gradient(cosines[a:b], a, rows[a:b], columns, f(scale / size)), size, threads)
+    log_partition = np.log(rows.astype(np.float64)) + np.log(columns.astype(np.float64))
+    return float(np.mean(log_partition - 2.0 * diagonal))
+
+
+def relational_on(cosines: np.ndarray, targets: np.ndarray, *, temperature: float, threads: int = 1) -> float:
+    """The loss of :func:`relational` on a matrix of cosines, float32 (k, k), which its gradient then replaces."""
+    _check_temperature(temperature, 2.0)
+    size, f = len(cosines), np.float32
+    scale = 1.0 / temperature
+    parts = over_blocks(
+        lambda a, b: _relational_rows(cosines[a:b], targets[a:b], a, f(scale), f(scale / size)), size, threads
+    )
+    return float(sum(parts)) / size
+
+
 @njit(nogil=True, cache=True, fastmath=True)
 def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> None:
     """Carry ``gradient`` (with respect to u = v / |v|) back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
@@ -223,7 +263,13 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
 
 
 def relational(
-    left: np.ndarray, right: np.ndarray, targets: np.ndarray, *, temperature: float, threads: int = 1
+    left: np.ndarray,
+    right: np.ndarray,
+    targets: np.ndarray,
+    *,
+    temperature: float,
+    threads: int = 1,
+    gradient: bool = True,
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Relational distillation: the student's similarities within a batch imitate the teacher's (EN paper 3.3).
 
@@ -237,6 +283,7 @@ def relational(
         targets: float32 (k, k), from :func:`relational_targets`.
         temperature: T.
         threads: how many threads share the rows.
+        gradient: compute the gradients; without, both are empty.
 
     Returns:
         The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
@@ -250,14 +297,18 @@ def relational(
     def work(a: int, b: int) -> tuple[float, np.ndarray]:
         student = left[a:b] @ right.T
         loss = _relational_rows(student, targets[a:b], a, np.float32(scale), np.float32(scale / size))
+        if not gradient:
+            return loss, student
         np.matmul(student, right, out=d_left[a:b])
         return loss, student.T @ left[a:b]
 
     parts = over_blocks(work, size, threads)
+    loss = sum(part for part, _ in parts) / size
+    if not gradient:
+        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
     d_right = parts[0][1]
     for _, part in parts[1:]:
         d_right += part
-    loss = sum(part for part, _ in parts) / size
     if left is right:
         return loss, d_left + d_right, np.zeros_like(d_right)
     return loss, d_left, d_right

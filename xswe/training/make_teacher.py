@@ -26,7 +26,9 @@ from xswe.training.features import RowVectors, distinct_texts, sentence_vectors
 from xswe.training.inputs import UnitsConfig, make_bags, make_corpus, make_units, open_bags, open_part, texts_of
 from xswe.training.objective import Objective
 from xswe.training.pipeline import CorpusConfig
-from xswe.training.refine import ParallelBags, RefineConfig, refine
+from xswe.training.pairs import ParallelBags
+from xswe.training.refine import RefineConfig, refine
+from xswe.training.settings import decisive
 from xswe.training.stages import Stages, only_run
 
 logger = logging.getLogger(__name__)
@@ -154,8 +156,8 @@ class _Run:
             save_file({"embeddings": made.matrix}, folder / "static.safetensors")
             write_json(folder / "report.json", {"best_step": made.best_step, "history": made.history})
 
-        inputs = [self.bags_id, self.distilled_identity, c.dim, {**asdict(settings), "threads": None}]
-        folder, identity = self.stages.run("static", [*inputs, asdict(c.static_objective)], make)
+        inputs = [self.bags_id, self.distilled_identity, c.dim, {**decisive(settings), "threads": None}]
+        folder, identity = self.stages.run("static", [*inputs, decisive(c.static_objective)], make)
         return load_file(folder / "static.safetensors")["embeddings"], identity
 
     def encoder(self, static: np.ndarray, static_id: str, vectors: dict[tuple[str, str], RowVectors] | None) -> Path:
@@ -177,5 +179,5 @@ class _Run:
             save(model, self.units.tokenizer, folder)  # type: ignore[attr-defined]
             write_json(folder / "report.json", {"history": history, "pairs": ["-".join(pair) for pair in self.pairs]})
 
-        inputs = [static_id, asdict(c.shape), {**asdict(settings), "threads": None}, asdict(c.objective)]
+        inputs = [static_id, asdict(c.shape), {**asdict(settings), "threads": None}, decisive(c.objective)]
         return self.stages.run("encoder", inputs, make)[0]

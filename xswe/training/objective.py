@@ -1,18 +1,24 @@
-"""What a batch of translation pairs is trained for: losses, their weights, and their gradients added up."""
+"""What a batch is trained for: losses, their weights, and their gradients added up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.training.losses import info_nce, relational, relational_targets
+from xswe.training.losses import info_nce, ranking_on, relational, relational_on, relational_targets
+from xswe.training.prefixes import Prefixes, over_prefixes
+from xswe.training.settings import OFF
+
+Gradients = tuple[float, np.ndarray, np.ndarray]
+SIDES = ("source", "target", "cross")
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A weighted sum of losses on a batch of translation pairs.
+    """A weighted sum of losses on a batch of translation pairs, or of sentences of one language.
 
     Attributes:
         temperature: of the ranking loss (paper: 0.05).
@@ -21,31 +27,60 @@ class Objective:
         distillation_temperature: of the relational losses (paper: 0.05).
         distillation_on: which similarities imitate the teacher's: within the ``source`` sentences, within the
             ``target`` sentences, and ``cross`` from source i to target j.
+        ranking: weight of the ranking loss; 0 for distillation alone (paper, one language).
+        prefixes: numbers of dimensions; every loss is summed over these prefixes of the vectors. None for the full
+            vectors alone.
+        prefix_weights: one a prefix; empty for 1 each.
     """
 
     temperature: float = 0.05
     margin: float = 0.3
     distillation: float = 0.0
     distillation_temperature: float = 0.05
-    distillation_on: tuple[str, ...] = ("source", "target", "cross")
+    distillation_on: tuple[str, ...] = SIDES
+    ranking: float = field(default=1.0, metadata=OFF)
+    prefixes: tuple[int, ...] = field(default=(), metadata=OFF)
+    prefix_weights: tuple[float, ...] = field(default=(), metadata=OFF)
 
     def __post_init__(self) -> None:
-        if unknown := set(self.distillation_on) - {"source", "target", "cross"}:
+        if unknown := set(self.distillation_on) - set(SIDES):
             raise ConfigError(f"objective.distillation_on has {sorted(unknown)}: use source, target, cross")
+        if self.ranking < 0 or self.distillation < 0 or not (self.ranking or self.distillation):
+            raise ConfigError("objective.ranking and objective.distillation are weights: at least one must be above 0")
+        if self.prefix_weights and not self.prefixes:
+            raise ConfigError("objective.prefix_weights needs objective.prefixes=[256,128,64] or the like")
+        if self.prefixes:
+            Prefixes.of(self.prefixes, self.prefix_weights)
 
-    def ranking(
+    def ranking_loss(
         self, source: np.ndarray, target: np.ndarray, same: tuple[np.ndarray, np.ndarray], threads: int, gradient: bool
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The ranking loss alone; see :func:`xswe.training.losses.info_nce`."""
-        return info_nce(
-            source,
-            target,
-            temperature=self.temperature,
-            margin=self.margin,
-            same_source=same[0],
-            same_target=same[1],
-            threads=threads,
-            gradient=gradient,
+    ) -> Gradients:
+        """The ranking loss alone, its weight left out; see :func:`xswe.training.losses.info_nce`."""
+        settings: dict[str, Any] = {
+            "temperature": self.temperature,
+            "margin": self.margin,
+            "same_source": same[0],
+            "same_target": same[1],
+            "threads": threads,
+            "gradient": gradient,
+        }
+        if not self.prefixes:
+            return info_nce(source, target, **settings)
+        chosen = Prefixes.of(self.prefixes, self.prefix_weights)
+        return over_prefixes(
+            source, target, chosen, lambda c: ranking_on(c, **settings), threads=threads, gradient=gradient
+        )
+
+    def _relational(
+        self, left: np.ndarray, right: np.ndarray, targets: np.ndarray, threads: int, gradient: bool
+    ) -> Gradients:
+        """One relational loss, its weight left out; see :func:`xswe.training.losses.relational`."""
+        at: dict[str, Any] = {"temperature": self.distillation_temperature, "threads": threads}
+        if not self.prefixes:
+            return relational(left, right, targets, **at, gradient=gradient)
+        chosen = Prefixes.of(self.prefixes, self.prefix_weights)
+        return over_prefixes(
+            left, right, chosen, lambda c: relational_on(c, targets, **at), threads=threads, gradient=gradient
         )
 
     def __call__(
@@ -55,12 +90,12 @@ class Objective:
         same: tuple[np.ndarray, np.ndarray],
         teacher: np.ndarray | None,
         threads: int = 1,
-    ) -> tuple[float, np.ndarray, np.ndarray]:
+    ) -> Gradients:
         """Loss of a batch and its gradients.
 
         Args:
             source: float32 (k, d), unit vectors.
-            target: float32 (k, d), unit vectors, row i the translation of source i.
+            target: float32 (k, d), unit vectors, row i the translation of source i; (0, d) for a single language.
             same: int (k,) each, equal numbers mark equal source texts, and equal target texts.
             teacher: float32 (k, e), the teacher's unit vectors of the pairs, or None.
             threads: how many threads share the rows.
@@ -68,20 +103,48 @@ class Objective:
         Returns:
             The loss and its gradients with respect to ``source`` and ``target``.
         """
-        loss, d_source, d_target = self.ranking(source, target, same, threads, gradient=True)
-        if not self.distillation or teacher is None:
+        if self.ranking:
+            loss, d_source, d_target = self.ranking_loss(source, target, same, threads, gradient=True)
+            if self.ranking != 1.0:
+                loss, weight = self.ranking * loss, np.float32(self.ranking)
+                d_source *= weight
+                d_target *= weight
+        else:
+            loss, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
+        if not self.distillation or teacher is None or len(source) < 2:
             return loss, d_source, d_target
-        weight, at = np.float32(self.distillation), {"temperature": self.distillation_temperature, "threads": threads}
-        targets = relational_targets(teacher, **at)  # type: ignore[arg-type]
+        weight = np.float32(self.distillation)
+        targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
         for left, right, d_left, d_right, side in (
             (source, source, d_source, d_source, "source"),
             (target, target, d_target, d_target, "target"),
             (source, target, d_source, d_target, "cross"),
         ):
-            if side in self.distillation_on:
-                value, by_left, by_right = relational(left, right, targets, **at)  # type: ignore[arg-type]
+            if side in self.distillation_on and len(right):
+                value, by_left, by_right = self._relational(left, right, targets, threads, gradient=True)
                 loss += self.distillation * value
                 d_left += weight * by_left
                 if side == "cross":
                     d_right += weight * by_right
         return loss, d_source, d_target
+
+    def development(
+        self,
+        source: np.ndarray,
+        target: np.ndarray,
+        same: tuple[np.ndarray, np.ndarray],
+        teacher: np.ndarray | None,
+        threads: int = 1,
+    ) -> float:
+        """What decides when to stop: the ranking loss where there is one, else the relational losses; no gradients."""
+        if self.ranking:
+            return self.ranking_loss(source, target, same, threads, gradient=False)[0]
+        if teacher is None or len(source) < 2:
+            return 0.0
+        targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
+        sides = {"source": (source, source), "target": (target, target), "cross": (source, target)}
+        return sum(
+            self.distillation * self._relational(*sides[side], targets, threads, gradient=False)[0]
+            for side in self.distillation_on
+            if len(sides[side][1])
+        )

@@ -40,8 +40,10 @@ from xswe.training.inputs import (
     texts_of,
 )
 from xswe.training.objective import Objective
-from xswe.training.refine import ParallelBags, RefineConfig, equal_bags, refine
+from xswe.training.pairs import ParallelBags, equal_bags
+from xswe.training.refine import RefineConfig, refine
 from xswe.training.sentence_pca import SentencePCA
+from xswe.training.settings import decisive
 from xswe.training.stages import Stages, only_run
 
 logger = logging.getLogger(__name__)
@@ -259,7 +261,7 @@ class _Run:
     def refinement(self, start: np.ndarray, start_id: str) -> np.ndarray:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
-        settings = [{**asdict(c), "threads": None}, asdict(self.config.objective)]
+        settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
 
         def make(folder: Path, identity: str) -> None:
             parts = [

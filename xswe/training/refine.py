@@ -1,4 +1,4 @@
-"""Contrastive refinement of an embedding table on parallel text (EN paper 3.3).
+"""Refinement of an embedding table: contrastive on parallel text, by distillation on any text (EN paper 3.3).
 
 The bags are tokenised once, before; a step gathers the rows of a batch, sums them, compares, and moves only the rows that
 took part. Nothing here depends on where the vectors came from: random ones are refined by the same function.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,16 @@ from safetensors.numpy import load_file, save_file
 from xswe.embedding.pooling import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, whole_file
-from xswe.language.bags import Bags, concatenate
+from xswe.language.bags import Bags
 from xswe.parallel import over_blocks, single_threaded_blas
 from xswe.progress import bar
-from xswe.training.features import RowVectors
 from xswe.training.losses import through_norm
+from xswe.training.neighbours import grouped
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
+from xswe.training.pairs import ParallelBags
 from xswe.training.schedule import Schedule
+from xswe.training.settings import OFF, decisive
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +49,12 @@ class RefineConfig:
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
         seed: decides the batches.
         threads: how many threads share a step.
+        duplicates: equal sentences of a batch are no negatives of each other (``mask``), or only the first of them
+            stays in the batch (``drop``).
+        near: count sentences as equal that share most of their units, too.
+        neighbours: pairs drawn together because the table finds them similar at the start of an epoch: each is a hard
+            negative of the others. 0 for batches drawn at random.
+        average: fraction of the steps, at the end, over which tables are averaged; 0 for the last (or best) table.
     """
 
     steps: int = 2500
@@ -58,8 +67,16 @@ class RefineConfig:
     patience: int = 10
     seed: int = 0
     threads: int = 1
+    duplicates: str = field(default="mask", metadata=OFF)
+    near: bool = field(default=False, metadata=OFF)
+    neighbours: int = field(default=0, metadata=OFF)
+    average: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
+        if self.duplicates not in ("mask", "drop"):
+            raise ConfigError(f"refine.duplicates={self.duplicates!r}: use 'mask' or 'drop'")
+        if not 0 <= self.neighbours <= self.batch or not 0 <= self.average <= 1:
+            raise ConfigError("refine needs 0 <= neighbours <= batch and 0 <= average <= 1")
         if self.optimiser not in ("lazy", "dense"):
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
         if self.batch < 2 or self.steps < 0 or not 0 <= self.constant <= 1:
@@ -69,57 +86,6 @@ class RefineConfig:
         """Learning rate of ``step`` (from 0)."""
         start = self.constant * self.steps
         return self.rate if step < start else self.rate * (self.steps - step) / max(1.0, self.steps - start)
-
-
-@dataclass(frozen=True, eq=False)
-class ParallelBags:
-    """A tokenised bitext: ``source`` and ``target`` are translations of each other, row by row.
-
-    Attributes:
-        source: n bags.
-        target: n bags.
-        teacher: float (n, e), a teacher's unit vectors of the sentences, where distillation is wanted.
-    """
-
-    source: Bags
-    target: Bags
-    teacher: np.ndarray | RowVectors | None = None
-    same_source: np.ndarray = field(init=False, repr=False)
-    same_target: np.ndarray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "same_source", equal_bags(self.source))
-        object.__setattr__(self, "same_target", equal_bags(self.target))
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def batch(self, rows: np.ndarray) -> Bags:
-        """The bags of a batch: the sources of ``rows``, then their targets."""
-        return concatenate([self.source.take(rows), self.target.take(rows)])
-
-    def same(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers that mark equal sources, and equal targets, of a batch."""
-        return self.same_source[rows], self.same_target[rows]
-
-    def teacher_of(self, rows: np.ndarray) -> np.ndarray | None:
-        """The teacher's vectors of a batch, float32 (k, e), if there are any."""
-        return None if self.teacher is None else np.ascontiguousarray(self.teacher[rows], np.float32)
-
-
-def equal_bags(bags: Bags) -> np.ndarray:
-    """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
-    ids, starts = np.asarray(bags.ids, np.uint64), np.asarray(bags.offsets)
-    # A 64-bit polynomial hash of each bag by one cumulative pass: sum of mixed ids times a power of its place.
-    place = np.arange(len(ids), dtype=np.uint64) - np.repeat(starts[:-1].astype(np.uint64), bags.lengths)
-    with np.errstate(over="ignore"):
-        mixed = (ids + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= (place + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9) | np.uint64(1)
-        mixed ^= mixed >> np.uint64(32)
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        keys = total[starts[1:]] - total[starts[:-1]]
-    return np.unique(keys, return_inverse=True)[1].astype(np.int32)
 
 
 @dataclass
@@ -160,13 +126,16 @@ class Trainer:
         return out, norms
 
     def loss(self, bitext: ParallelBags, rows: np.ndarray) -> float:
-        """Ranking loss of a batch, without its gradient."""
+        """Development loss of a batch, without its gradient."""
         unit, _ = self.vectors(bitext.batch(rows))
         halves = unit[: len(rows)], unit[len(rows) :]
-        return self.objective.ranking(*halves, bitext.same(rows), self.config.threads, gradient=False)[0]
+        teacher = None if self.objective.ranking else bitext.teacher_of(rows)
+        return self.objective.development(*halves, bitext.same(rows), teacher, self.config.threads)
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
-        """Take one optimiser step on the pairs ``rows`` and return the loss before it."""
+        """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it."""
+        if self.config.duplicates == "drop":
+            rows = bitext.distinct(rows)
         threads, bags = self.config.threads, bitext.batch(rows)
         unit, norms = self.vectors(bags)
         halves = unit[: len(rows)], unit[len(rows) :]
@@ -178,7 +147,7 @@ class Trainer:
 
 
 def _development_loss(trainer: Trainer, development: list[ParallelBags]) -> float:
-    """Mean ranking loss over the development pairs, in batches of the training size."""
+    """Mean loss over the development pairs, in batches of the training size."""
     total, count = 0.0, 0
     for bitext in development:
         for start in range(0, len(bitext), trainer.config.batch):
@@ -197,8 +166,9 @@ def refine(
     *,
     checkpoint: Path | None = None,
     checkpoint_seconds: float = 60.0,
+    log: Callable[[list[dict[str, float]]], None] | None = None,
 ) -> RefineResult:
-    """Refine an embedding table on translation pairs.
+    """Refine an embedding table on translation pairs, or on sentences of one language.
 
     Args:
         matrix: float32 (units, d), the start; not changed.
@@ -208,6 +178,7 @@ def refine(
         objective: the losses.
         checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
         checkpoint_seconds: how often to save.
+        log: is given the history after each evaluation.
 
     Returns:
         The best table and the history. The same inputs give the same bytes, interrupted or not.
@@ -215,11 +186,14 @@ def refine(
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
     trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
-    schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed)
-    identity = fingerprint({**asdict(config), "threads": None}, asdict(objective), schedule.sizes, list(matrix.shape))
+    schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed, config.neighbours)
+    shape = list(matrix.shape)
+    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
     state = _State(np.array(trainer.matrix), float("inf"), 0, [], 0.0)
     if checkpoint is not None and checkpoint.exists():
-        state = _restore(checkpoint, identity, trainer) or state
+        state = _restore(checkpoint, identity, trainer, schedule) or state
+    if config.average and state.mean is None:
+        state.mean = np.zeros_like(trainer.matrix)
     if state.best_loss == float("inf") and development:
         state.best_loss = _development_loss(trainer, development)
         state.history.append({"step": 0, "development_loss": state.best_loss})
@@ -227,19 +201,27 @@ def refine(
     with single_threaded_blas(), bar("refine", config.steps, "step", trainer.optimiser.steps) as progress:
         while trainer.optimiser.steps < config.steps:
             step = trainer.optimiser.steps
+            if config.neighbours and schedule.groups_epoch != schedule.epoch_of(step):
+                schedule.regroup(step, [grouped(trainer.vectors, b, config.neighbours, config.seed) for b in bitexts])
             which, rows = schedule.at(step)
             state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
             progress.update()
+            if state.mean is not None:
+                state.average(trainer.matrix, step + 1, config)
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
                 _evaluate(trainer, development, state)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
+                if log is not None:
+                    log(state.history)
                 waited = (step + 1 - state.best_step) // config.evaluate_every
                 if development and config.patience and waited >= config.patience:
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.best_step)
                     break
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                _save(checkpoint, identity, trainer, state)
+                _save(checkpoint, identity, trainer, schedule, state)
                 saved = time.monotonic()
+        if state.averaged:
+            _judge_average(trainer, development, state)
     return RefineResult(state.best, trainer.optimiser.steps, state.best_step, state.history)
 
 
@@ -252,6 +234,15 @@ class _State:
     best_step: int
     history: list[dict[str, float]]
     running: float
+    mean: np.ndarray | None = None  # of the tables averaged so far
+    averaged: int = 0
+
+    def average(self, matrix: np.ndarray, step: int, config: RefineConfig) -> None:
+        """Fold the table after ``step`` steps into the mean, ten times an evaluation, where the end is near enough."""
+        every = max(1, config.evaluate_every // 10)
+        if step > config.steps * (1 - config.average) and step % every == 0 and self.mean is not None:
+            self.averaged += 1
+            self.mean += (matrix - self.mean) / np.float32(self.averaged)
 
 
 def _evaluate(trainer: Trainer, development: list[ParallelBags], state: _State) -> None:
@@ -268,18 +259,35 @@ def _evaluate(trainer: Trainer, development: list[ParallelBags], state: _State) 
     state.history.append(row)
 
 
-def _save(path: Path, identity: str, trainer: Trainer, state: _State) -> None:
+def _judge_average(trainer: Trainer, development: list[ParallelBags], state: _State) -> None:
+    """Take the averaged table for the result, unless the development pairs prefer the best single one."""
+    assert state.mean is not None
+    np.copyto(trainer.matrix, state.mean)
+    row: dict[str, float] = {"step": trainer.optimiser.steps, "averaged_tables": state.averaged}
+    if development:
+        row["averaged_development_loss"] = _development_loss(trainer, development)
+    if not development or row["averaged_development_loss"] <= state.best_loss:
+        state.best, state.best_step = np.array(state.mean), trainer.optimiser.steps
+    state.history.append(row)
+
+
+def _save(path: Path, identity: str, trainer: Trainer, schedule: Schedule, state: _State) -> None:
     """Write everything that decides the rest of the run into one file."""
     adam = trainer.optimiser
     meta = {"identity": identity, "steps": adam.steps, "best_step": state.best_step, "history": state.history}
-    meta |= {"best_loss": state.best_loss, "running": state.running}
+    meta |= {"best_loss": state.best_loss, "running": state.running, "averaged": state.averaged}
     tensors = {"matrix": trainer.matrix, "m": adam.m, "v": adam.v, "best": state.best}
+    if state.mean is not None:
+        tensors["mean"] = state.mean
+    if schedule.groups is not None:
+        meta["groups_epoch"] = schedule.groups_epoch
+        tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
     with whole_file(path) as temporary:
         save_file(tensors, temporary, {"state": json.dumps(meta)})
 
 
-def _restore(path: Path, identity: str, trainer: Trainer) -> _State | None:
-    """Load a checkpoint into ``trainer``; None if it belongs to other settings or data."""
+def _restore(path: Path, identity: str, trainer: Trainer, schedule: Schedule) -> _State | None:
+    """Load a checkpoint into ``trainer`` and ``schedule``; None if it belongs to other settings or data."""
     with safe_open(path, "np") as opened:
         meta = json.loads(opened.metadata()["state"])
     if meta["identity"] != identity:
@@ -289,5 +297,9 @@ def _restore(path: Path, identity: str, trainer: Trainer) -> _State | None:
     np.copyto(trainer.optimiser.m, tensors["m"])
     np.copyto(trainer.optimiser.v, tensors["v"])
     trainer.optimiser.steps = meta["steps"]
+    if "groups_epoch" in meta:
+        schedule.groups = [tensors[f"groups.{k}"] for k in range(len(schedule.sizes))]
+        schedule.groups_epoch = meta["groups_epoch"]
     logger.info("resuming the refinement at step %d", meta["steps"])
-    return _State(tensors["best"], meta["best_loss"], meta["best_step"], meta["history"], meta["running"])
+    rest = meta["best_loss"], meta["best_step"], meta["history"], meta["running"]
+    return _State(tensors["best"], *rest, tensors.get("mean"), meta.get("averaged", 0))
