@@ -20,7 +20,7 @@ from xswe.training.encoder_model import EncoderShape
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.pipeline import PCAConfig, TrainConfig
+from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
 
 CONF = resource("conf")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict, replace
-from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
-from xswe.errors import ConfigError
 from xswe.evaluation.files import score_bitext
 from xswe.evaluation.rows import Row
+from xswe.evaluation.similarity import similarity_correlation
 from xswe.evaluation.tables import table
 from xswe.files import fingerprint, write_json
 from xswe.language.codes import check_languages
@@ -22,11 +24,16 @@ from xswe.resources import resource
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.pipeline import PCAConfig, TrainConfig, TrainResult, train
+from xswe.training.pipeline import train
+from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import versions
 
+if TYPE_CHECKING:
+    from xswe.teacher.base import Teacher
+
 logger = logging.getLogger(__name__)
+SAMPLE_COLUMNS = ("en", "de", "zh", "ja")  # of the embedded sample corpus
 
 
 def run(values: dict[str, Any]) -> str:
@@ -35,10 +42,22 @@ def run(values: dict[str, Any]) -> str:
     teacher, teacher_id, pieces = load_teacher_of(values.get("teacher"), config.threads)
     settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name", "keep_steps")}
     folder = Path(values["output"] or default_output(values, settings))
-    result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
-    rows = _score(result, config.threads)
+    distilled, distilled_id = load_distilled(values, config, teacher, teacher_id)
+    result = train(
+        config,
+        teacher,
+        folder,
+        teacher_identity=teacher_id,
+        pieces=pieces,
+        distilled=distilled,
+        distilled_identity=distilled_id,
+    )
+    rows = _score(result, config) + score_pivots(result, config)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
     replace(result.model, description=description).save(folder / "model")
+    if config.extract.merge == "separate":
+        for code, model in result.by_language["refinement"].items():
+            replace(model, description=description | {"language": code}).save(folder / "languages" / code)
     if values["keep_steps"]:
         for step, model in result.stages.items():
             model.save(folder / "steps" / step.lower().replace(" ", "-"))
@@ -75,15 +94,11 @@ def corpus_config(values: dict[str, Any], languages: tuple[str, ...]) -> CorpusC
 
 
 def sample_paths(languages: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
-    """Return the embedded sample corpus as the bitexts of a set of languages."""
-    columns = ("en", "de", "zh", "ja")
-    path = str(resource("corpora") / "sample" / "sentences.tsv")
-    hub = languages[0]
-    if len(languages) == 1:
-        raise ConfigError("training needs translations: name at least two languages, as in pair=en-ja")
-    return {
-        f"{hub}-{other}": [{"path": path, "columns": [columns.index(hub), columns.index(other)]}] for other in languages[1:]
-    }
+    """Return the embedded sample corpus as the bitexts of a set of languages; of a single one, with any other."""
+    path, hub = str(resource("corpora") / "sample" / "sentences.tsv"), languages[0]
+    others = languages[1:] or tuple(code for code in SAMPLE_COLUMNS if code != hub)[:1]
+    columns = SAMPLE_COLUMNS.index
+    return {f"{hub}-{other}": [{"path": path, "columns": [columns(hub), columns(other)]}] for other in others}
 
 
 def default_output(values: dict[str, Any], settings: dict[str, Any]) -> Path:
@@ -103,24 +118,95 @@ def load_teacher_of(values: dict[str, Any] | None, threads: int) -> tuple[Any, s
     return teacher, identity, teacher.pieces()
 
 
-def _score(result: TrainResult, threads: int) -> list[Row]:
-    """Score every step on the held-out pairs."""
+def load_distilled(
+    values: dict[str, Any], config: TrainConfig, teacher: Teacher | None, teacher_id: str
+) -> tuple[Teacher | None, str]:
+    """Load the encoder whose sentence vectors are imitated, where they are; ``same`` is the teacher of the units."""
+    if not config.objective.distillation:
+        return None, ""
+    if values["distilled"]["model"] == "same":
+        return teacher, teacher_id
+    distilled, identity, _ = load_teacher_of(values["distilled"], config.threads)
+    return distilled, identity
+
+
+def _score(result: TrainResult, config: TrainConfig) -> list[Row]:
+    """Score every step on the held-out pairs, or (a single language) against the teacher's cosines."""
     rows = []
-    for step, model in result.stages.items():
-        encode = partial(model.encode, threads=threads)
-        for pair, (source, target) in result.held_out.items():
-            if len(source):
-                rows += [replace(row, note=step) for row in score_bitext(encode, source, target, "held-out", pair)]
+    for step, models in result.by_language.items():
+        for name, texts in result.held_out.items():
+            codes = name.split("-")
+            unit = [models[c].encode(t, threads=config.threads) for c, t in zip(codes, texts, strict=True)]
+            if len(codes) == 1:
+                found = score_imitation(unit[0], result.teacher, "held-out", name)
+            else:
+                found = _retrieval(unit[0], unit[1], "held-out", name)
+            rows += [replace(row, note=step) for row in found]
     return rows
+
+
+def _retrieval(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
+    """Score retrieval between vectors that are there already."""
+    if not len(source):
+        return []
+    sides = iter((source, target))
+    return score_bitext(lambda _: next(sides), [], [], task, subset)
+
+
+def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
+    """Correlate the cosines of all pairs of some sentences with those of a teacher's vectors of them.
+
+    Args:
+        vectors: float32 (n, d), unit vectors.
+        teacher: float32 (n, e), the teacher's.
+        task: what the rows call it.
+        subset: the language.
+    """
+    if teacher is None or len(vectors) < 3:
+        return []
+    above = np.triu_indices(len(vectors), 1)
+    ours, theirs = (vectors @ vectors.T)[above], (teacher @ teacher.T)[above]
+    cosines = similarity_correlation(ours[:, None], np.ones_like(ours)[:, None], theirs)
+    return [Row(task, subset, f"{name}_with_teacher", value, len(vectors)) for name, value in cosines.items()]
+
+
+def score_pivots(result: TrainResult, config: TrainConfig) -> list[Row]:
+    """Score retrieval between languages that no bitext joins, on the embedded sample corpus, which has all four.
+
+    A sentence that stands in the training texts of its language is left out.
+    """
+    direct = {frozenset(name.split("-")) for name in result.held_out}
+    pairs = [pair for pair in combinations(config.languages, 2) if frozenset(pair) not in direct]
+    if not pairs:
+        return []
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    table = [line.split("\t") for line in lines]
+    codes = sorted({code for pair in pairs for code in pair})
+    texts = {code: [row[SAMPLE_COLUMNS.index(code)] for row in table] for code in codes}
+    known = {code: set(texts[code]).intersection(result.training(code)) for code in codes}
+    rows = [i for i in range(len(table)) if not any(texts[code][i] in known[code] for code in codes)]
+    found = []
+    for step, models in result.by_language.items():
+        unit = {code: models[code].encode([texts[code][i] for i in rows], threads=config.threads) for code in codes}
+        for a, b in pairs:
+            found += [replace(row, note=step) for row in _retrieval(unit[a], unit[b], "without-bitext", f"{a}-{b}")]
+    return found
 
 
 def summary(rows: list[Row], result: TrainResult) -> str:
     """Lay out the table at the end: one line a step and pair."""
-    wanted = ("accuracy", "margin_accuracy", "f1")
+    subsets = list(dict.fromkeys((row.task, row.subset) for row in rows))
+    alone = any(row.metric == "spearman_with_teacher" for row in rows)
+    wanted = ("spearman_with_teacher", "pearson_with_teacher") if alone else ("accuracy", "margin_accuracy", "f1")
     lines = []
     for step, model in result.stages.items():
-        for pair, (source, _) in result.held_out.items():
-            values = {row.metric: row.value for row in rows if row.note == step and row.subset == pair}
-            lines.append([step, pair, model.dim, *(values.get(metric) for metric in wanted), len(source)])
-    header = ["step", "pair", "dims", "accuracy", "by margin", "F1", "held out"]
-    return table(header, lines)
+        for task, subset in subsets:
+            own = [row for row in rows if (row.note, row.task, row.subset) == (step, task, subset)]
+            values = {row.metric: row.value for row in own}
+            name = subset if task == "held-out" else f"{subset} *"
+            lines.append([step, name, model.dim, *(values.get(metric) for metric in wanted), own[0].n if own else 0])
+    names = ["Spearman with the teacher", "Pearson"] if alone else ["accuracy", "by margin", "F1"]
+    out = table(["step", "language" if alone else "pair", "dims", *names, "held out"], lines)
+    if any(task != "held-out" for task, _ in subsets):
+        out += "\n* no bitext joins the two: sentences of the sample corpus that were not trained on"
+    return out

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -29,7 +29,7 @@ from xswe.progress import bar
 from xswe.teacher.base import States, Teacher
 
 logger = logging.getLogger(__name__)
-Merge = Literal["average", "frequency"]
+Merge = Literal["average", "frequency", "separate"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ class ExtractConfig:
     """Settings of the extraction.
 
     Attributes:
-        merge: a unit that several languages share gets the ``average`` of its language means (the reference code) or
-            their mean weighted by the unit's ``frequency`` in each language.
+        merge: a unit that several languages share gets the ``average`` of its language means (the reference code),
+            their mean weighted by the unit's ``frequency`` in each language, or a vector of its own in each language
+            (``separate``).
         isolated: a unit without any context sentence gets the teacher's state of the unit alone; otherwise zero.
     """
 
@@ -46,8 +47,8 @@ class ExtractConfig:
     isolated: bool = True
 
     def __post_init__(self) -> None:
-        if self.merge not in ("average", "frequency"):
-            raise ConfigError(f"extract.merge={self.merge!r}: use average or frequency")
+        if self.merge not in ("average", "frequency", "separate"):
+            raise ConfigError(f"extract.merge={self.merge!r}: use average, frequency or separate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +73,9 @@ class Extraction:
     """The outcome.
 
     Attributes:
-        matrix: float32 (units, d), the mean states; zero for a unit that was nowhere found.
-        contexts: int64 (units,), sentences each vector is the mean of.
+        matrix: float32 (units, d), the mean states; zero for a unit that was nowhere found. With ``separate`` the
+            languages' tables one under the other; a unit that a language lacks has the mean of the others there.
+        contexts: int64 (units,) or as many as the matrix has rows, sentences each vector is the mean of.
         passes: sentences encoded.
         reference_passes: sentences the reference implementation would encode for the same vectors.
     """
@@ -150,20 +152,22 @@ def _harvest_batch(
 class _Progress:
     """The state of an extraction: sums of the current language, and the weighted means of those before it."""
 
-    def __init__(self, units: int, width: int) -> None:
+    def __init__(self, units: int, width: int, tables: int = 1) -> None:
         self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
-        self.total, self.weight = np.zeros((units, width), np.float32), np.zeros(units, np.float64)
-        self.contexts = np.zeros(units, np.int64)
+        self.total, self.weight = np.zeros((tables * units, width), np.float32), np.zeros(tables * units, np.float64)
+        self.contexts = np.zeros(tables * units, np.int64)
         self.language, self.batch = 0, 0
 
     def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
         """Fold the current language's means into the total."""
         found = self.counts > 0
-        weight = np.where(found, 1.0 if merge == "average" else np.maximum(corpus_counts, 1), 0.0)
+        weight = np.where(found, np.maximum(corpus_counts, 1) if merge == "frequency" else 1.0, 0.0)
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
-        self.total += self.sums * share[:, None]
-        self.weight += weight
-        self.contexts += self.counts
+        first = self.language * len(self.sums) if merge == "separate" else 0
+        table = slice(first, first + len(self.sums))
+        self.total[table] += self.sums * share[:, None]
+        self.weight[table] += weight
+        self.contexts[table] += self.counts
         self.sums[:], self.counts[:] = 0.0, 0
         self.language, self.batch = self.language + 1, 0
 
@@ -208,7 +212,8 @@ def extract(
     Returns:
         The vectors. The same inputs give the same bytes, interrupted or not.
     """
-    state = _Progress(len(units.tokens), teacher.dim)
+    separate = config.merge == "separate"
+    state = _Progress(len(units.tokens), teacher.dim, len(samples) if separate else 1)
     if checkpoint is not None and checkpoint.exists():
         state.restore(checkpoint, identity)
     saved = time.monotonic()
@@ -226,22 +231,28 @@ def extract(
                     saved = time.monotonic()
         state.close_language(sample.counts, config.merge)
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
+    tables = matrix.reshape(-1, len(units.tokens), teacher.dim)
+    found = (state.contexts > 0).reshape(tables.shape[:2])
+    if separate:
+        others = tables.sum(0) / np.maximum(found.sum(0), 1).astype(np.float32)[:, None]
+        for table, own in zip(tables, found, strict=True):
+            table[~own] = others[~own]
     if config.isolated:
-        _fill_isolated(teacher, units, matrix, state.contexts)
+        _fill_isolated(teacher, units, tables, np.any(found, axis=0))
     passes, reference = sum(len(s.texts) for s in samples), sum(s.contexts.reference_passes for s in samples)
     logger.info("extraction: %d sentences encoded once; one pass a (unit, sentence) pair would be %d", passes, reference)
     return Extraction(matrix, state.contexts, passes, reference)
 
 
-def _fill_isolated(teacher: Teacher, units: Units, matrix: np.ndarray, contexts: np.ndarray) -> None:
-    """Give units without a context the teacher's mean state of the unit alone."""
+def _fill_isolated(teacher: Teacher, units: Units, tables: np.ndarray, found: Any) -> None:
+    """Give units without a context, in all tables, the teacher's mean state of the unit alone."""
     tokens = units.tokens
-    missing = np.array([i for i in np.flatnonzero(contexts == 0) if tokens[i].replace("▁", " ").strip()], np.int64)
+    missing = np.array([i for i in np.flatnonzero(~found) if tokens[i].replace("▁", " ").strip()], np.int64)
     texts = Texts.of(tokens[i].replace("▁", " ").strip() for i in missing)
     with bar("extract units alone", len(texts), "unit") as progress:
         for states in teacher.states(texts, teacher.batches(texts)):
             for k, row in enumerate(states.rows):
                 own = states.hidden[states.offsets[k] : states.offsets[k + 1]]
                 if len(own):
-                    matrix[missing[row]] = own.mean(0)
+                    tables[:, missing[row]] = own.mean(0)
             progress.update(len(states.rows))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from xswe.files import whole_file
-from xswe.language.texts import Texts
+from xswe.language.texts import Texts, concatenate
 from xswe.progress import bar
 from xswe.teacher.base import Teacher
+from xswe.training.stages import Stages
 
 logger = logging.getLogger(__name__)
 _SHARD = 16_384
@@ -71,3 +74,31 @@ def sentence_vectors(teacher: Teacher, texts: Texts, shards: Path, target: Path)
     for start, part in zip(starts, parts, strict=True):
         out[start : start + _SHARD] = np.load(part)
     out.flush()
+
+
+def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
+    """Stage ``vectors``: a teacher's vectors of texts, each distinct one encoded once.
+
+    Args:
+        stages: of the run.
+        inputs: what decides the texts, and the teacher's fingerprint.
+        teacher: the encoder.
+        sides: the texts.
+
+    Returns:
+        The vectors of each of ``sides``; all share one array.
+    """
+    distinct, index = distinct_texts(concatenate(sides))
+    shards: list[Path] = []
+
+    def make(folder: Path, identity: str) -> None:
+        shards.append(stages.folder / f"vectors-{identity}.shards")
+        sentence_vectors(teacher, distinct, shards[0], folder / "vectors.npy")
+
+    folder, _ = stages.run("vectors", inputs, make)
+    for finished in shards:
+        shutil.rmtree(finished, ignore_errors=True)
+    # In memory: batches pick rows at random, which a memory-mapped file of this size answers slowly.
+    vectors = np.load(folder / "vectors.npy")
+    cuts = np.cumsum([len(side) for side in sides])[:-1]
+    return [RowVectors(vectors, part) for part in np.split(index, cuts)]

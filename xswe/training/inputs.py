@@ -13,6 +13,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, load_bitext, split
+from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
@@ -29,6 +30,7 @@ from xswe.training.stages import Stages
 
 logger = logging.getLogger(__name__)
 PARTS = ("train", "development", "held_out")
+Pair = tuple[str, ...]  # two languages, or one alone
 # Below this many pairs a corpus is too small to learn pieces from, and the vocabulary in the package serves better.
 _ENOUGH_PAIRS = 30_000
 
@@ -81,12 +83,15 @@ def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]
 
 def make_corpus(
     stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int
-) -> tuple[Path, str, list[tuple[str, str]]]:
-    """Stage ``corpus``: read, clean and split the bitexts.
+) -> tuple[Path, str, Sequence[Pair]]:
+    """Stage ``corpus``: read, clean and split the bitexts, or the sentences of a single language.
 
     Returns:
-        The stage's folder (one sub-folder a part, ``report.json``), its identity, and the language pairs.
+        The stage's folder (one sub-folder a part, ``report.json``), its identity, and the language pairs (for a single
+        language that alone).
     """
+    if len(languages) == 1:
+        return *_make_sentences(stages, languages[0], config, seed), [(languages[0],)]
     pairs = language_pairs(languages, config.paths)
     files = corpus_files(config, pairs)
     inputs = {"-".join(pair): describe(config, found) for pair, found in files.items()} | {"seed": seed}
@@ -106,27 +111,47 @@ def make_corpus(
     return *stages.run("corpus", inputs, make), pairs
 
 
-def open_part(corpus: Path, part: str, pairs: Sequence[tuple[str, str]]) -> list[Bitext]:
+def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: int) -> tuple[Path, str]:
+    """Stage ``corpus`` for a single language."""
+    found = sentence_files(config, language)
+
+    def make(folder: Path, _: str) -> None:
+        sentences, counts = load_sentences(config, language, found)
+        parts = split_sentences(sentences, config, seed)
+        for part in PARTS:
+            parts[part].save(folder / part)
+        if not len(parts["train"]):
+            raise ConfigError(f"{language}: no training sentence is left of {counts['read']}; give a larger corpus")
+        write_json(folder / "report.json", {language: counts | {part: len(parts[part]) for part in PARTS}})
+
+    return stages.run("corpus", {language: describe_sentences(config, found), "seed": seed}, make)
+
+
+def open_part(corpus: Path, part: str, pairs: Sequence[Pair]) -> Sequence[Bitext | Sentences]:
     """Memory-map one part (``train``, ``development``, ``held_out``) of the corpus stage."""
-    return [Bitext.open(corpus / part, pair) for pair in pairs]
-
-
-def texts_of(bitexts: Sequence[Bitext], language: str) -> Texts:
-    """Return all texts of one language."""
-    sides = [
-        side
-        for bitext in bitexts
-        for code, side in zip(bitext.languages, (bitext.source, bitext.target), strict=True)
-        if code == language
+    return [
+        Bitext.open(corpus / part, (pair[0], pair[1])) if len(pair) == 2 else Sentences.open(corpus / part, (pair[0],))
+        for pair in pairs
     ]
-    return concatenate_texts(sides)
+
+
+def sides(bitext: Bitext | Sentences) -> list[tuple[str, str, Texts]]:
+    """Return (``source`` or ``target``, language, texts) of each side."""
+    if isinstance(bitext, Sentences):
+        return [("source", bitext.name, bitext.source)]
+    return [("source", bitext.languages[0], bitext.source), ("target", bitext.languages[1], bitext.target)]
+
+
+def texts_of(bitexts: Sequence[Bitext | Sentences], language: str) -> Texts:
+    """Return all texts of one language."""
+    return concatenate_texts([side for bitext in bitexts for _, code, side in sides(bitext) if code == language])
 
 
 def make_units(
     stages: Stages,
     corpus: Path,
     corpus_identity: str,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Sequence[Pair],
     languages: Sequence[str],
     config: UnitsConfig,
     pieces: Tokenizer | None,
@@ -186,16 +211,17 @@ def _ready_tokenizer(
     return pieces_only(load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary)))
 
 
-def _sample_texts(bitexts: Sequence[Bitext], pairs: int, seed: int) -> Iterator[str]:
+def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) -> Iterator[str]:
     """Iterate over both sides of a random sample of each bitext."""
     for k, bitext in enumerate(bitexts):
         rows = np.sort(np.random.default_rng([seed, 13, k]).permutation(len(bitext))[:pairs])
         sample = bitext.take(rows)
-        yield from track(chain(sample.source, sample.target), f"sample {bitext.name}", 2 * len(rows), "text")
+        texts = [side for _, _, side in sides(sample)]
+        yield from track(chain(*texts), f"sample {bitext.name}", len(texts) * len(rows), "text")
 
 
 def _count_vocabulary(
-    bitexts: Sequence[Bitext], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
+    bitexts: Sequence[Bitext | Sentences], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> WordUnits:
     splitter = WordSplitter(languages, config.segmenters, pieces)
     counts = {}
@@ -206,14 +232,14 @@ def _count_vocabulary(
 
 
 def make_bags(
-    stages: Stages, corpus: Path, identities: Sequence[str], pairs: Sequence[tuple[str, str]], units: Units
+    stages: Stages, corpus: Path, identities: Sequence[str], pairs: Sequence[Pair], units: Units
 ) -> tuple[Path, str]:
     """Stage ``bags``: look every training and development text up, once."""
 
     def make(folder: Path, _: str) -> None:
         for part in PARTS[:2]:
             for bitext in open_part(corpus, part, pairs):
-                for name, side in (("source", bitext.source), ("target", bitext.target)):
+                for name, _, side in sides(bitext):
                     blocks = range(0, len(side), 8192)
                     shown = track(blocks, f"look up {bitext.name} {part} {name}", unit="block")
                     bags = concatenate_bags([units.bags(side[start : start + 8192]) for start in shown])
@@ -222,20 +248,20 @@ def make_bags(
     return stages.run("bags", list(identities), make)
 
 
-def open_bags(folder: Path, part: str, pair: tuple[str, str]) -> tuple[Bags, Bags]:
-    """Memory-map the bags of both sides of a bitext."""
+def open_bags(folder: Path, part: str, pair: Pair) -> tuple[Bags, Bags | None]:
+    """Memory-map the bags of both sides of a bitext; the second is None for a single language."""
     name = f"{part}.{'-'.join(pair)}"
-    return Bags.open(folder, f"{name}.source"), Bags.open(folder, f"{name}.target")
+    return Bags.open(folder, f"{name}.source"), Bags.open(folder, f"{name}.target") if len(pair) == 2 else None
 
 
-def bags_of(folder: Path, pairs: Sequence[tuple[str, str]], language: str) -> Bags:
+def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:
     """Return the training bags of one language, in the order of :func:`texts_of`."""
     return concatenate_bags(
         [
             bags
             for pair in pairs
-            for code, bags in zip(pair, open_bags(folder, "train", pair), strict=True)
-            if code == language
+            for code, bags in zip(pair, open_bags(folder, "train", pair), strict=False)
+            if code == language and bags is not None
         ]
     )
 

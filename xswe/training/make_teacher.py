@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from xswe.corpus.bitext import CorpusConfig
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
 from xswe.files import read_json, whole_folder, write_json
@@ -22,10 +23,9 @@ from xswe.parallel import single_threaded_blas
 from xswe.teacher.base import Teacher
 from xswe.training.encoder import EncoderConfig, train_encoder
 from xswe.training.encoder_model import EncoderShape, build, save
-from xswe.training.features import RowVectors, distinct_texts, sentence_vectors
-from xswe.training.inputs import UnitsConfig, make_bags, make_corpus, make_units, open_bags, open_part, texts_of
+from xswe.training.features import RowVectors, vectors_stage
+from xswe.training.inputs import Pair, UnitsConfig, make_bags, make_corpus, make_units, open_bags, open_part, sides
 from xswe.training.objective import Objective
-from xswe.training.pipeline import CorpusConfig
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.settings import decisive
@@ -79,7 +79,8 @@ def make_teacher(
     Returns:
         The teacher's folder, the static embedding it started from, and a report.
     """
-    check_languages(config.languages)
+    if len(check_languages(config.languages)) < 2:
+        raise ConfigError("a teacher is made of translations: name at least two languages, as in pair=en-ja")
     if config.units.kind != "subwords":
         raise ConfigError(f"units.kind={config.units.kind!r}: an encoder is made of sub-words")
     with only_run(folder):
@@ -115,7 +116,7 @@ class _Run:
         report = {"corpus": read_json(self.corpus / "report.json"), "encoder": read_json(made / "report.json")}
         return target, StaticEmbedding(self.units, static), report
 
-    def vectors(self) -> dict[tuple[str, str], RowVectors] | None:
+    def vectors(self) -> dict[Pair, RowVectors] | None:
         """Stage ``vectors``: the distilled encoder's vectors of the hub language's sentences, each distinct one once."""
         if self.distilled is None:
             return None
@@ -123,25 +124,16 @@ class _Run:
         bitexts = open_part(self.corpus, "train", self.pairs)
         if any(bitext.languages[0] != hub for bitext in bitexts):
             raise ConfigError(f"every bitext must have {hub} as its first language, whose sentences are distilled")
-        distinct, index = distinct_texts(texts_of(bitexts, hub))
+        inputs, hubs = [self.corpus_id, self.distilled_identity], [sides(bitext)[0][2] for bitext in bitexts]
+        return dict(zip(self.pairs, vectors_stage(self.stages, inputs, self.distilled, hubs), strict=True))
 
-        def make(folder: Path, identity: str) -> None:
-            shards = self.stages.folder / f"vectors-{identity}.shards"
-            sentence_vectors(self.distilled, distinct, shards, folder / "vectors.npy")  # type: ignore[arg-type]
-
-        folder, _ = self.stages.run("vectors", [self.corpus_id, self.distilled_identity], make)
-        # In memory: batches pick rows at random, which a memory-mapped file of this size answers slowly.
-        vectors = np.load(folder / "vectors.npy")
-        cuts = np.cumsum([len(bitext) for bitext in bitexts])[:-1]
-        return {b.languages: RowVectors(vectors, part) for b, part in zip(bitexts, np.split(index, cuts), strict=True)}
-
-    def bitexts(self, part: str, vectors: dict[tuple[str, str], RowVectors] | None) -> list[ParallelBags]:
+    def bitexts(self, part: str, vectors: dict[Pair, RowVectors] | None) -> list[ParallelBags]:
         """Return the tokenised bitexts of a part, with the distilled vectors for training."""
         teacher = vectors if vectors and part == "train" else {}
-        made = [ParallelBags(*open_bags(self.bags, part, pair), teacher.get(pair)) for pair in self.pairs]
+        made = [ParallelBags(*open_bags(self.bags, part, pair), teacher=teacher.get(pair)) for pair in self.pairs]
         return [bitext for bitext in made if len(bitext)]
 
-    def static(self, vectors: dict[tuple[str, str], RowVectors] | None) -> tuple[np.ndarray, str]:
+    def static(self, vectors: dict[Pair, RowVectors] | None) -> tuple[np.ndarray, str]:
         """Stage ``static``: static vectors of all languages, from random ones."""
         c = self.config
         settings = replace(c.refine, seed=c.seed, threads=c.threads)
@@ -160,7 +152,7 @@ class _Run:
         folder, identity = self.stages.run("static", [*inputs, decisive(c.static_objective)], make)
         return load_file(folder / "static.safetensors")["embeddings"], identity
 
-    def encoder(self, static: np.ndarray, static_id: str, vectors: dict[tuple[str, str], RowVectors] | None) -> Path:
+    def encoder(self, static: np.ndarray, static_id: str, vectors: dict[Pair, RowVectors] | None) -> Path:
         """Stage ``encoder``: the encoder itself."""
         c = self.config
         settings = replace(c.encoder, seed=c.seed, threads=c.threads)

@@ -1,4 +1,4 @@
-"""Which pairs are near each other, so that a batch can be made of hard negatives: a random projection tree over a corpus."""
+"""Which pairs are near each other, for batches of hard negatives: a random projection tree over a corpus."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
         first, second = rows[generator.integers(0, len(rows), 2)]
         direction = points[first] - points[second]
         if not direction.any():
-            direction = generator.normal(size=points.shape[1]).astype(np.float32)
+            direction = np.asarray(generator.normal(size=points.shape[1]), np.float32)
         middle = max(1, (stop - start) // size // 2) * size
         out[start:stop] = rows[np.argpartition(points[rows] @ direction, middle - 1)]
         parts += [(start, start + middle), (start + middle, stop)]

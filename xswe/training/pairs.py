@@ -37,6 +37,11 @@ class ParallelBags:
     def __len__(self) -> int:
         return len(self.source)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """Units of the longer side of each pair, int64 (n,)."""
+        return self.source.lengths if self.target is None else np.maximum(self.source.lengths, self.target.lengths)
+
     def batch(self, rows: np.ndarray) -> Bags:
         """The bags of a batch: the sources of ``rows``, then their targets."""
         source = self.source.take(rows)

@@ -1,4 +1,4 @@
-"""The papers' steps chained: corpus, units, bags, extraction, sentence PCA, refinement, model.
+"""The papers' steps chained: corpus, units, bags, extraction, sentence PCA, teacher's vectors, refinement, model.
 
 Each stage is a function of earlier stages and its own settings and leaves one artefact in the run folder; a run that was
 killed goes on where it stopped, and a run with other settings redoes only what they change.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,17 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
-from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.corpus.contexts import choose_contexts
 from xswe.embedding.pooling import pool
-from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError
 from xswe.files import fingerprint, write_json
 from xswe.language.bags import Bags
 from xswe.language.codes import check_languages
-from xswe.language.texts import Texts
 from xswe.parallel import single_threaded_blas
 from xswe.teacher.base import Teacher
-from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, extract
+from xswe.training.extract import Extraction, LanguageSample, extract
+from xswe.training.features import RowVectors, vectors_stage
 from xswe.training.inputs import (
-    UnitsConfig,
     bags_of,
     corpus_report,
     make_bags,
@@ -37,82 +35,19 @@ from xswe.training.inputs import (
     make_units,
     open_bags,
     open_part,
+    sides,
     texts_of,
 )
-from xswe.training.objective import Objective
+from xswe.training.log import RunLog
 from xswe.training.pairs import ParallelBags, equal_bags
-from xswe.training.refine import RefineConfig, refine
+from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
+from xswe.training.refine import refine
 from xswe.training.sentence_pca import SentencePCA
 from xswe.training.settings import decisive
 from xswe.training.stages import Stages, only_run
+from xswe.training.tables import Tables
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class PCAConfig:
-    """Settings of the sentence PCA.
-
-    Attributes:
-        drop: components removed, ``auto`` for floor(d / 100).
-        dim: components kept, and the model's dimensions.
-        sentences: of each language, drawn at random (paper: 100,000).
-        norm: mean norm that the vectors are scaled to before the refinement, 0 for the teacher's own scale (paper). One
-            factor for all: it changes no similarity, only how far one step of Adam goes.
-    """
-
-    drop: Any = "auto"
-    dim: int = 256
-    sentences: int = 100_000
-    norm: float = 0.0
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """Everything that decides a model.
-
-    Attributes:
-        languages: codes; the first is the hub of the language pairs.
-        corpus: what to learn from.
-        units: what gets a vector.
-        contexts: which sentences represent a unit.
-        extract: how their states become its vector.
-        pca: the sentence PCA.
-        refine: the contrastive refinement.
-        objective: its losses.
-        seed: decides every random choice.
-        threads: how many threads work.
-    """
-
-    languages: tuple[str, ...]
-    corpus: CorpusConfig
-    units: UnitsConfig = field(default_factory=UnitsConfig)
-    contexts: ContextConfig = field(default_factory=ContextConfig)
-    extract: ExtractConfig = field(default_factory=ExtractConfig)
-    pca: PCAConfig = field(default_factory=PCAConfig)
-    refine: RefineConfig = field(default_factory=RefineConfig)
-    objective: Objective = field(default_factory=Objective)
-    seed: int = 0
-    threads: int = 1
-
-
-@dataclass
-class TrainResult:
-    """What a run made.
-
-    Attributes:
-        model: the model.
-        stages: the embedding after each step, by name, in order; matrices of the steps before the last may be wider.
-        held_out: for each language pair the two sides of its held-out part.
-        report: counts of the corpus, forward passes, variance of the components, history of the refinement.
-        seconds: how long each stage took.
-    """
-
-    model: StaticEmbedding
-    stages: dict[str, StaticEmbedding]
-    held_out: dict[str, tuple[Texts, Texts]]
-    report: dict[str, Any]
-    seconds: dict[str, float]
 
 
 def train(
@@ -122,6 +57,8 @@ def train(
     *,
     teacher_identity: str = "",
     pieces: Tokenizer | None = None,
+    distilled: Teacher | None = None,
+    distilled_identity: str = "",
 ) -> TrainResult:
     """Train a model.
 
@@ -131,13 +68,20 @@ def train(
         folder: the run folder; an earlier run's stages in it are used again where they fit.
         teacher_identity: a fingerprint of the teacher and its settings.
         pieces: the teacher's tokenizer, for units and back-off.
+        distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
+            pair it reads the side in the model's first language (the source, where neither is).
+        distilled_identity: its fingerprint.
 
     Returns:
         The model and what is known about how it came about; nothing but stages is written.
     """
-    check_languages(config.languages)
+    languages = check_languages(config.languages)
+    if config.objective.distillation and distilled is None:
+        raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
+    if len(languages) == 1 and (config.objective.ranking or "source" not in config.objective.distillation_on):
+        raise ConfigError(f"{languages[0]} alone has no translations to rank: set objective=distillation, or a pair")
     with only_run(folder), single_threaded_blas():
-        return _Run(config, teacher, folder, teacher_identity, pieces).result()
+        return _Run(config, teacher, folder, teacher_identity, pieces, distilled, distilled_identity).result()
 
 
 class _Run:
@@ -150,16 +94,21 @@ class _Run:
         folder: Path,
         teacher_identity: str,
         pieces: Tokenizer | None,
+        distilled: Teacher | None,
+        distilled_identity: str,
     ) -> None:
         self.config, self.teacher, self.teacher_identity = config, teacher, teacher_identity
-        self.stages = Stages(folder)
-        self.folders: dict[str, Path] = {}
+        self.distilled = distilled if config.objective.distillation else None
+        self.distilled_identity = distilled_identity
+        self.folder, self.stages = folder, Stages(folder)
         c = config
-        self.corpus, corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed)
+        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed)
+        corpus_id = self.corpus_id
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
         )
         self.bags, self.bags_id = make_bags(self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units)
+        self.tables = Tables(tuple(c.languages), self.units, c.extract.merge == "separate")
         self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
 
     def result(self) -> TrainResult:
@@ -173,17 +122,52 @@ class _Run:
             steps["PCA with ABTT"] = start
         else:
             start, start_id = self.random_start()
-        final = self.refinement(start, start_id) if self.config.refine.steps else start
+        vectors = self.vectors()
+        final = self.refinement(start, start_id, vectors) if self.config.refine.steps else start
         steps["refinement"] = final
-        held_out = {b.name: (b.source, b.target) for b in open_part(self.corpus, "held_out", self.pairs)}
-        models = {name: StaticEmbedding(self.units, matrix) for name, matrix in steps.items()}
-        return TrainResult(models["refinement"], models, held_out, self.report, self.stages.seconds)
+        held_out = {b.name: tuple(t for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
+        counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in self.config.languages]
+        models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
+        by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
+        known = vectors["held_out"][0] if "held_out" in vectors else None
+        return TrainResult(
+            models["refinement"],
+            models,
+            by_language,
+            held_out,
+            known[np.arange(len(known))] if known is not None else None,
+            lambda language: texts_of(open_part(self.corpus, "train", self.pairs), language),
+            self.report,
+            self.stages.seconds,
+        )
+
+    def bags_of(self, language: str) -> Bags:
+        """Return a language's training bags."""
+        return bags_of(self.bags, self.pairs, language)
+
+    def vectors(self) -> dict[str, list[RowVectors]]:
+        """Stage ``vectors``: the distilled encoder's vectors of one side of each bitext, by part of the corpus."""
+        if self.distilled is None:
+            return {}
+        hub, alone = self.config.languages[0], len(self.config.languages) == 1
+        parts = ["train"]
+        # Distillation alone is stopped by its own loss, and one language is judged by it; ranking needs neither.
+        parts += ["development"] if not self.config.objective.ranking else []
+        parts += ["held_out"] if alone else []
+        texts = []
+        for part in parts:
+            for bitext in open_part(self.corpus, part, self.pairs):
+                by_code = {code: side for _, code, side in sides(bitext)}
+                texts.append(by_code.get(hub, bitext.source))
+        inputs = [self.corpus_id, self.distilled_identity, *parts[1:]]
+        made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
+        return {part: [next(made) for _ in self.pairs] for part in parts}
 
     def samples(self) -> Iterator[LanguageSample]:
         """Choose each language's context sentences, among its distinct training sentences."""
         bitexts = open_part(self.corpus, "train", self.pairs)
         for language in self.config.languages:
-            bags, texts = bags_of(self.bags, self.pairs, language), texts_of(bitexts, language)
+            bags, texts = self.bags_of(language), texts_of(bitexts, language)
             distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
             size = len(self.units.tokens)
             contexts = choose_contexts(bags.take(distinct), size, self.config.contexts)
@@ -242,7 +226,7 @@ class _Run:
     def sentence_vectors(self, matrix: np.ndarray, most: int) -> Iterator[np.ndarray]:
         """Yield blocks of sentence vectors: means of unit vectors, a random sample of each language."""
         for k, language in enumerate(self.config.languages):
-            bags = bags_of(self.bags, self.pairs, language)
+            bags = self.tables.place(self.bags_of(language), language)
             distinct = np.unique(equal_bags(bags), return_index=True)[1]
             rows = np.random.default_rng([self.config.seed, 17, k]).permutation(np.sort(distinct))[:most]
             rows = np.sort(rows[bags.lengths[rows] > 0])
@@ -251,30 +235,44 @@ class _Run:
                 yield pool(matrix, block, normalise=False, threads=self.config.threads)
 
     def random_start(self) -> tuple[np.ndarray, str]:
-        """Random vectors, for training without a teacher."""
+        """Random vectors, for training without a teacher; separate tables start from the same ones."""
         settings = [len(self.units.tokens), self.config.pca.dim, self.config.seed]
         generator = np.random.default_rng([self.config.seed, 19])
         matrix = generator.normal(0.0, 0.02, (len(self.units.tokens), self.config.pca.dim)).astype(np.float32)
         matrix[[not token for token in self.units.tokens]] = 0.0
+        if self.tables.separate:
+            return np.tile(matrix, (len(self.config.languages), 1)), fingerprint("random separate", settings)
         return matrix, fingerprint("random", settings)
 
-    def refinement(self, start: np.ndarray, start_id: str) -> np.ndarray:
+    def parallel(self, part: str, vectors: dict[str, list[RowVectors]], near: bool) -> list[ParallelBags]:
+        """Return a part of the corpus as the trainer's bags."""
+        teachers: Sequence[RowVectors | None] = vectors.get(part) or [None] * len(self.pairs)
+        made = []
+        for pair, teacher in zip(self.pairs, teachers, strict=True):
+            source, target = open_bags(self.bags, part, pair)
+            placed = None if target is None else self.tables.place(target, pair[1])
+            made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
+        return made
+
+    def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> np.ndarray:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
+        imitated = [self.distilled_identity] if self.distilled is not None else []
+        log = RunLog(self.folder)
 
         def make(folder: Path, identity: str) -> None:
-            parts = [
-                [ParallelBags(*open_bags(self.bags, part, pair)) for pair in self.pairs]
-                for part in ("train", "development")
-            ]
+            training = self.parallel("train", vectors, c.near)
+            development = [bitext for bitext in self.parallel("development", vectors, c.near) if len(bitext)]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
-            made = refine(start, parts[0], [p for p in parts[1] if len(p)], c, self.config.objective, checkpoint=checkpoint)
+            made = refine(start, training, development, c, self.config.objective, checkpoint=checkpoint, log=log)
             logger.info("refined in %.0f s, %d steps, best %d", time.monotonic() - begun, made.steps, made.best_step)
             save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
-        folder, _ = self.stages.run("refine", [self.bags_id, start_id, settings], make)
+        folder, _ = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated], make)
         self.report["refinement"] = corpus_report(folder)
+        log(self.report["refinement"]["history"])
+        log.close()
         return load_file(folder / "refine.safetensors")["embeddings"]

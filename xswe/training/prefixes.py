@@ -1,4 +1,4 @@
-"""Losses summed over prefixes of the dimensions, so that a vector cut short is still good (Matryoshka; Kusupati et al. 2022).
+"""Losses summed over prefixes of the dimensions, so that vectors can be cut short (Matryoshka; Kusupati et al. 2022).
 
 A prefix's cosines are its inner products, divided by its norms, and the inner products of a longer prefix are those of
 the shorter plus one block of dimensions more: all prefixes together cost one matrix product forward, and two backward,

@@ -166,7 +166,7 @@ def refine(
     *,
     checkpoint: Path | None = None,
     checkpoint_seconds: float = 60.0,
-    log: Callable[[list[dict[str, float]]], None] | None = None,
+    log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> RefineResult:
     """Refine an embedding table on translation pairs, or on sentences of one language.
 
@@ -201,8 +201,8 @@ def refine(
     with single_threaded_blas(), bar("refine", config.steps, "step", trainer.optimiser.steps) as progress:
         while trainer.optimiser.steps < config.steps:
             step = trainer.optimiser.steps
-            if config.neighbours and schedule.groups_epoch != schedule.epoch_of(step):
-                schedule.regroup(step, [grouped(trainer.vectors, b, config.neighbours, config.seed) for b in bitexts])
+            if config.neighbours:
+                _regroup(trainer, schedule, bitexts, step)
             which, rows = schedule.at(step)
             state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
             progress.update()
@@ -211,8 +211,7 @@ def refine(
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
                 _evaluate(trainer, development, state)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
-                if log is not None:
-                    log(state.history)
+                log(state.history)
                 waited = (step + 1 - state.best_step) // config.evaluate_every
                 if development and config.patience and waited >= config.patience:
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.best_step)
@@ -243,6 +242,13 @@ class _State:
         if step > config.steps * (1 - config.average) and step % every == 0 and self.mean is not None:
             self.averaged += 1
             self.mean += (matrix - self.mean) / np.float32(self.averaged)
+
+
+def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], step: int) -> None:
+    """At the start of an epoch, find which pairs are near each other as the table is now."""
+    if schedule.groups_epoch != schedule.epoch_of(step):
+        c = trainer.config
+        schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
 
 
 def _evaluate(trainer: Trainer, development: list[ParallelBags], state: _State) -> None:

@@ -1,0 +1,183 @@
+"""Sentences of one language: plain text files, or one side of bitexts."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
+from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
+from xswe.corpus.streams import Skipped, read_lines
+from xswe.errors import ConfigError
+from xswe.files import file_digest
+from xswe.language.codes import LANGUAGES
+from xswe.language.texts import Texts
+from xswe.progress import bar
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class Sentences:
+    """Distinct sentences of one language.
+
+    Attributes:
+        languages: its code, alone.
+        source: n texts.
+    """
+
+    languages: tuple[str]
+    source: Texts
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def name(self) -> str:
+        """The language's code."""
+        return self.languages[0]
+
+    def take(self, rows: np.ndarray) -> Sentences:
+        """Return the sentences ``rows``."""
+        return Sentences(self.languages, self.source.take(rows))
+
+    def save(self, folder: Path) -> None:
+        """Write the texts into ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.source.save(folder, f"{self.name}.source")
+
+    @classmethod
+    def open(cls, folder: Path, languages: tuple[str]) -> Sentences:
+        """Memory-map what :meth:`save` wrote."""
+        return cls(languages, Texts.open(folder, f"{languages[0]}.source"))
+
+
+@dataclass(frozen=True)
+class TextFiles:
+    """Files that hold sentences of one language.
+
+    Attributes:
+        files: plain text files (one sentence a line), or bitexts.
+        side: which side of the bitexts, 0 or 1; None for plain text.
+        pair: the bitexts' languages.
+    """
+
+    files: tuple[PairFile, ...]
+    side: int | None = None
+    pair: tuple[str, str] | None = None
+
+    def texts(self, config: CorpusConfig, skipped: Skipped) -> Iterator[str]:
+        """Stream the sentences, stripped of blanks at both ends; some may be empty."""
+        for file in self.files:
+            if self.side is None:
+                lines = read_lines(file.source, on_error=config.on_error, skipped=skipped)
+                yield from ((text or "").strip() for _, text in lines)
+            else:
+                yield from (pair[self.side] for pair in read_pairs(file, on_error=config.on_error, skipped=skipped))
+
+
+def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
+    """Find the files of a language.
+
+    ``corpus.paths`` is a list of plain text files, or a mapping: its entry ``en`` lists plain text files, and of an entry
+    ``en-ja`` the English side is taken.
+
+    Raises:
+        ConfigError: no path is given, or none of the entries has the language.
+    """
+    paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths}
+    found = []
+    for name, given in paths.items():
+        codes = tuple(str(name).split("-"))
+        entries = [given] if isinstance(given, str) else list(given)
+        if codes == (language,):
+            found.append(TextFiles(tuple(PairFile(path) for path in _plain(entries))))
+        elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
+            pair = codes[0], codes[1]
+            found.append(TextFiles(tuple(find_pairs(entries, pair, config.columns)), pair.index(language), pair))
+    if not found:
+        raise ConfigError(
+            f"corpus.paths has {', '.join(map(str, paths)) or 'nothing'}: no entry has the language {language}"
+        )
+    return found
+
+
+def _plain(entries: Sequence[Any]) -> list[Path]:
+    """Return plain text files: those named, or all in a folder."""
+    if not entries:
+        raise ConfigError("the corpus has no files: set corpus.paths=[a.txt.gz,...]")
+    out: list[Path] = []
+    for entry in entries:
+        if isinstance(entry, Mapping):
+            raise ConfigError(f"corpus.paths={entry}: columns are for bitexts; name the pair, as in {{en-ja: [...]}}")
+        path = Path(entry)
+        inside = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else []
+        out += inside or [path]
+    return out
+
+
+def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
+    """Return what decides the sentences and their split: settings, the files' checksums, the sides."""
+    return [[describe(config, one.files), one.side] for one in found]
+
+
+def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFiles]) -> tuple[Sentences, dict[str, Any]]:
+    """Stream sentences, dropping blank, over-long and repeated ones.
+
+    Returns:
+        The sentences, in file order, and the counts.
+    """
+    report, skipped = CorpusReport(), Skipped()
+    seen: set[bytes] = set()
+    kept: list[bytes] = []
+    with bar(f"read {language}", unit="sentence") as progress:
+        for one in found:
+            for text in one.texts(config, skipped):
+                report.read += 1
+                progress.update()
+                raw = text.encode("utf-8", "replace")
+                key = hashlib.blake2b(raw, digest_size=10).digest()
+                reason = (
+                    "blank"
+                    if not text
+                    else "too long"
+                    if len(text) > config.max_characters
+                    else "duplicate"
+                    if key in seen
+                    else None
+                )
+                if reason:
+                    report.dropped[reason] = report.dropped.get(reason, 0) + 1
+                    continue
+                seen.add(key)
+                kept.append(raw)
+            report.checksums |= {path.name: file_digest(path) for file in one.files for path in file.files}
+    for reason, count in skipped.counts.items():
+        report.dropped[reason] = report.dropped.get(reason, 0) + count
+    report.kept = len(kept)
+    offsets = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum([len(raw) for raw in kept], out=offsets[1:])
+    sentences = Sentences((language,), Texts(np.frombuffer(b"".join(kept), np.uint8), offsets))
+    logger.info("%s: %d sentences read, %d kept", language, report.read, report.kept)
+    return sentences, asdict(report)
+
+
+def split_sentences(sentences: Sentences, config: CorpusConfig, seed: int) -> dict[str, Sentences]:
+    """Cut sentences at random into ``train``, ``development`` and ``held_out``; they are distinct, so none is in two."""
+    order = np.random.default_rng([seed, 7]).permutation(len(sentences))
+    if config.limit:
+        order = order[: config.limit]
+    held_out = min(config.max_held_out, int(len(order) * config.held_out))
+    development = min(config.max_development, int(len(order) * config.development))
+    cuts = {
+        "held_out": order[:held_out],
+        "development": order[held_out : held_out + development],
+        "train": order[held_out + development :],
+    }
+    return {part: sentences.take(np.sort(rows)) for part, rows in cuts.items()}

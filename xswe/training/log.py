@@ -1,0 +1,55 @@
+"""The history of a run while it is made: ``history.csv`` in the run folder, and TensorBoard where that is installed."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from xswe.files import whole_file
+
+History = list[dict[str, float]]
+
+
+def write_history(path: Path, history: History) -> None:
+    """Write a history as CSV, whole or not at all: one row an evaluation, empty cells for what was not measured."""
+    columns = list(dict.fromkeys(name for row in history for name in row))
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(history)
+
+
+class RunLog:
+    """Follows a history as it grows.
+
+    Args:
+        folder: the run folder; ``history.csv`` and, where TensorBoard is installed, ``tensorboard/`` are written there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._shown = folder, 0
+        self._board: Any = None
+
+    def __call__(self, history: History) -> None:
+        """Write what is new."""
+        write_history(self.folder / "history.csv", history)
+        if importlib.util.find_spec("tensorboard") is None:
+            return
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            # A resumed run shows its whole history again; what an earlier process showed of it is hidden.
+            self._board = SummaryWriter(self.folder / "tensorboard", purge_step=0)
+        for row in history[self._shown :]:
+            for name, value in row.items():
+                if name != "step":
+                    self._board.add_scalar(f"refine/{name}", value, int(row["step"]))
+        self._shown = len(history)
+        self._board.flush()
+
+    def close(self) -> None:
+        """Finish TensorBoard's file, if there is one."""
+        if self._board is not None:
+            self._board.close()

@@ -1,0 +1,90 @@
+"""What a run is told, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.contexts import ContextConfig
+from xswe.embedding.static import StaticEmbedding
+from xswe.language.texts import Texts
+from xswe.training.extract import ExtractConfig
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.refine import RefineConfig
+
+
+@dataclass(frozen=True)
+class PCAConfig:
+    """Settings of the sentence PCA.
+
+    Attributes:
+        drop: components removed, ``auto`` for floor(d / 100).
+        dim: components kept, and the model's dimensions.
+        sentences: of each language, drawn at random (paper: 100,000).
+        norm: mean norm that the vectors are scaled to before the refinement, 0 for the teacher's own scale (paper). One
+            factor for all: it changes no similarity, only how far one step of Adam goes.
+    """
+
+    drop: Any = "auto"
+    dim: int = 256
+    sentences: int = 100_000
+    norm: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a model.
+
+    Attributes:
+        languages: codes; the first is the hub of the language pairs. A single one learns by distillation alone.
+        corpus: what to learn from.
+        units: what gets a vector.
+        contexts: which sentences represent a unit.
+        extract: how their states become its vector.
+        pca: the sentence PCA.
+        refine: the refinement.
+        objective: its losses.
+        seed: decides every random choice.
+        threads: how many threads work.
+    """
+
+    languages: tuple[str, ...]
+    corpus: CorpusConfig
+    units: UnitsConfig = field(default_factory=UnitsConfig)
+    contexts: ContextConfig = field(default_factory=ContextConfig)
+    extract: ExtractConfig = field(default_factory=ExtractConfig)
+    pca: PCAConfig = field(default_factory=PCAConfig)
+    refine: RefineConfig = field(default_factory=RefineConfig)
+    objective: Objective = field(default_factory=Objective)
+    seed: int = 0
+    threads: int = 1
+
+
+@dataclass
+class TrainResult:
+    """What a run made.
+
+    Attributes:
+        model: the model.
+        stages: the embedding after each step, by name, in order; matrices of the steps before the last may be wider.
+        by_language: the same, a model for each language; they differ where languages share no vectors.
+        held_out: for each language pair the two sides of its held-out part, for a single language its only side.
+        teacher: for a single language, the distilled teacher's vectors of the held-out sentences.
+        training: all training texts of a language.
+        report: counts of the corpus, forward passes, variance of the components, history of the refinement.
+        seconds: how long each stage took.
+    """
+
+    model: StaticEmbedding
+    stages: dict[str, StaticEmbedding]
+    by_language: dict[str, dict[str, StaticEmbedding]]
+    held_out: dict[str, tuple[Texts, ...]]
+    teacher: np.ndarray | None
+    training: Callable[[str], Texts]
+    report: dict[str, Any]
+    seconds: dict[str, float]
