@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xswe.embedding.pooling import pool
-from xswe.errors import ModelError
+from xswe.errors import ConfigError, ModelError
 from xswe.language.units import Units
 
 
@@ -63,6 +63,16 @@ class StaticEmbedding:
         if isinstance(texts, str):
             return self.encode([texts])[0]
         return pool(self.matrix, self.units.bags(texts), normalise=True, threads=threads)
+
+    def truncate(self, dim: int) -> StaticEmbedding:
+        """Return the model with its first ``dim`` dimensions only; best where it was trained with ``objective.prefixes``.
+
+        Raises:
+            ConfigError: the model has fewer.
+        """
+        if not 0 < dim <= self.dim:
+            raise ConfigError(f"dim={dim}: the model has {self.dim} dimensions; keep between 1 and as many")
+        return replace(self, matrix=np.ascontiguousarray(self.matrix[:, :dim]))
 
     def save(self, folder: str | Path) -> None:
         """Write the model folder, whole or not at all; see :mod:`xswe.embedding.storage`."""
