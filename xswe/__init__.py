@@ -13,24 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xswe.embedding.ensemble import Ensemble
     from xswe.embedding.static import StaticEmbedding
 
 __version__ = "0.1.0"
 __all__ = ["StaticEmbedding", "__version__", "load"]
 
 
-def load(path: str | Path) -> StaticEmbedding:
+def load(path: str | Path) -> StaticEmbedding | Ensemble:
     """Load a model folder.
 
     Args:
-        path: the folder that ``python -m xswe train`` (or ``model.save``) wrote.
+        path: the folder that ``python -m xswe train`` (or ``ensemble``, or ``model.save``) wrote.
 
     Raises:
         xswe.errors.ModelError: the folder is missing, damaged, too new, or of another library.
     """
-    from xswe.embedding.storage import load as load_folder
+    from xswe.embedding.ensemble import load_any
 
-    return load_folder(Path(path))
+    return load_any(Path(path))
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,8 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "ensemble": "several static models as one",
+    "sweep-table": "the runs of a sweep in one table, and a figure",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 

@@ -75,11 +75,26 @@ def test_the_paper_recipe_holds_the_papers_values():
     assert composed("train", "recipe=paper")["teacher"]["model"] == "alibaba-nlp-community/gte-multilingual-base"
 
 
-@pytest.mark.parametrize("group", ["pair", "teacher", "units", "objective", "recipe"])
+@pytest.mark.parametrize("group", ["pair", "teacher", "distilled", "units", "objective", "recipe"])
 def test_every_choice_of_every_group_composes(group):
     for file in sorted((Path(CONF) / group).glob("*.yaml")):
-        missing = ["teacher.model=x"] if file.stem == "custom" else []
+        missing = [f"{group}.model=x"] if file.stem == "custom" else []
         composed("train", f"{group}={file.stem}", *missing)
+
+
+def test_the_imitated_encoder_is_a_choice_of_its_own():
+    values = composed("train", "objective=joint", "distilled=minilm", "distilled.max_tokens=64")
+    assert values["distilled"] == composed("train", "teacher=minilm")["teacher"] | {"max_tokens": 64}
+    assert values["teacher"]["model"] == "mini"
+    assert train_config(values).objective.distillation > 0
+    assert composed("train")["distilled"] == {"model": "same"}
+
+
+def test_the_static_recipe_needs_no_teacher():
+    c = train_config(composed("train", "recipe=static", "threads=1"))
+    assert composed("train", "recipe=static")["teacher"]["model"] is None
+    assert (c.refine.batch, c.refine.duplicates) == (2048, "drop")
+    assert c.objective.prefixes == (256, 128, 64, 32)
 
 
 def test_wrong_types_name_the_key_and_what_is_expected():

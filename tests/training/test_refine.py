@@ -6,10 +6,12 @@ import pytest
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 from xswe.training import refine as refine_module
+from xswe.training.neighbours import tree_order
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags, equal_bags
+from xswe.training.pairs import ParallelBags, equal_bags, near_bags
 from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.schedule import Schedule
+from xswe.training.settings import decisive
 
 torch = pytest.importorskip("torch")
 VOCABULARY = 60
@@ -162,3 +164,93 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         RefineConfig(**wrong)
+
+
+def test_near_bags_share_a_number_where_they_share_their_units():
+    rng = np.random.default_rng(0)
+    base = [rng.choice(5000, 20, replace=False).tolist() for _ in range(300)]
+    shuffled = [list(reversed(one)) for one in base]
+    changed = [[*one[:-1], 6000] for one in base]  # Jaccard 19/21: shared three times in four
+    numbers = near_bags(Bags.of([*base, *shuffled, *changed])).reshape(3, 300)
+    assert (numbers[0] == numbers[1]).all()
+    assert 0.6 < (numbers[0] == numbers[2]).mean() < 0.9
+    assert len(np.unique(numbers[0])) == 300
+
+
+def test_dropping_leaves_the_first_of_equal_sentences():
+    source = Bags.of([[1], [2], [1], [3], [4]])
+    target = Bags.of([[5], [6], [7], [6], [8]])
+    rows = ParallelBags(source, target).distinct(np.array([4, 2, 0, 3, 1]))
+    assert rows.tolist() == [4, 2, 3]
+
+
+def test_neighbours_of_a_tree_are_near():
+    rng = np.random.default_rng(1)
+    centres = rng.normal(size=(30, 8)).astype(np.float32)
+    label = rng.integers(0, 30, 1200)
+    points = centres[label] + rng.normal(scale=0.05, size=(1200, 8)).astype(np.float32)
+    order = tree_order(points, 8, seed=0)
+    assert sorted(order.tolist()) == list(range(1200))
+    groups = label[order].reshape(-1, 8)
+    assert (groups == np.median(groups, axis=1)[:, None]).mean() > 0.75
+    assert tree_order(np.zeros((50, 3), np.float32), 8, seed=0).tolist() != []
+
+
+@pytest.mark.parametrize("killed_at", [3, 17, 33])
+def test_a_killed_run_of_hard_batches_and_averages_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
+    config = RefineConfig(
+        steps=40, batch=32, rate=0.01, evaluate_every=20, neighbours=8, average=0.5, near=True, duplicates="drop"
+    )
+    arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
+    undisturbed = refine(*arguments)
+    assert undisturbed.history[-1]["averaged_tables"] == 10
+    step = Trainer.step
+
+    def dies(self, *rest):
+        if self.optimiser.steps == killed_at:
+            raise Killed
+        return step(self, *rest)
+
+    monkeypatch.setattr(Trainer, "step", dies)
+    with pytest.raises(Killed):
+        refine(*arguments, checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+    monkeypatch.undo()
+    resumed = refine(*arguments, checkpoint=tmp_path / "c")
+    assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
+    assert resumed.history == undisturbed.history
+
+
+def test_batches_of_neighbours_see_every_pair_once_an_epoch():
+    schedule = Schedule((40, 10), 8, seed=1, neighbours=4)
+    schedule.regroup(0, [np.random.default_rng(0).permutation(40), np.arange(10)])
+    groups = {tuple(g) for g in schedule.groups[0].reshape(-1, 4).tolist()}
+    seen = []
+    for step in range(schedule.per_epoch):
+        which, rows = schedule.at(step)
+        if which == 0:
+            assert {tuple(g) for g in rows.reshape(-1, 4).tolist()} <= groups
+            seen += rows.tolist()
+    assert sorted(seen) == list(range(40))
+
+
+def test_the_average_is_the_mean_of_the_last_tables(monkeypatch):
+    tables = []
+    step = Trainer.step
+
+    def remembers(self, *rest):
+        loss = step(self, *rest)
+        tables.append(self.matrix.copy())
+        return loss
+
+    monkeypatch.setattr(Trainer, "step", remembers)
+    config = RefineConfig(steps=40, batch=32, rate=0.01, evaluate_every=20, patience=0, average=0.25)
+    made = refine(start(), [toy()], [], config, Objective())
+    np.testing.assert_allclose(made.matrix, np.mean(tables[31::2], axis=0), atol=1e-6)
+
+
+def test_settings_that_are_off_leave_fingerprints_as_they_were():
+    assert set(decisive(Objective())) == {
+        *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
+    }
+    assert not {"duplicates", "near", "neighbours", "average"} & set(decisive(RefineConfig()))
+    assert decisive(RefineConfig(near=True))["near"] is True

@@ -8,8 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from xswe.embedding.ensemble import is_ensemble
+from xswe.embedding.ensemble import load as load_ensemble
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import load
+from xswe.evaluation.ensembles import EnsembleEncoder
 from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
 
@@ -84,4 +87,7 @@ def open_encoder(which: str, threads: int) -> SentenceEncoder:
         return TeacherEncoder(which.removeprefix("teacher:"), threads)
     folder = Path(which)
     parent = folder.resolve().parent.name if folder.name == "model" else ""
-    return StaticEncoder(load(folder), f"{parent}/{folder.name}".strip("/"), threads)
+    name = f"{parent}/{folder.name}".strip("/")
+    if is_ensemble(folder):
+        return EnsembleEncoder(load_ensemble(folder), name, threads)
+    return StaticEncoder(load(folder), name, threads)

@@ -1,0 +1,140 @@
+"""What each lever of the refinement is worth: one variation at a time, all from the same corpus, units and bags.
+
+    python eval/levers.py [pair=en-de-zh-ja] [teacher=none] [distilled=minilm] [runs=runs/levers] [only=base,margin]
+                          [threads=2] [extra="refine.steps=2500 refine.batch=512"] [output=eval/results/levers.json]
+
+Trains on ``XSWE_DATA/train``, one run folder for all variations, so that only the refinement is done again; evaluates on
+WMT 2023 (development), the STS-B development sets, cross-lingual and of each language, and Tatoeba (through mteb). Writes
+one JSON, a row a variation, and prints the table. A variation that is in the JSON already is not repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import xswe
+from xswe.commands.evaluate import evaluate
+from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.tables import table
+from xswe.files import write_json
+
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+
+# Each beside the base (margin 0.3, temperature 0.05, batch 512, random batches, equal sentences masked).
+VARIATIONS: dict[str, list[str]] = {
+    "base": [],
+    "seed 1": ["seed=1", "units.vocabulary={units}"],  # how much two runs differ anyway
+    "margin 0 (paper)": ["objective.margin=0"],
+    "margin 0.2": ["objective.margin=0.2"],
+    "margin 0.4": ["objective.margin=0.4"],
+    "temperature 0.03": ["objective.temperature=0.03"],
+    "temperature 0.08": ["objective.temperature=0.08"],
+    "batch 1,024": ["refine.batch=1024"],
+    "batch 2,048": ["refine.batch=2048"],
+    "batch 8,192, a quarter of the steps": ["refine.batch=8192", "refine.steps=625", "refine.evaluate_every=25"],
+    "constant rate": ["refine.constant=1.0"],
+    "linear decay from the start": ["refine.constant=0.0"],
+    "rate 0.004": ["refine.rate=0.004"],
+    "dense Adam (paper)": ["refine.optimiser=dense"],
+    "averaged over the last tenth": ["refine.average=0.1"],
+    "averaged over the last fifth": ["refine.average=0.2"],
+    "averaged over the last fifth, constant rate": ["refine.average=0.2", "refine.constant=1.0"],
+    "equal sentences dropped": ["refine.duplicates=drop"],
+    "near-duplicates masked": ["refine.near=true"],
+    "neighbourhoods of 4": ["refine.neighbours=4"],
+    "neighbourhoods of 16": ["refine.neighbours=16"],
+    "neighbourhoods of 16, near-duplicates masked": ["refine.neighbours=16", "refine.near=true"],
+    "prefixes 256, 128, 64": ["objective.prefixes=[256,128,64]"],
+    "distillation on the source": ["{joint}", "objective.distillation_on=[source]"],
+    "distillation on source and target": ["{joint}", "objective.distillation_on=[source,target]"],
+    "distillation across": ["{joint}", "objective.distillation_on=[cross]"],
+    "distillation on all three": ["{joint}", "objective.distillation_on=[source,target,cross]"],
+    "distillation on all three, weight 0.5": [
+        *("{joint}", "objective.distillation_on=[source,target,cross]", "objective.distillation=0.5")
+    ],
+    "separate vectors of a shared string": ["extract.merge=separate"],
+    "average of a shared string's vectors": ["extract.merge=average"],
+}
+TRUNCATED = {"prefixes 256, 128, 64": (128, 64), "base": (128, 64)}
+
+
+def figures(folder: Path, languages: list[str], threads: int, scratch: Path, dims: int | None = None) -> dict[str, float]:
+    """Evaluate a run's model on the development sets: accuracy by cosine, by margin, and Spearman's correlation."""
+    model = xswe.load(folder / "model")
+    if dims is not None:
+        model = model.truncate(dims)  # type: ignore[union-attr]
+    hub, *others = languages
+    files = [f"dev/wmt23.{hub}-{other}.tsv" for other in others] + [f"dev/stsb-xling.{hub}-{other}.tsv" for other in others]
+    files += [f"dev/stsb.{language}.tsv" for language in languages]
+    found = [str(DATA / file) for file in files if (DATA / file).is_file()]
+    rows = evaluate(StaticEncoder(model, folder.name, threads), ["tatoeba", *found], DATA / "mteb-local", scratch)
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        name = row.subset if row.subset.endswith(".tsv") else row.task
+        kind = name.split(".")[0] if name.startswith(("wmt23", "stsb")) else name
+        if kind == "stsb":
+            kind = f"stsb {name.split('.')[1]}"
+        wanted = {"accuracy": kind, "accuracy_both_ways": kind, "margin_accuracy": f"{kind} margin"}
+        wanted |= {"margin_accuracy_both_ways": f"{kind} margin", "spearman": kind}
+        if row.metric in wanted and row.value is not None:
+            groups.setdefault(wanted[row.metric], []).append(row.value)
+    return {name: statistics.mean(values) for name, values in groups.items()}
+
+
+def train(settings: list[str], folder: Path) -> tuple[float, float]:
+    """Run ``python -m xswe train``; the seconds of the whole command, and those of the refinement's stage."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-m", "xswe", "train", *settings, f"output={folder}"], check=True)
+    return time.monotonic() - begun, json.loads((folder / "run.json").read_text())["seconds"].get("refine", 0.0)
+
+
+def main(given: dict[str, str]) -> None:
+    """Train and evaluate what is not there yet; print the table."""
+    pair, threads = given.get("pair", "en-de-zh-ja"), int(given.get("threads", "2"))
+    folder, output = Path(given.get("runs", "runs/levers")), Path(given.get("output", "eval/results/levers.json"))
+    base = [f"pair={pair}", "corpus=xswe_data", f"teacher={given.get('teacher', 'none')}", f"threads={threads}"]
+    base += shlex.split(given.get("extra", ""))
+    joint = f"objective=joint distilled={given.get('distilled', 'minilm')}"
+    report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": base, "rows": {}}
+    if report["settings"] != base:
+        raise SystemExit(f"{output} is of other settings ({' '.join(report['settings'])}): name another output=")
+    chosen = given["only"].split(",") if "only" in given else list(VARIATIONS)
+    languages = pair.split("-")
+    for name in chosen:
+        if name in report["rows"]:
+            continue
+        units = next(iter(sorted((folder / "stages").glob("units-*/tokenizer.json"))), None)
+        words = [word.format(joint=joint, units=units or "auto") for word in VARIATIONS[name]]
+        seconds, refining = train([*base, *shlex.split(" ".join(words))], folder)
+        row: dict[str, Any] = {"seconds": round(seconds, 1), "refine_seconds": refining, "changes": words}
+        row["figures"] = figures(folder, languages, threads, folder / "mteb")
+        for dims in TRUNCATED.get(name, ()):
+            row[f"figures at {dims}"] = figures(folder, languages, threads, folder / "mteb", dims)
+        report["rows"][name] = row
+        write_json(output, report)
+    print(lay_out(report))
+
+
+def lay_out(report: dict[str, Any]) -> str:
+    """Lay the rows out, cut models under their own."""
+    metrics = list(dict.fromkeys(metric for row in report["rows"].values() for metric in row["figures"]))
+    lines = []
+    for name, row in report["rows"].items():
+        lines.append([name, *(row["figures"].get(metric) for metric in metrics), f"{row['refine_seconds']:.0f}"])
+        for key in row:
+            if key.startswith("figures at "):
+                cut = key.removeprefix("figures at ")
+                lines.append([f"  cut to {cut} dimensions", *(row[key].get(metric) for metric in metrics), ""])
+    return table(["variation", *metrics, "s"], lines)
+
+
+if __name__ == "__main__":
+    main(dict(argument.split("=", 1) for argument in sys.argv[1:]))

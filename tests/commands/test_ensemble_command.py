@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.commands.ensemble import run
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError, InputError
+from xswe.language.subwords import SubwordUnits
+
+
+@pytest.fixture
+def folders(tokenizer, sample, tmp_path):
+    """A model whose English and German sentences agree (they share their vectors by row), and one of noise."""
+    units = SubwordUnits(tokenizer, "subwords", ("en", "de"))
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(len(units.tokens), 8)).astype(np.float32)
+    good = np.zeros((len(units.tokens), 60), np.float32)
+    for k in range(60):
+        for code in ("en", "de"):
+            good[units.bags([sample[code][k]]).ids, k] += 1.0
+    for name, matrix in (("good", good), ("noise", noise)):
+        StaticEmbedding(units, matrix).save(tmp_path / name)
+    pairs = "".join(f"{sample['en'][k]}\t{sample['de'][k]}\n" for k in range(60))
+    (tmp_path / "dev.tsv").write_text(pairs, encoding="utf-8")
+    return tmp_path
+
+
+def settings(folder, **changes):
+    values = {"models": [str(folder / "noise"), str(folder / "good")], "weights": [], "fit": [], "languages": None}
+    return values | {"output": str(folder / "both"), "threads": 1} | changes
+
+
+def test_given_weights(folders):
+    out = run(settings(folders, weights=[1, 3]))
+    assert "0.250" in out
+    model = xswe.load(folders / "both")
+    assert model.weights == (0.25, 0.75)
+    assert model.description["models"] == [str(folders / "noise"), str(folders / "good")]
+
+
+def test_fitted_weights_prefer_the_better_part(folders):
+    run(settings(folders, fit=[str(folders / "dev.tsv")]))
+    model = xswe.load(folders / "both")
+    assert model.weights[1] > 0.5
+    assert model.description["fitted_on"] == [str(folders / "dev.tsv")]
+
+
+def test_fitting_on_scores(folders, sample):
+    good = xswe.load(folders / "good")
+    cosines = (good.encode(sample["en"][:40]) * good.encode(sample["de"][1:41])).sum(1)
+    rows = zip(cosines, sample["en"][:40], sample["de"][1:41], strict=True)
+    (folders / "sts.tsv").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in rows), encoding="utf-8")
+    assert "100.0" in run(settings(folders, fit=[str(folders / "sts.tsv")]))
+    assert xswe.load(folders / "both").weights[1] > 0.7
+
+
+def test_mistakes(folders):
+    with pytest.raises(ConfigError, match="fewer than two"):
+        run(settings(folders, models=["a"]))
+    with pytest.raises(ConfigError, match="not both"):
+        run(settings(folders, weights=[1, 1], fit=[str(folders / "dev.tsv")]))
+    with pytest.raises(ConfigError, match="weights"):
+        run(settings(folders, weights=[1, 2, 3]))
+    (folders / "bad.tsv").write_text("1.0\ta\tb\nx\ty\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"bad\.tsv"):
+        run(settings(folders, fit=[str(folders / "bad.tsv")]))
+
+
+def test_as_a_command(folders):
+    models = f"models=[{folders}/noise,{folders}/good]"
+    command = [sys.executable, "-m", "xswe", "ensemble", models, "weights=[1,3]", "output=both", "threads=1"]
+    done = subprocess.run(command, cwd=folders, capture_output=True, text=True, env={**os.environ, "XSWE_PROGRESS": "0"})
+    assert done.returncode == 0, done.stderr
+    assert "0.750" in done.stdout
+    assert xswe.load(folders / "both").weights == (0.25, 0.75)

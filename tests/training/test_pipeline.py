@@ -1,0 +1,149 @@
+"""The stages chained, with a fake teacher: what is imitated, by whom, and what a killed run leaves."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from xswe.commands.train import sample_paths, score_imitation, score_pivots
+from xswe.corpus.bitext import CorpusConfig
+from xswe.errors import ConfigError
+from xswe.training.extract import ExtractConfig
+from xswe.training.features import vectors_stage
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.pipeline import train
+from xswe.training.plan import PCAConfig, TrainConfig
+from xswe.training.refine import RefineConfig
+from xswe.training.stages import Stages
+
+
+def config(languages, **changes):
+    made = TrainConfig(
+        languages,
+        CorpusConfig(paths=sample_paths(languages)),
+        units=UnitsConfig(kind="teacher"),
+        pca=PCAConfig(dim=16),
+        refine=RefineConfig(steps=30, batch=64, rate=0.01, evaluate_every=10),
+    )
+    return replace(made, **changes)
+
+
+ALONE = Objective(ranking=0.0, distillation=1.0, distillation_on=("source",))
+
+
+def test_one_language_learns_from_a_teacher(tmp_path, tokenizer, fake_teacher):
+    c = config(("en",), objective=ALONE, refine=RefineConfig(steps=150, batch=64, rate=0.02, evaluate_every=50))
+    made = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    history = made.report["refinement"]["history"]
+    assert history[-1]["development_loss"] < history[0]["development_loss"]
+    assert made.model.languages == ("en",)
+    (texts,) = made.held_out["en"]
+    np.testing.assert_allclose(made.teacher, fake_teacher.vectors(list(texts)), atol=1e-3)
+    rows = {r.metric: r.value for r in score_imitation(made.model.encode(texts), made.teacher, "held-out", "en")}
+    assert rows["spearman_with_teacher"] > 0.2
+    with open(tmp_path / "history.csv", encoding="utf-8") as stream:
+        written = list(csv.DictReader(stream))
+    assert [int(row["step"]) for row in written] == [0, 50, 100, 150]
+    assert float(written[-1]["development_loss"]) == history[-1]["development_loss"]
+
+
+def test_perfect_imitation_is_a_correlation_of_one():
+    teacher = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    teacher /= np.linalg.norm(teacher, axis=1, keepdims=True)
+    values = {row.metric: row.value for row in score_imitation(teacher, teacher, "t", "en")}
+    assert values["spearman_with_teacher"] == pytest.approx(1.0)
+
+
+def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, tokenizer, fake_teacher):
+    calls = []
+    vectors = fake_teacher.vectors
+    fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
+    c = config(("en", "de", "ja"), objective=Objective(distillation=1.0))
+    joint = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    assert len(calls) == len(set(calls))
+    assert set(calls) == set(joint.training("en"))
+    again = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    assert len(calls) == len(set(calls))
+    assert again.model.matrix.tobytes() == joint.model.matrix.tobytes()
+    plain = train(config(("en", "de", "ja")), None, tmp_path, pieces=tokenizer)
+    assert plain.model.matrix.tobytes() != joint.model.matrix.tobytes()
+    rows = score_pivots(joint, c)
+    assert {row.subset for row in rows} == {"de-ja"}
+    held = rows[0].n
+    assert 0 < held < 300
+    trained = set(joint.training("de"))
+    assert len(trained) + held <= 1717
+
+
+def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
+    monkeypatch.setattr("xswe.training.features._SHARD", 10)
+    from xswe.language.texts import Texts
+
+    sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]
+    vectors, calls = fake_teacher.vectors, []
+
+    def dies(texts):
+        calls.append(len(texts))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return vectors(texts)
+
+    fake_teacher.vectors = dies
+    stages = Stages(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        vectors_stage(stages, ["x"], fake_teacher, sides)
+    first, second = vectors_stage(stages, ["x"], fake_teacher, sides)
+    assert calls == [10, 10, 10, 6]
+    expected = vectors(["text 3", "another"])
+    np.testing.assert_allclose(second[np.arange(2)], expected, atol=1e-3)
+    np.testing.assert_array_equal(first[np.array([3])], second[np.array([0])])
+    assert not list(stages.folder.glob("*.shards"))
+
+
+def test_separate_tables_keep_a_vector_for_each_language(tmp_path, tokenizer):
+    c = config(("en", "de"), extract=ExtractConfig(merge="separate"))
+    made = train(c, None, tmp_path, pieces=tokenizer)
+    english, german = (made.by_language["refinement"][code].matrix for code in ("en", "de"))
+    shared = [made.model.units.tokens.index(token) for token in ("s", "er")]
+    assert (english[shared] != german[shared]).any()
+    merged = made.model.matrix[shared]
+    low, high = np.minimum(english[shared], german[shared]), np.maximum(english[shared], german[shared])
+    assert ((low - 1e-6 <= merged) & (merged <= high + 1e-6)).all()
+
+
+def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher):
+    from xswe.corpus.contexts import ContextConfig, choose_contexts
+    from xswe.language.subwords import SubwordUnits
+    from xswe.language.texts import Texts
+    from xswe.training.extract import LanguageSample, extract
+
+    units = SubwordUnits(tokenizer, "teacher", ("en", "de"))
+    samples = []
+    for code, sentences in (("en", ["a house", "the house"]), ("de", ["das Haus"])):
+        bags, texts = units.bags(sentences), Texts.of(sentences)
+        contexts = choose_contexts(bags, len(units.tokens), ContextConfig())
+        samples.append(LanguageSample(code, texts, contexts, bags.counts(len(units.tokens))))
+    made = extract(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False))
+    english, german = made.matrix.reshape(2, len(units.tokens), 3)
+    only_english = set(units.bags(["house"]).ids.tolist()) - set(units.bags(["das Haus"]).ids.tolist())
+    assert only_english
+    for unit in only_english:
+        np.testing.assert_array_equal(english[unit], german[unit])
+        assert english[unit].any()
+
+
+@pytest.mark.parametrize(
+    ("languages", "objective", "found"),
+    [
+        (("en",), Objective(), "no translations to rank"),
+        (("en",), Objective(distillation=1.0), "distilled=minilm"),
+        (("en", "de"), Objective(distillation=1.0), "distilled=minilm"),
+    ],
+)
+def test_what_cannot_be_trained_says_what_is_missing(tmp_path, tokenizer, languages, objective, found):
+    with pytest.raises(ConfigError, match=found):
+        train(config(languages, objective=objective), None, tmp_path, pieces=tokenizer)

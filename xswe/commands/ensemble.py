@@ -1,0 +1,113 @@
+"""``python -m xswe ensemble``: several static models as one, with given or fitted weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.corpus.streams import read_lines
+from xswe.embedding.ensemble import Ensemble, fit_weights
+from xswe.embedding.foreign import is_model2vec, read_model2vec, read_wordllama
+from xswe.embedding.static import StaticEmbedding
+from xswe.embedding.storage import load
+from xswe.errors import ConfigError, InputError
+from xswe.evaluation.files import is_scored
+from xswe.evaluation.retrieval import weighted_f1
+from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.tables import table
+from xswe.language.codes import LANGUAGES, check_languages
+from xswe.parallel import available_threads
+
+# A score of the mean cosines of one development file: (weights of the parts) -> figure.
+Score = Callable[[np.ndarray], float]
+_MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at each try
+
+
+def run(values: dict[str, Any]) -> str:
+    """Make an ensemble, save it, and say what its parts weigh and what they are worth on the development files."""
+    if len(values["models"]) < 2:
+        raise ConfigError("models names fewer than two: give models=[runs/a/model,runs/b/model]")
+    languages = check_languages(values["languages"]) if values["languages"] else None
+    parts = [open_part(str(name), languages) for name in values["models"]]
+    threads = values["threads"] or available_threads()
+    common = Ensemble.of(parts).languages
+    scores = [score_of(parts, Path(file), common, threads) for file in values["fit"]]
+
+    def mean(weights: np.ndarray) -> float:
+        return float(np.mean([score(weights) for score in scores]))
+
+    if scores and values["weights"]:
+        raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
+    weights = fit_weights(mean, len(parts)) if scores else values["weights"] or [1.0] * len(parts)
+    names = [str(name) for name in values["models"]]
+    ensemble = Ensemble.of(parts, [float(x) for x in weights], {"models": names, "fitted_on": list(values["fit"])})
+    ensemble.save(Path(values["output"]))
+    alone = np.eye(len(parts))
+    rows: list[list[Any]] = [
+        [name, part.dim, f"{weight:.3f}", *(score(alone[k]) for score in scores)]
+        for k, (name, part, weight) in enumerate(zip(names, parts, ensemble.weights, strict=True))
+    ]
+    rows.append(["ensemble", ensemble.dim, "1.000", *(score(np.array(ensemble.weights)) for score in scores)])
+    header = ["model", "dims", "weight", *(Path(file).name for file in values["fit"])]
+    return f"{table(header, rows)}\n\nensemble ({', '.join(ensemble.languages)}): {values['output']}"
+
+
+def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedding:
+    """Open a model: a folder of ours or of Model2Vec's, or ``wordllama``.
+
+    Args:
+        name: which.
+        languages: of a model of another library; None for English (WordLlama), or all (Model2Vec).
+    """
+    if name == "wordllama":
+        return read_wordllama(languages or ("en",))
+    folder = Path(name)
+    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else load(folder)
+
+
+def score_of(parts: Sequence[StaticEmbedding], file: Path, languages: tuple[str, ...], threads: int) -> Score:
+    """Return what weights are worth on a development file.
+
+    ``score<TAB>a<TAB>b``: Spearman's correlation of the mean cosines with the scores. An aligned bitext: mteb's F1 of the
+    nearest neighbours, mean of both directions.
+    """
+    if file.is_file() and is_scored(file):
+        return _scored(parts, file, threads)
+    first, second = (*languages, *languages)[:2]
+    pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
+    if not pairs:
+        raise InputError(file, "no pair in it", "give a file of source<TAB>target, or score<TAB>a<TAB>b lines")
+    sides = [list(side) for side in zip(*pairs[:_MOST_PAIRS], strict=True)]
+    products = np.stack([_cosines(part, sides[0], sides[1], threads) for part in parts])
+
+    def f1(weights: np.ndarray) -> float:
+        cosines = np.tensordot(np.asarray(weights, np.float32), products, 1)
+        return (weighted_f1(cosines.argmax(1)) + weighted_f1(cosines.argmax(0))) / 2
+
+    return f1
+
+
+def _cosines(part: StaticEmbedding, left: Sequence[str], right: Sequence[str], threads: int) -> np.ndarray:
+    """Cosines of each left with each right text, float32 (n, m)."""
+    return part.encode(left, threads=threads) @ part.encode(right, threads=threads).T
+
+
+def _scored(parts: Sequence[StaticEmbedding], file: Path, threads: int) -> Score:
+    rows = [(line or "").split("\t") for _, line in read_lines(file)]
+    try:
+        scores = np.array([float(row[0]) for row in rows])
+        left, right = [row[1] for row in rows], [row[2] for row in rows]
+    except (ValueError, IndexError):
+        raise InputError(file, "a line is not score<TAB>text<TAB>text", "mend or remove it") from None
+    encoded = [(part.encode(left, threads=threads), part.encode(right, threads=threads)) for part in parts]
+    cosines = np.stack([np.einsum("ij,ij->i", a, b) for a, b in encoded])
+
+    def correlation(weights: np.ndarray) -> float:
+        mean = (weights @ cosines)[:, None]
+        return similarity_correlation(mean, np.ones_like(mean), scores)["spearman"]
+
+    return correlation
