@@ -82,9 +82,8 @@ def held_out_loss(trainer: Trainer, given: Problem) -> float:
 def theirs(given: Problem, batch: int, steps: int, threads: int) -> tuple[float, float]:
     """Train with sentence-transformers; seconds, and the loss on the held-out pairs."""
     torch.set_num_threads(threads)
-    model = SentenceTransformer(
-        modules=[StaticEmbedding(given.tokenizer, embedding_weights=given.start.copy())], device="cpu"
-    )
+    module = StaticEmbedding(given.tokenizer, embedding_weights=given.start.copy())
+    model = SentenceTransformer(modules=[module], device="cpu")
     loss = MultipleNegativesRankingLoss(
         model, scale=20.0, directions=("query_to_doc", "doc_to_query"), partition_mode="per_direction"
     )
@@ -110,7 +109,7 @@ def theirs(given: Problem, batch: int, steps: int, threads: int) -> tuple[float,
         begun = time.perf_counter()
         trainer.train()
         seconds = time.perf_counter() - begun
-    table = model[0].embedding.weight.detach().numpy()
+    table = module.embedding.weight.detach().numpy()
     return seconds, held_out_loss(Trainer(np.ascontiguousarray(table), RefineConfig(threads=threads), OBJECTIVE), given)
 
 
@@ -148,17 +147,13 @@ def main(settings: dict[str, str]) -> None:
             found = ours(given, batch, loss, count, threads)
             rows.append({"theirs": seconds, "their_loss": loss, **found, "times": seconds / found["seconds"]})
         each = [(row["theirs"] / count) / (row["stepping"] / row["steps"]) for row in rows]
-        report[f"batch {batch}"] = {
-            "steps": count,
-            "rounds": rows,
-            "median_times": statistics.median(r["times"] for r in rows),
-        }
-        report[f"batch {batch}"]["median_times_per_step"] = statistics.median(each)
+        medians = {"times": statistics.median(row["times"] for row in rows), "times_per_step": statistics.median(each)}
+        report[f"batch {batch}"] = {"steps": count, "rounds": rows, "median": medians}
         last = rows[-1]
         print(
-            f"batch {batch}, {threads} threads: loss {last['their_loss']:.4f} after {count} steps there, {last['steps']:.0f} "
-            f"here ({last['loss']:.4f}); {last['theirs']:.2f} s there, {last['seconds']:.2f} s here: "
-            f"x{report[f'batch {batch}']['median_times']:.1f} to the same loss, x{statistics.median(each):.1f} a step"
+            f"batch {batch}, {threads} threads: loss {last['their_loss']:.4f} after {count} steps there, "
+            f"{last['loss']:.4f} after {last['steps']:.0f} here; {last['theirs']:.2f} s there, {last['seconds']:.2f} s "
+            f"here: x{medians['times']:.1f} to the same loss, x{medians['times_per_step']:.1f} a step"
         )
     if "output" in settings:
         Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
