@@ -14,6 +14,7 @@ from xswe.errors import ConfigError
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
 from xswe.training.inputs import UnitsConfig
+from xswe.training.log import RunLog
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
 from xswe.training.plan import PCAConfig, TrainConfig
@@ -142,8 +143,35 @@ def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher
         (("en",), Objective(), "no translations to rank"),
         (("en",), Objective(distillation=1.0), "distilled=minilm"),
         (("en", "de"), Objective(distillation=1.0), "distilled=minilm"),
+        (("en", "de"), Objective(prefixes=(32, 16)), "pca.dim=16"),
     ],
 )
 def test_what_cannot_be_trained_says_what_is_missing(tmp_path, tokenizer, languages, objective, found):
     with pytest.raises(ConfigError, match=found):
         train(config(languages, objective=objective), None, tmp_path, pieces=tokenizer)
+
+
+def test_a_log_holds_the_whole_history_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)  # without TensorBoard
+    log, history = RunLog(tmp_path), [{"step": 0, "development_loss": 2.5}]
+    log(history)
+    history.append({"step": 10, "loss": 1.25, "development_loss": 1.5})
+    log(history)  # too soon after the last to be written
+    assert len((tmp_path / "history.csv").read_text().splitlines()) == 2
+    log.close(history)
+    expected = "step,development_loss,loss\n0,2.5,\n10,1.5,1.25\n"
+    assert (tmp_path / "history.csv").read_text() == expected
+
+
+def test_tensorboard_gets_each_figure_once(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log, history = RunLog(tmp_path), [{"step": 0, "development_loss": 2.5}]
+    log(history)
+    history.append({"step": 10, "loss": 1.25, "development_loss": 1.5})
+    log.close(history)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    found = [(event.step, event.value) for event in events.Scalars("refine/development_loss")]
+    assert found == [(0, 2.5), (10, 1.5)]

@@ -14,7 +14,7 @@ import numpy as np
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
 from xswe.corpus.streams import Skipped, read_lines
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.files import file_digest
 from xswe.language.codes import LANGUAGES
 from xswe.language.texts import Texts
@@ -118,6 +118,8 @@ def _plain(entries: Sequence[Any]) -> list[Path]:
             raise ConfigError(f"corpus.paths={entry}: columns are for bitexts; name the pair, as in {{en-ja: [...]}}")
         path = Path(entry)
         inside = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")) if path.is_dir() else []
+        if not path.exists():
+            raise InputError(path, "no such file", "check corpus.paths (relative paths start at the working directory)")
         out += inside or [path]
     return out
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import time
 from pathlib import Path
 from typing import Any
 
 from xswe.files import whole_file
 
 History = list[dict[str, float]]
+_SECONDS = 5.0  # between two writes while a run goes on
 
 
 def write_history(path: Path, history: History) -> None:
@@ -29,11 +31,23 @@ class RunLog:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._shown = folder, 0
+        self.folder, self._shown, self._written = folder, 0, float("-inf")
         self._board: Any = None
 
     def __call__(self, history: History) -> None:
-        """Write what is new."""
+        """Write what is new, if the last time is some seconds ago: a flush to the disk must not slow a quick run."""
+        if time.monotonic() - self._written >= _SECONDS:
+            self._write(history)
+            self._written = time.monotonic()
+
+    def close(self, history: History) -> None:
+        """Write the whole history, and finish TensorBoard's file if there is one."""
+        self._write(history)
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+
+    def _write(self, history: History) -> None:
         write_history(self.folder / "history.csv", history)
         if importlib.util.find_spec("tensorboard") is None:
             return
@@ -48,8 +62,3 @@ class RunLog:
                     self._board.add_scalar(f"refine/{name}", value, int(row["step"]))
         self._shown = len(history)
         self._board.flush()
-
-    def close(self) -> None:
-        """Finish TensorBoard's file, if there is one."""
-        if self._board is not None:
-            self._board.close()

@@ -80,6 +80,10 @@ def train(
         raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
     if len(languages) == 1 and (config.objective.ranking or "source" not in config.objective.distillation_on):
         raise ConfigError(f"{languages[0]} alone has no translations to rank: set objective=distillation, or a pair")
+    if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
+        raise ConfigError(
+            f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
+        )
     with only_run(folder), single_threaded_blas():
         return _Run(config, teacher, folder, teacher_identity, pieces, distilled, distilled_identity).result()
 
@@ -126,7 +130,8 @@ class _Run:
         final = self.refinement(start, start_id, vectors) if self.config.refine.steps else start
         steps["refinement"] = final
         held_out = {b.name: tuple(t for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
-        counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in self.config.languages]
+        merged = self.config.languages if self.tables.separate else ()
+        counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in merged]
         models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
         by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
         known = vectors["held_out"][0] if "held_out" in vectors else None
@@ -273,6 +278,5 @@ class _Run:
 
         folder, _ = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated], make)
         self.report["refinement"] = corpus_report(folder)
-        log(self.report["refinement"]["history"])
-        log.close()
+        log.close(self.report["refinement"]["history"])
         return load_file(folder / "refine.safetensors")["embeddings"]

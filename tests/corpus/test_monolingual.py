@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.monolingual import Sentences, load_sentences, sentence_files, split_sentences
+from xswe.errors import ConfigError, InputError
+
+
+def read(paths, language="en", **settings):
+    config = CorpusConfig(paths=paths, **settings)
+    return load_sentences(config, language, sentence_files(config, language))
+
+
+def test_plain_text_distinct_and_stripped(tmp_path):
+    (tmp_path / "a.txt").write_text("one\n\n two \none\n" + "x" * 50 + "\n", encoding="utf-8")
+    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("two\nthree\n")
+    sentences, report = read([str(tmp_path / "a.txt"), str(tmp_path / "b.txt.gz")], max_characters=20)
+    assert list(sentences.source) == ["one", "two", "three"]
+    assert (report["read"], report["kept"]) == (7, 3)
+    assert report["dropped"] == {"blank": 1, "duplicate": 2, "too long": 1}
+    assert set(report["checksums"]) == {"a.txt", "b.txt.gz"}
+
+
+def test_one_side_of_every_bitext_that_has_the_language(tmp_path):
+    (tmp_path / "en-de.tsv").write_text("cat\tKatze\ndog\tHund\n", encoding="utf-8")
+    (tmp_path / "ja-en.tsv").write_text("猫\tcat\n鳥\tbird\n", encoding="utf-8")
+    (tmp_path / "en.txt").write_text("fish\n", encoding="utf-8")
+    paths = {name.rsplit(".", 1)[0]: [str(tmp_path / name)] for name in ("en-de.tsv", "ja-en.tsv", "en.txt")}
+    assert list(read(paths)[0].source) == ["cat", "dog", "bird", "fish"]
+    assert list(read(paths, "ja")[0].source) == ["猫", "鳥"]
+    with pytest.raises(ConfigError, match="no entry has the language zh"):
+        read(paths, "zh")
+
+
+def test_the_parts_are_disjoint_and_make_up_the_whole(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"sentence {i}\n" for i in range(100)), encoding="utf-8")
+    config = CorpusConfig(paths=[str(tmp_path / "a.txt")], held_out=0.2, development=0.3, max_development=10)
+    sentences, _ = load_sentences(config, "en", sentence_files(config, "en"))
+    parts = split_sentences(sentences, config, seed=1)
+    assert {name: len(part) for name, part in parts.items()} == {"held_out": 20, "development": 10, "train": 70}
+    assert sorted(t for part in parts.values() for t in part.source) == sorted(sentences.source)
+    assert list(split_sentences(sentences, config, seed=2)["held_out"].source) != list(parts["held_out"].source)
+    parts["train"].save(tmp_path / "saved")
+    assert list(Sentences.open(tmp_path / "saved", ("en",)).source) == list(parts["train"].source)
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(ConfigError, match="no files"):
+        read([])
+    with pytest.raises(InputError, match=r"none\.txt"):
+        read([str(tmp_path / "none.txt")])
+    with pytest.raises(ConfigError, match="name the pair"):
+        read([{"path": "a.tsv", "columns": [0, 1]}])
