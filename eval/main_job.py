@@ -1,6 +1,6 @@
 """The main job on real bitext, and its figures: three pairs, with the small teacher and from random vectors.
 
-    python eval/main_job.py [pairs=en-ja,en-de] [sizes=0,10000] [runs=runs/main] [threads=2]
+    python eval/main_job.py [pairs=en-ja,en-de] [sizes=0,10000] [teachers=mini,none] [runs=runs/main] [threads=2]
 
 Trains on ``XSWE_DATA/train``, evaluates every step on the Tatoeba test (through mteb), the WMT 2023 development bitext and
 the STS-B development sets, and writes one file a run into ``eval/results/main/``; ``eval/tables.py`` makes the tables of
@@ -46,12 +46,12 @@ def train(pair: str, teacher: str, size: int, runs: Path, threads: int) -> tuple
     return folder, time.monotonic() - start
 
 
-def main(pairs: list[str], sizes: list[int], runs: Path, threads: int) -> None:
+def main(pairs: list[str], sizes: list[int], teachers: list[str], runs: Path, threads: int) -> None:
     """Train, evaluate, write."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for pair in pairs:
         for size in sizes:
-            for teacher in ("mini", "none"):
+            for teacher in teachers:
                 target = RESULTS / f"{pair}-{teacher}-{size or 'all'}.json"
                 if target.exists():
                     continue
@@ -65,7 +65,7 @@ def main(pairs: list[str], sizes: list[int], runs: Path, threads: int) -> None:
                 }
                 target.write_text(json.dumps(record, indent=1) + "\n")
         target = RESULTS / f"{pair}-teacher.json"
-        if not target.exists():
+        if "mini" in teachers and not target.exists():
             rows = {"teacher": figures("teacher:mini", pair.split("-"), threads, runs / "mteb")}
             target.write_text(json.dumps({"pair": pair, "teacher": "mini", "rows": rows}, indent=1) + "\n")
 
@@ -75,6 +75,7 @@ if __name__ == "__main__":
     main(
         given.get("pairs", "en-de,en-ja,en-zh").split(","),
         [int(size) for size in given.get("sizes", "0,10000,30000,100000").split(",")],
+        given.get("teachers", "mini,none").split(","),
         Path(given.get("runs", "runs/main")),
         int(given.get("threads", "2")),
     )

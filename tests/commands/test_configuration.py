@@ -55,7 +55,7 @@ def test_the_teachers_settings_too(section, cls):
 
 @pytest.mark.parametrize("section", ["contexts", "extract", "pca", "refine", "objective", "units"])
 def test_the_defaults_of_code_and_configuration_are_the_same(section):
-    values = composed("train")[section]
+    values = composed("train", "contexts.per_unit=100")[section]  # which the default recipe lowers
     made = build(SECTIONS[section], values, section)
     default = SECTIONS[section]()
     differing = {f.name for f in dataclasses.fields(made) if getattr(made, f.name) != getattr(default, f.name)}
