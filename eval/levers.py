@@ -1,6 +1,6 @@
 """What each lever of the refinement is worth: one variation at a time, all from the same corpus, units and bags.
 
-    python eval/levers.py [pair=en-de-zh-ja] [teacher=none] [distilled=minilm] [runs=runs/levers] [only=base,margin]
+    python eval/levers.py [pair=en-de-zh-ja] [teacher=none] [distilled=minilm] [runs=runs/levers] [only="base;batch 512"]
                           [threads=2] [extra="refine.steps=1500 pca.dim=256"] [output=eval/results/levers.json]
 
 Trains on ``XSWE_DATA/train``, one run folder for all variations, so that only the refinement is done again; evaluates on
@@ -68,7 +68,11 @@ TRUNCATED = {"prefixes 256, 128, 64": (128, 64), "base": (128, 64)}
 
 
 def figures(folder: Path, languages: list[str], threads: int, scratch: Path, dims: int | None = None) -> dict[str, float]:
-    """Evaluate a run's model on the development sets: accuracy by cosine, by margin, and Spearman's correlation."""
+    """Evaluate a run's model on the development sets: accuracy by cosine, by margin, and Spearman's correlation.
+
+    Returns:
+        Each set's figures for each language or pair, and (under the set's bare name) their mean.
+    """
     model = xswe.load(folder / "model")
     if dims is not None:
         model = model.truncate(dims)  # type: ignore[union-attr]
@@ -81,12 +85,14 @@ def figures(folder: Path, languages: list[str], threads: int, scratch: Path, dim
     for row in rows:
         name = row.subset if row.subset.endswith(".tsv") else row.task
         kind = name.split(".")[0] if name.startswith(("wmt23", "stsb")) else name
+        which = name.split(".")[1] if "." in name else row.subset
         if kind == "stsb":
             kind = f"stsb {name.split('.')[1]}"
         ways = "_both_ways" if row.task == "tatoeba" else ""  # mteb itself looks one way only
         wanted = {f"accuracy{ways}": kind, f"margin_accuracy{ways}": f"{kind} margin", "spearman": kind}
         if row.metric in wanted and row.value is not None:
             groups.setdefault(wanted[row.metric], []).append(row.value)
+            groups[f"{wanted[row.metric]} | {which}"] = [row.value]
     return {name: statistics.mean(values) for name, values in groups.items()}
 
 
@@ -107,7 +113,7 @@ def main(given: dict[str, str]) -> None:
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": base, "rows": {}}
     if report["settings"] != base:
         raise SystemExit(f"{output} is of other settings ({' '.join(report['settings'])}): name another output=")
-    chosen = given["only"].split(",") if "only" in given else list(VARIATIONS)
+    chosen = given["only"].split(";") if "only" in given else list(VARIATIONS)
     if given.get("teacher", "none") == "none":
         chosen = [name for name in chosen if name not in NEED_A_TEACHER]
     languages = pair.split("-")
@@ -129,6 +135,7 @@ def main(given: dict[str, str]) -> None:
 def lay_out(report: dict[str, Any]) -> str:
     """Lay the rows out, cut models under their own."""
     metrics = list(dict.fromkeys(metric for row in report["rows"].values() for metric in row["figures"]))
+    metrics = [metric for metric in metrics if "|" not in metric]
     lines = []
     for name, row in report["rows"].items():
         lines.append([name, *(row["figures"].get(metric) for metric in metrics), f"{row['refine_seconds']:.0f}"])
