@@ -98,7 +98,7 @@ def test_chinese_is_not_folded_where_the_model_has_none():
 
 
 def test_an_alphabet_learns_each_character_once(tokenizer):
-    alphabet = Alphabet(tokenizer)
+    alphabet = Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
     before = alphabet.table[0]
     alphabet.learn(np.array([ord("語"), ord("語"), 0x301]))
     assert before[ord("語")] == -1  # readers of the old table are not disturbed

@@ -23,14 +23,13 @@ from xswe.language.codes import check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import CJK_CHARACTERS
 from xswe.language.texts import Texts
-from xswe.language.units import BLOCK, LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
-_FEW = 300_000  # characters for which building the fast look-up does not pay (compiled code to load, a trie to build)
 
 
 class SubwordUnits:
@@ -86,8 +85,8 @@ class SubwordUnits:
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
         """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
         if self._fast is None and self._fast_possible:
-            self._seen += _characters(texts) if len(texts) < _FEW else _FEW
-            if self._seen >= _FEW:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
                 with self._lock:
                     if self._fast is None:
                         from xswe.language.lookup import FastLookup
@@ -134,11 +133,6 @@ class SubwordUnits:
         """Load from a model folder (``config.json`` names the kind and the languages)."""
         units = read_json(folder / "config.json")["units"]
         return cls(load_tokenizer(folder / "tokenizer.json"), units["kind"], units["languages"])
-
-
-def _characters(texts: Sequence[str]) -> int:
-    """Count characters; of flat texts bytes, which cost nothing to count."""
-    return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
