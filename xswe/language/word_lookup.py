@@ -19,6 +19,7 @@ from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
 from xswe.language.texts import Texts
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
+_MOST_IDS = 1 << 18
 _FIRST_KANA = 0xE3  # first byte of the lowest Kana in UTF-8
 
 
@@ -54,8 +55,7 @@ class OneLanguage(Lookup):
         normalise: text to normalised text.
         cut: normalised text to words and marks, the first of each tuple.
         segment: runs of Han and Kana to their words; None where they are no matter of their own.
-        index: id by word.
-        identify: the id of a word that is not in ``index``, -1 for none.
+        identify: the id of a word, -1 for none.
         known: the table of :func:`known_words`.
         slow: looks up the texts that are left.
     """
@@ -65,7 +65,6 @@ class OneLanguage(Lookup):
         normalise: Callable[[str], str],
         cut: Callable[[str], Sequence[tuple[str, object]]],
         segment: Callable[[list[str]], list[list[str]]] | None,
-        index: Mapping[str, int],
         identify: Callable[[str], int],
         known: Table,
         slow: Callable[[list[str]], Bags],
@@ -77,43 +76,54 @@ class OneLanguage(Lookup):
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
 
         super().__init__(Alphabet(normalise, chunks, ""), slow)
-        self._segment, self._index, self._identify, self._known = segment, index, identify, known
+        self._segment, self._ids, self._known = segment, _Ids(identify), known
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
         met = len(fresh.where)
         if not met:
             return Bags(ids[: ends[-1]], ends), status
-        found = self._resolve(fresh)
-        where = fresh.where.copy()
-        where[:, 3] = np.fromiter(map(len, found), np.int32, met)
-        where[:, 2] = np.cumsum(where[:, 3]) - where[:, 3]
-        pieces = np.fromiter(chain.from_iterable(found), np.int32, int(where[:, 3].sum()))
-        out, out_ends = np.empty(ends[-1] - met + len(pieces), np.int32), np.zeros_like(ends)
-        expand(ids, ends, where[:, 2].copy(), where[:, 3].copy(), pieces, out, out_ends)
+        starts, sizes, pieces = self._resolve(fresh)
+        out, out_ends = np.empty(ends[-1] - met + int(sizes.sum()), np.int32), np.zeros_like(ends)
+        expand(ids, ends, starts, sizes, pieces, out, out_ends)
+        where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
         kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= _LONGEST_RUN)
         self._remember(Fresh(where[kept], fresh.hashes[kept], fresh.text, pieces))
         return Bags(out, out_ends), status
 
-    def _resolve(self, fresh: Fresh) -> list[list[int]]:
-        """Return the ids of each new chunk."""
+    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find the ids of each new chunk: where they start, how many they are, and the ids of all."""
         raw = fresh.text[: fresh.where[-1, 0] + fresh.where[-1, 1]].tobytes()
         chunks = [raw[start : start + size] for start, size in fresh.where[:, :2].tolist()]
         kinds = dict(zip(chunks, fresh.pieces[: len(chunks)].tolist(), strict=True))
-        found = {chunk: self._word(chunk.decode("utf-8")) for chunk, kind in kinds.items() if kind != CJK}
+        words = [chunk for chunk, kind in kinds.items() if kind != CJK]
         runs = [chunk for chunk, kind in kinds.items() if kind == CJK]
-        if runs and self._segment is not None:
-            known, identify = self._index.get, self._identify
-            for run, words in zip(runs, self._segment([run.decode("utf-8") for run in runs]), strict=True):
-                ids = [known(word, -1) for word in words]
-                if -1 in ids:
-                    ids = [i if i >= 0 else identify(word) for i, word in zip(ids, words, strict=True)]
-                found[run] = [i for i in ids if i >= 0]
-        return [found[chunk] for chunk in chunks]
+        # Chunk after chunk, with -1 for what is unknown; one call a segment is all that Python has to do.
+        cut = self._segment([run.decode("utf-8") for run in runs]) if self._segment is not None else []
+        every = chain((self._word(word.decode("utf-8")) for word in words), map(self._ids.__getitem__, chain(*cut)))
+        bounds = np.cumsum([0, *([1] * len(words)), *map(len, cut)])
+        ids = np.fromiter(every, np.int32, int(bounds[-1]))
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
+        place = {chunk: i for i, chunk in enumerate(chain(words, runs))}
+        places = np.fromiter(map(place.__getitem__, chunks), np.int64, len(chunks))
+        return before[places], np.diff(before)[places], ids[ids >= 0]
 
-    def _word(self, word: str) -> list[int]:
-        found = self._identify(word)
-        return [found] if found >= 0 and not all(map(is_punctuation, word)) else []
+    def _word(self, word: str) -> int:
+        return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
+
+
+class _Ids(dict[str, int]):
+    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many."""
+
+    def __init__(self, identify: Callable[[str], int]) -> None:
+        super().__init__()
+        self.identify = identify
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _MOST_IDS:
+            self.clear()
+        found = self[word] = self.identify(word)
+        return found
 
 
 def _around_runs(part: str) -> list[str]:

@@ -89,19 +89,14 @@ class WordSplitter:
         return self.folding if language == "zh" and self.folding is not None else _CLEAN
 
     def lookup(
-        self,
-        language: str | None,
-        index: Mapping[str, int],
-        identify: Callable[[str], int],
-        known: Table,
-        slow: Callable[[list[str]], Bags],
+        self, language: str | None, identify: Callable[[str], int], known: Table, slow: Callable[[list[str]], Bags]
     ) -> OneLanguage:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
         from xswe.language.word_lookup import OneLanguage
 
         segment = self._segment[language].words if language is not None else None
         normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
-        return OneLanguage(normalise, cut, segment, index, identify, known, slow)
+        return OneLanguage(normalise, cut, segment, identify, known, slow)
 
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
@@ -214,7 +209,7 @@ class WordUnits:
         from xswe.language.word_lookup import WordLookup, known_words
 
         known = known_words(self.tokens)
-        rest = self._index, self.identify, known, self._plainly
+        rest = self.identify, known, self._plainly
         return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
 
     def _plainly(self, texts: Sequence[str]) -> Bags:
