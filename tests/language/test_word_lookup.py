@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +110,30 @@ def test_segmenters_give_the_same_words_as_spans(units, sample):
         runs = [t[a:b] for t in sample[code][:40] for a, b in cjk_runs(t)]
         spans = segmenter.spans(runs)
         assert segmenter.words(runs) == [[r[a:b] for a, b in s] for r, s in zip(runs, spans, strict=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["all by the teacher", "all by libraries"])
+def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):
+    languages, segmenters = SETTINGS[name]
+    pieces = Tokenizer.from_str(tokenizer_json)
+    splitter = WordSplitter(languages, segmenters, pieces)
+    texts = list(lines_of(xswe_data))
+    vocabulary = most_frequent({"en": count_words(texts[::50], splitter)}, {"en": 100_000})
+    units = WordUnits(vocabulary, splitter, pieces)
+    fast = units._make_fast()
+    for start in range(0, len(texts), 20_000):
+        block = texts[start : start + 20_000]
+        found, plain = fast(Texts.of(block)), units._plainly(block)
+        assert np.array_equal(found.ids, plain.ids)
+        assert np.array_equal(found.offsets, plain.offsets)
+
+
+def lines_of(folder):
+    for path in sorted((folder / "train").glob("*/*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for line in stream:
+                yield from line.rstrip("\n").split("\t")[:2]
 
 
 def test_nothing_at_all(units):
