@@ -112,6 +112,21 @@ def test_segmenters_give_the_same_words_as_spans(units, sample):
         assert segmenter.words(runs) == [[r[a:b] for a, b in s] for r, s in zip(runs, spans, strict=True)]
 
 
+def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
+    for code, lookup in units._make_fast()._by_language.items():
+        segmenter = units.splitter._segment.get(code)
+        if segmenter is None or segmenter.tokenizer is None:
+            assert getattr(lookup, "_cutter", None) is None
+            continue
+        runs = [t[a:b] for t in sample[code] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
+        data, ends, sizes = lookup._cutter([run.encode() for run in runs])
+        assert sizes.tolist() == [len(words) for words in segmenter.words(runs)]
+        raw, starts = data.tobytes(), [0, *ends.tolist()]
+        found = [raw[a:b].decode() for a, b in zip(starts, ends.tolist(), strict=False)]
+        assert found == [word for words in segmenter.words(runs) for word in words]
+        assert lookup._cutter(["語ﾞ".encode()]) is None  # a mark may join what stands before it
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["all by the teacher", "all by libraries"])
 def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):

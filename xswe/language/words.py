@@ -94,9 +94,9 @@ class WordSplitter:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
         from xswe.language.word_lookup import OneLanguage
 
-        segment = self._segment[language].words if language is not None else None
+        segmenter = self._segment[language] if language is not None else None
         normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
-        return OneLanguage(normalise, cut, segment, identify, known, slow)
+        return OneLanguage(normalise, cut, segmenter, identify, known, slow)
 
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
