@@ -238,9 +238,9 @@ def segmentation(folder: Path, settings: dict[str, Any]) -> dict[str, float]:
     model = xswe.load(folder / "bare")
     jieba.setLogLevel("WARNING")
     chinese = jieba.Tokenizer()
+    chinese.initialize()
     tagger = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"')
-    functions: dict[str, Callable[[], Any]] = {}
-    ratios = {}
+    ratios: dict[str, float] = {}
     for code, bare in (("ja", lambda text: tagger.parse(text).split()), ("zh", chinese.lcut)):
         texts = corpora[code][: settings["texts"]]
         half = len(texts) // 2
@@ -254,7 +254,6 @@ def segmentation(folder: Path, settings: dict[str, Any]) -> dict[str, float]:
             found["ours"].append(timed(lambda part=part: model.units.bags(Texts.of(part)), 0))
         ratios[f"{code}: ours / bare"] = sum(found["ours"]) / sum(found["bare"])
         ratios[f"{code}: bare, sentences/s"] = step * len(found["bare"]) / sum(found["bare"])
-    del functions
     return ratios
 
 
@@ -265,8 +264,8 @@ def in_processes(folder: Path, settings: dict[str, Any]) -> dict[str, dict[str, 
     texts.write_text(json.dumps(cut_texts(corpora["en"], "en", 20, settings["texts"])))
     once = "{load}\ntexts = ['A cat sleeps.']\n{encode}"
     many = (
-        "import json, resource\n{load}\ntexts = json.load(open({texts!r}))\n{encode}\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "import json, re\n{load}\ntexts = json.load(open({texts!r}))\n{encode}\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"  # getrusage would count the parent's
     )
     out: dict[str, dict[str, list[float]]] = {}
     for _ in range(1 + settings["rounds"]):  # the first compiles, and fills the disk's cache

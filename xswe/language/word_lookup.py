@@ -7,7 +7,7 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 
 import numpy as np
@@ -72,7 +72,7 @@ class OneLanguage(Lookup):
         normalise: text to normalised text.
         cut: normalised text to words and marks, the first of each tuple.
         segmenter: cuts runs of Han and Kana; None where they are no matter of their own.
-        identify: the id of a word, -1 for none.
+        ids: ids by word; shared by all languages.
         known: the table of :func:`known_words`.
         slow: looks up the texts that are left.
     """
@@ -82,7 +82,7 @@ class OneLanguage(Lookup):
         normalise: Callable[[str], str],
         cut: Callable[[str], Sequence[tuple[str, object]]],
         segmenter: Segmenter | None,
-        identify: Callable[[str], int],
+        ids: Ids,
         known: Table,
         slow: Callable[[list[str]], Bags],
     ) -> None:
@@ -93,9 +93,9 @@ class OneLanguage(Lookup):
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
 
         super().__init__(Alphabet(normalise, chunks, ""), slow)
-        self._segmenter, self._ids, self._known = segmenter, _Ids(identify), known
+        self._segmenter, self._ids, self._known = segmenter, ids, known
         tokenizer = segmenter.tokenizer if segmenter is not None else None
-        self._cutter = _RunCutter(tokenizer) if tokenizer is not None and is_trained_here(tokenizer) else None
+        self._cutter = RunCutter(tokenizer) if tokenizer is not None and is_trained_here(tokenizer) else None
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
@@ -135,12 +135,14 @@ class OneLanguage(Lookup):
             data, ends, sizes = found
             ids = np.empty(len(ends), np.int32)
             find_pieces(data, ends, self._known, ids)
-            raw = data.tobytes()
-            for k in np.flatnonzero(ids == -2).tolist():
-                ids[k] = self._ids[raw[ends[k - 1] if k else 0 : ends[k]].decode("utf-8")]
+            raw, stops, missing = data.tobytes(), ends.tolist(), np.flatnonzero(ids == -2).tolist()
+            words = [raw[stops[k - 1] if k else 0 : stops[k]].decode("utf-8") for k in missing]
+            self._ids.learn(words)
+            ids[missing] = [self._ids[word] for word in words]
             return ids, sizes
         cut = self._segmenter.words([run.decode("utf-8") for run in runs])
         sizes = np.fromiter(map(len, cut), np.int64, len(cut))
+        self._ids.learn(chain.from_iterable(cut))
         # One call a word is all that Python has to do.
         return np.fromiter(map(self._ids.__getitem__, chain.from_iterable(cut)), np.int32, int(sizes.sum())), sizes
 
@@ -148,8 +150,8 @@ class OneLanguage(Lookup):
         return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
 
 
-class _RunCutter:
-    """The compiled twin of the segmenter ``teacher``, for a tokenizer of our kind."""
+class RunCutter:
+    """Runs of Han and Kana to the pieces of a tokenizer of our kind, in compiled code."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._alphabet, self._search = alphabet_of(tokenizer), search_of(tokenizer, np.zeros(1, bool))
@@ -168,18 +170,51 @@ class _RunCutter:
         return (texts.data, ends[: sizes.sum()], sizes) if status == DONE else None
 
 
-class _Ids(dict[str, int]):
-    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many."""
+class Ids(dict[str, int]):
+    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many.
 
-    def __init__(self, identify: Callable[[str], int]) -> None:
+    Args:
+        identify: the id of a word, -1 for none.
+        index: the ids of the vocabulary's words.
+        pieces: the tokenizer of the back-off, if there is one.
+    """
+
+    def __init__(self, identify: Callable[[str], int], index: Mapping[str, int], pieces: Tokenizer | None) -> None:
         super().__init__()
-        self.identify = identify
+        self.identify, self._index = identify, index
+        self._cutter = RunCutter(pieces) if pieces is not None and is_trained_here(pieces) else None
 
     def __missing__(self, word: str) -> int:
-        if len(self) >= _MOST_IDS:
-            self.clear()
         found = self[word] = self.identify(word)
         return found
+
+    def learn(self, words: Iterable[str]) -> None:
+        """Find out about many words of Han and Kana at once, if it can be done faster than one by one."""
+        if len(self) >= _MOST_IDS:
+            self.clear()
+        unknown = [word for word in set(words).difference(self) if not self._learn_known(word)]
+        if not unknown or self._cutter is None:
+            return
+        cut = self._cutter([word.encode("utf-8") for word in unknown])
+        if cut is not None:
+            raw, ends, sizes = cut[0].tobytes(), cut[1].tolist(), cut[2].tolist()
+            start, first = 0, 0
+            for word, size in zip(unknown, sizes, strict=True):
+                stops = ends[first : first + size]
+                prefixes = [raw[start:stop].decode("utf-8") for stop in reversed(stops[:-1])]
+                found = (self._find(prefix) for prefix in prefixes)
+                self[word] = next((i for i in found if i >= 0), -1)
+                start, first = stops[-1], first + size
+
+    def _find(self, word: str) -> int:
+        found = self._index.get(word, -1)
+        return found if found >= 0 else self._index.get(word.lower(), -1)
+
+    def _learn_known(self, word: str) -> bool:
+        found = self._find(word)
+        if found >= 0:
+            self[word] = found
+        return found >= 0
 
 
 def _around_runs(part: str) -> list[str]:
