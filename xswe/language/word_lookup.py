@@ -192,7 +192,7 @@ class Ids(dict[str, int]):
         """Find out about many words of Han and Kana at once, if it can be done faster than one by one."""
         if len(self) >= _MOST_IDS:
             self.clear()
-        unknown = [word for word in set(words).difference(self) if not self._learn_known(word)]
+        unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
         if not unknown or self._cutter is None:
             return
         cut = self._cutter([word.encode("utf-8") for word in unknown])
