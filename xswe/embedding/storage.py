@@ -1,18 +1,22 @@
 """The model folder: written whole, read with care, opened by three libraries.
 
-``config.json`` (format version, units, description), ``model.safetensors`` (one tensor, ``embeddings``), ``tokenizer.json``
-and, for sentence-transformers, ``modules.json`` with a normalising module. Nothing in a folder is ever executed.
+``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32, float16, or
+int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers, ``modules.json`` with a
+normalising module. model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means
+the same to all three. Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xswe.embedding.precision import is_finite
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ModelError
 from xswe.files import whole_folder
@@ -20,6 +24,7 @@ from xswe.language.units import load_units
 
 FORMAT_VERSION = 1
 MODEL_TYPE = "xswe"
+_DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -42,7 +47,10 @@ def save(model: StaticEmbedding, folder: Path) -> None:
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
     units = model.units
     with whole_folder(folder) as temporary:
-        save_file({"embeddings": np.ascontiguousarray(model.matrix)}, temporary / "model.safetensors")
+        tensors = {"embeddings": np.ascontiguousarray(model.matrix)}
+        if model.scales is not None:
+            tensors["weights"] = model.scales
+        save_file(tensors, temporary / "model.safetensors")
         units.save(temporary)
         config = {
             "model_type": MODEL_TYPE,
@@ -50,6 +58,7 @@ def save(model: StaticEmbedding, folder: Path) -> None:
             "hidden_dim": model.dim,
             "vocabulary_size": len(model.matrix),
             "normalize": True,
+            "embedding_dtype": model.dtype,
             "units": units.settings,
             **model.description,
         }
@@ -66,9 +75,9 @@ def load(folder: Path) -> StaticEmbedding:
         ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
     """
     config = _read_config(folder)
-    matrix = _read_matrix(folder / "model.safetensors", config)
-    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "units"}
-    return StaticEmbedding(load_units(folder), matrix, {k: v for k, v in config.items() if k not in own})
+    matrix, scales = _read_matrix(folder / "model.safetensors", config)
+    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "embedding_dtype", "units"}
+    return StaticEmbedding(load_units(folder), matrix, {k: v for k, v in config.items() if k not in own}, scales)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -90,23 +99,50 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _read_matrix(path: Path, config: dict[str, Any]) -> np.ndarray:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
+def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read the matrix, and the scales of an int8 one."""
     if not path.is_file():
         raise ModelError(f"{path}: missing; fetch or train the model again")
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
-    matrix = tensors.get("embeddings")
+    tensors = _read_tensors(path, ("embeddings", "weights"))
+    matrix, scales = tensors.get("embeddings"), tensors.get("weights")
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] != config["hidden_dim"]:
         found = "no tensor 'embeddings'" if matrix is None else f"a tensor of shape {matrix.shape}"
         raise ModelError(f"{path}: {found}, config.json says (…, {config['hidden_dim']}); fetch the model again")
-    if not np.isfinite(matrix).all():
+    dtype = config.get("embedding_dtype", "float32")
+    if matrix.dtype.name != dtype:
+        raise ModelError(f"{path}: {matrix.dtype.name} vectors, config.json says {dtype}; fetch the model again")
+    if (dtype == "int8") != (scales is not None) or (scales is not None and scales.shape != (len(matrix),)):
+        raise ModelError(f"{path}: int8 vectors need one factor a row in the tensor 'weights'; fetch the model again")
+    if not is_finite(matrix) or (scales is not None and not is_finite(scales)):
         raise ModelError(f"{path}: holds values that are not finite; fetch or train the model again")
-    return np.ascontiguousarray(matrix, np.float32)
+    return matrix, scales
+
+
+def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Read some tensors of a safetensors file, those that it has.
+
+    Each is read straight into its array: the library's own reader holds a large matrix in memory twice.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as checked:  # checks the header against the size of the file
+            names = [name for name in names if name in checked.keys()]  # noqa: SIM118 (not a mapping)
+        tensors = {}
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size))
+            for name in names:
+                entry = header[name]
+                if entry["dtype"] not in _DTYPES:
+                    raise ModelError(f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}")
+                tensors[name] = np.empty(entry["shape"], _DTYPES[entry["dtype"]])
+                stream.seek(8 + size + entry["data_offsets"][0])
+                if stream.readinto(tensors[name].reshape(-1).view(np.uint8).data) != tensors[name].nbytes:
+                    raise ValueError("the file ends early")
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
+    return tensors
 
 
 def copy_model(source: Path, target: Path) -> None:
