@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from xswe.embedding.portable import write_portable
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ModelError
 from xswe.files import whole_folder
 from xswe.language.units import load_units
+from xswe.language.words import WordUnits
 
 FORMAT_VERSION = 1
 MODEL_TYPE = "xswe"
@@ -42,21 +44,24 @@ def save(model: StaticEmbedding, folder: Path) -> None:
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
     units = model.units
     with whole_folder(folder) as temporary:
-        save_file({"embeddings": np.ascontiguousarray(model.matrix)}, temporary / "model.safetensors")
         units.save(temporary)
+        # Word units have a file of their own; other libraries look words up through what write_portable adds.
+        portable = write_portable(units, temporary) if isinstance(units, WordUnits) else {}
+        tensors = {"embeddings": np.ascontiguousarray(model.matrix), **portable}
+        save_file(tensors, temporary / "model.safetensors")
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,
             "hidden_dim": model.dim,
             "vocabulary_size": len(model.matrix),
             "normalize": True,
+            "max_length": None,  # model2vec: no text is cut
             "units": units.settings,
             **model.description,
         }
         _write(temporary / "config.json", config)
-        if units.kind != "words":
-            _write(temporary / "modules.json", _MODULES)
-            (temporary / "1_Normalize").mkdir()
+        _write(temporary / "modules.json", _MODULES)
+        (temporary / "1_Normalize").mkdir()
 
 
 def load(folder: Path) -> StaticEmbedding:
@@ -67,7 +72,7 @@ def load(folder: Path) -> StaticEmbedding:
     """
     config = _read_config(folder)
     matrix = _read_matrix(folder / "model.safetensors", config)
-    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "units"}
+    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length", "units"}
     return StaticEmbedding(load_units(folder), matrix, {k: v for k, v in config.items() if k not in own})
 
 
