@@ -80,7 +80,7 @@ class TeacherEncoder:
 
 
 def open_encoder(which: str, threads: int) -> SentenceEncoder:
-    """Open what ``model=`` names: a model (a folder, ``mini``, a hub name), or ``teacher:`` and a teacher (``mini``, a folder, a hub name)."""
+    """Open what ``model=`` names: a model, or ``teacher:`` and a teacher; each a folder, ``mini`` or a hub name."""
     if which.startswith("teacher:"):
         return TeacherEncoder(which.removeprefix("teacher:"), threads)
     folder = Path(which)
