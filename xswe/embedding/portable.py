@@ -66,19 +66,22 @@ class Lexicon:
         return {"mapping": np.maximum(rows, 0), "weights": (rows >= 0).astype(np.float32)}
 
 
-def write_portable(units: WordUnits, folder: Path) -> dict[str, np.ndarray]:
+def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Write the ``tokenizer.json`` of a word model.
 
     Args:
         units: the model's units.
         folder: the model folder.
+        scales: float32 (units,), what each row of an int8 matrix is multiplied with.
 
     Returns:
-        What ``model.safetensors`` must hold beside the matrix: ``mapping``, int32 (tokens,), the row of each token, and
-        ``weights``, float32 (tokens,), 1, or 0 for a token without a vector.
+        What ``model.safetensors`` must hold beside the matrix: ``mapping``, int32 (tokens,), the row of each token;
+        ``weights``, float32 (tokens,), what it is multiplied with, 0 for a token without a vector; and the scales.
     """
     tokenizer, tensors = _wordpiece(units) if units.pieces is None else _unigram(units, units.pieces)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    if scales is not None:
+        tensors |= {"weights": tensors["weights"] * scales[tensors["mapping"]], "scales": scales}
     return tensors
 
 

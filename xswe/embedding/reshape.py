@@ -25,11 +25,11 @@ def rotate(model: StaticEmbedding) -> StaticEmbedding:
     The axes are the principal ones of the units' vectors about zero (nothing is subtracted, so that inner products are
     kept); a model whose dimensions are not ordered by its training is best turned before :func:`truncate`.
     """
-    matrix = model.matrix.astype(np.float64)
+    matrix = model.vectors.astype(np.float64)
     _, axes = np.linalg.eigh(matrix.T @ matrix)
     axes = axes[:, ::-1]
     axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)  # one sign on every machine
-    return replace(model, matrix=np.ascontiguousarray(matrix @ axes, np.float32))
+    return replace(model, matrix=np.ascontiguousarray(matrix @ axes, np.float32), scales=None)
 
 
 def truncate(model: StaticEmbedding, dim: int) -> StaticEmbedding:
@@ -73,12 +73,14 @@ def prune(model: StaticEmbedding, units: int, counts: np.ndarray | None = None) 
         words = model.units
         order = np.arange(len(model.matrix)) if counts is None else np.argsort(-counts, kind="stable")
         kept = np.sort(order[:units])
+        scales = None if model.scales is None else model.scales[kept]
         fewer = WordUnits([words.tokens[i] for i in kept], words.splitter, words.pieces)
-        return replace(model, units=fewer, matrix=model.matrix[kept])
+        return replace(model, units=fewer, matrix=model.matrix[kept], scales=scales)
     if isinstance(model.units, SubwordUnits):
         tokenizer, kept = _prune_unigram(model.units.tokenizer, units, counts)
+        scales = None if model.scales is None else model.scales[kept]
         fewer_pieces = SubwordUnits(tokenizer, model.units.kind, model.units.languages)
-        return replace(model, units=fewer_pieces, matrix=model.matrix[kept])
+        return replace(model, units=fewer_pieces, matrix=model.matrix[kept], scales=scales)
     raise ConfigError(f"units of the kind {model.units.kind} cannot be pruned")
 
 

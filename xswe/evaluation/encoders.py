@@ -52,7 +52,7 @@ class StaticEncoder:
     @property
     def identity(self) -> str:
         """A fingerprint of units and matrix."""
-        return fingerprint(self.model.units.settings, float(np.abs(self.model.matrix).sum()), self.model.matrix.shape)
+        return fingerprint(self.model.units.settings, float(np.abs(self.model.vectors).sum()), self.model.matrix.shape)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
-_FEW = 64  # texts for which building the fast look-up (a trie over all pieces) does not pay
+_FEW = 300_000  # characters for which building the fast look-up does not pay (compiled code to load, a trie to build)
 
 
 class SubwordUnits:
@@ -46,13 +47,19 @@ class SubwordUnits:
         self.tokenizer, self.kind, self.languages = tokenizer, kind, check_languages(languages)
         self._is_unit = np.ones(tokenizer.get_vocab_size(with_added_tokens=True), bool)
         self._is_unit[[i for i, added in tokenizer.get_added_tokens_decoder().items() if added.special]] = False
-        if (unknown := unknown_id(tokenizer)) is not None:
+        state = json.loads(tokenizer.to_str())
+        if (unknown := _unknown_of(tokenizer, state)) is not None:
             self._is_unit[unknown] = False
         # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
         if (lone := tokenizer.token_to_id(_MARK)) is not None:
             self._is_unit[lone] = False
         self._fast: FastLookup | None = None
-        self._is_fast = is_trained_here(tokenizer)
+        self._fast_possible = _is_trained_here(state)
+        self._seen = 0  # characters looked up by the tokenizer so far
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._is_unit)
 
     @property
     def tokens(self) -> list[str]:
@@ -69,14 +76,23 @@ class SubwordUnits:
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""
-        if not self._is_fast or (len(texts) < _FEW and self._fast is None):
+        fast = self._fast_lookup(texts)
+        if fast is None:
             return concatenate([self._by_tokenizer(block) for block in in_blocks(texts)])
-        if self._fast is None:
-            from xswe.language.lookup import FastLookup
-
-            self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
         blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-        return concatenate([self._fast(Texts.of(block)) for block in blocks])
+        return concatenate([fast(Texts.of(block)) for block in blocks])
+
+    def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
+        if self._fast is None and self._fast_possible:
+            self._seen += sum(map(len, texts)) if len(texts) < _FEW else _FEW
+            if self._seen >= _FEW:
+                with self._lock:
+                    if self._fast is None:
+                        from xswe.language.lookup import FastLookup
+
+                        self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
+        return self._fast
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         """Look well-formed texts up with the tokenizer itself."""
@@ -121,7 +137,11 @@ class SubwordUnits:
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
     """Return the id that a tokenizer gives to what it does not know, None if it has none."""
-    model = json.loads(tokenizer.to_str())["model"]
+    return _unknown_of(tokenizer, json.loads(tokenizer.to_str()))
+
+
+def _unknown_of(tokenizer: Tokenizer, state: dict[str, Any]) -> int | None:
+    model = state["model"]
     if model.get("unk_id") is not None:
         return int(model["unk_id"])
     return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
@@ -202,7 +222,10 @@ def chunker() -> pre_tokenizers.PreTokenizer:
 
 def is_trained_here(tokenizer: Tokenizer) -> bool:
     """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces."""
-    own = json.loads(tokenizer.to_str())
+    return _is_trained_here(json.loads(tokenizer.to_str()))
+
+
+def _is_trained_here(own: dict[str, Any]) -> bool:
     ours = Tokenizer(models.Unigram())
     ours.pre_tokenizer = chunker()
     steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]

@@ -43,6 +43,9 @@ class Units(Protocol):
     kind: UnitKind
     languages: tuple[str, ...]
 
+    def __len__(self) -> int:
+        """How many ids there are."""
+
     @property
     def tokens(self) -> list[str]:
         """The units' strings, by id; an empty string for an id that is no unit and has no vector."""

@@ -123,6 +123,9 @@ class WordUnits:
         self.index = {word: i for i, word in enumerate(self.tokens)}
         self._backed_off: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self.tokens)
+
     @property
     def settings(self) -> dict[str, Any]:
         """Kind, languages, segmenters, and whether there is a back-off."""
