@@ -79,7 +79,8 @@ def prune(model: StaticEmbedding, units: int, counts: np.ndarray | None = None) 
     if isinstance(model.units, SubwordUnits):
         tokenizer, kept = _prune_unigram(model.units.tokenizer, units, counts)
         scales = None if model.scales is None else model.scales[kept]
-        fewer_pieces = SubwordUnits(tokenizer, model.units.kind, model.units.languages)
+        lone_mark = bool(model.units.settings.get("lone_mark"))
+        fewer_pieces = SubwordUnits(tokenizer, model.units.kind, model.units.languages, lone_mark=lone_mark)
         return replace(model, units=fewer_pieces, matrix=model.matrix[kept], scales=scales)
     raise ConfigError(f"units of the kind {model.units.kind} cannot be pruned")
 
@@ -91,12 +92,11 @@ def _prune_unigram(tokenizer: Tokenizer, units: int, counts: np.ndarray | None) 
     added = {token["id"] for token in state["added_tokens"]}
     if state["model"]["type"] != "Unigram" or any(i >= len(vocabulary) for i in added):
         raise ConfigError(
-            f"a {state['model']['type']} tokenizer with tokens beside its model cannot lose pieces: only Unigram can"
-            if state["model"]["type"] == "Unigram"
-            else f"a {state['model']['type']} tokenizer cannot lose pieces (they are made of each other): only Unigram can"
+            f"a {state['model']['type']} tokenizer with {len(added)} added tokens cannot lose pieces: only a Unigram "
+            "without tokens beside its vocabulary can"
         )
     always = {*added, unknown_id(tokenizer)}
-    stays = np.array([i in always or len(piece.removeprefix(_MARK)) <= 1 for i, (piece, _) in enumerate(vocabulary)])
+    stays = np.array([i in always or len(piece) == 1 for i, (piece, _) in enumerate(vocabulary)])
     if stays.sum() > units:
         raise ConfigError(f"units={units}: the vocabulary has {stays.sum()} single characters, which must stay; keep more")
     worth = np.array([score for _, score in vocabulary]) if counts is None else counts.astype(np.float64)
