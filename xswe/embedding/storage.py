@@ -154,7 +154,7 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
                     raise ModelError(f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}")
                 tensors[name] = np.empty(entry["shape"], _DTYPES[entry["dtype"]])
                 stream.seek(8 + size + entry["data_offsets"][0])
-                if stream.readinto(memoryview(tensors[name].reshape(-1).view(np.uint8))) != tensors[name].nbytes:
+                if stream.readinto(tensors[name].reshape(-1).view(np.uint8).data) != tensors[name].nbytes:
                     raise ValueError("the file ends early")
     except (SafetensorError, ValueError, OSError) as error:
         raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None

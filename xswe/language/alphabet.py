@@ -1,17 +1,17 @@
-"""What a sub-word tokenizer's normaliser and chunker do to each single character, as a table that fills itself.
+"""What a normaliser and a chunker do to each single character, as a table that fills itself.
 
-The table is asked of the tokenizer itself, character by character, when a character is first met: it cannot disagree
-with it. Characters whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked
-``COMPLEX``, and a text that holds one is left to the tokenizer as a whole.
+Both are asked, character by character, when a character is first met: the table cannot disagree with them. Characters
+whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text that
+holds one is left to the slow path as a whole.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
@@ -44,10 +44,12 @@ _SIMPLE_BLOCKS = (
 
 
 class Alphabet:
-    """The self-filling table of one tokenizer.
+    """The self-filling table of one normaliser and chunker.
 
     Args:
-        tokenizer: with the normaliser and the chunker of :mod:`xswe.language.subwords`.
+        normalise: text to normalised text.
+        chunks: normalised text to its chunks, the first of each tuple.
+        mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
         table: two int32 arrays, replaced (never changed) when characters are learnt, so that threads may read them.
@@ -55,8 +57,10 @@ class Alphabet:
             the place of several such in the second array; there their number, and then the outputs.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._normalise, self._chunks = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    def __init__(
+        self, normalise: Callable[[str], str], chunks: Callable[[str], Sequence[tuple[str, Any]]], mark: str
+    ) -> None:
+        self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
         self._expansions: list[int] = [0]
         self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32)
@@ -93,12 +97,12 @@ class Alphabet:
             seen = tuple(
                 tuple(chunk for chunk, _ in self._chunks(text)) for text in (character, character * 2, f"a{character}a")
             )
-            c = character
+            c, m = character, self._mark
             known: dict[Any, int] = {
-                ((), (), ("▁a", "▁a")): SPACE,
-                ((c,), (c, c), ("▁a", c, "▁a")): MARK,
-                ((c,), (c + c,), ("▁a", c, "▁a")): CJK,
-                ((f"▁{c}",), (f"▁{c}{c}",), (f"▁a{c}a",)): WORD,
+                ((), (), (f"{m}a", f"{m}a")): SPACE,
+                ((c,), (c, c), (f"{m}a", c, f"{m}a")): MARK,
+                ((c,), (c + c,), (f"{m}a", c, f"{m}a")): CJK,
+                ((f"{m}{c}",), (f"{m}{c}{c}",), (f"{m}a{c}a",)): WORD,
             }
             self._classes[c] = known.get(seen, -1)
         return self._classes[character]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import tempfile
 import threading
 from collections import Counter
@@ -22,14 +23,13 @@ from xswe.language.codes import check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import CJK_CHARACTERS
 from xswe.language.texts import Texts
-from xswe.language.units import BLOCK, LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
-_FEW = 300_000  # characters for which building the fast look-up does not pay (compiled code to load, a trie to build)
 
 
 class SubwordUnits:
@@ -87,8 +87,8 @@ class SubwordUnits:
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
         """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
         if self._fast is None and self._fast_possible:
-            self._seen += sum(map(len, texts)) if len(texts) < _FEW else _FEW
-            if self._seen >= _FEW:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
                 with self._lock:
                     if self._fast is None:
                         from xswe.language.lookup import FastLookup
@@ -207,15 +207,15 @@ def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def chunker() -> pre_tokenizers.PreTokenizer:
+def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
     """Return the pre-tokeniser of sub-word models: text to the chunks within which pieces are sought.
 
     Blanks end a chunk and are dropped; every punctuation mark, and every run of Han and Kana, is a chunk of its own. All
     other chunks are words of spaced scripts and start with the mark U+2581, wherever they stand: a word after a bracket
     or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.language.scripts`.
     """
-    cjk = Regex(f"[{CJK_CHARACTERS}]+")
-    unmarked = Regex(f"{_MARK}(?=[{CJK_CHARACTERS}\\p{{P}}$+<=>^`|~])")
+    cjk = Regex(f"[{cjk_characters}]+")
+    unmarked = Regex(f"{_MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.WhitespaceSplit(),
@@ -234,7 +234,12 @@ def is_trained_here(tokenizer: Tokenizer) -> bool:
 
 def _is_trained_here(own: dict[str, Any]) -> bool:
     ours = Tokenizer(models.Unigram())
-    ours.pre_tokenizer = chunker()
+    # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
+    parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
+    classes = [re.fullmatch(r"\[([^][\\]+)\]\+", part["pattern"].get("Regex", "")) for part in parts if "pattern" in part]
+    if not classes or classes[0] is None:
+        return False
+    ours.pre_tokenizer = chunker(classes[0].group(1))
     steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
     return (
         own["model"]["type"] == "Unigram"

@@ -17,9 +17,11 @@ import numpy as np
 from xswe.errors import ModelError
 from xswe.files import read_json
 from xswe.language.bags import Bags
+from xswe.language.texts import Texts
 
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
+FEW = 300_000  # characters for which a compiled look-up does not pay (code to load, tables to build)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,11 @@ class Units(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write the files from which :func:`load_units` makes the same units again."""
+
+
+def characters(texts: Sequence[str]) -> int:
+    """Count characters; of flat texts bytes, which cost nothing to count."""
+    return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 
 
 def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:

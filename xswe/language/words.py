@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ModelError
 from xswe.files import read_json
-from xswe.language.bags import Bags
+from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.subwords import load_tokenizer
-from xswe.language.units import LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.texts import Texts
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
+
+if TYPE_CHECKING:
+    from xswe.language.scan import Table
+    from xswe.language.word_lookup import OneLanguage, WordLookup
+
+_MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
 
 CLEAN = normalizers.Sequence(
     [
@@ -65,18 +73,36 @@ class WordSplitter:
         self.folding = folding if "zh" in spaceless else None
         self._cut = pre_tokenizers.BertPreTokenizer()
 
+    @property
+    def han_languages(self) -> tuple[str, ...]:
+        """The languages that a text's Han can be in; none where the model knows neither zh nor ja."""
+        return tuple(self._segment)
+
     def language_of_han(self, text: str) -> str | None:
         """Return the language that this text's Han runs are in: ja if any kana occurs, as far as the model knows it."""
         if "ja" in self._segment and ("zh" not in self._segment or has_kana(text)):
             return "ja"
         return "zh" if "zh" in self._segment else None
 
+    def normaliser(self, language: str | None) -> normalizers.Normalizer:
+        """Return the normaliser of texts whose Han is in a language."""
+        return self.folding if language == "zh" and self.folding is not None else CLEAN
+
+    def lookup(
+        self, language: str | None, identify: Callable[[str], int], known: Table, slow: Callable[[list[str]], Bags]
+    ) -> OneLanguage:
+        """Return the compiled twin of this splitter for texts whose Han is in a language."""
+        from xswe.language.word_lookup import OneLanguage
+
+        segment = self._segment[language].words if language is not None else None
+        normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
+        return OneLanguage(normalise, cut, segment, identify, known, slow)
+
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
         language = self.language_of_han(text)
-        normaliser = self.folding if language == "zh" and self.folding is not None else CLEAN
         whole = PreTokenizedString(text)
-        whole.normalize(normaliser.normalize)
+        whole.normalize(self.normaliser(language).normalize)
         self._cut.pre_tokenize(whole)
         if language is not None and not text.isascii():
             whole.split(lambda _, part: self._cut_cjk(part, language))
@@ -122,6 +148,9 @@ class WordUnits:
         self.splitter, self.pieces = splitter, pieces
         self.index = {word: i for i, word in enumerate(self.tokens)}
         self._backed_off: dict[str, int] = {}
+        self._fast: WordLookup | None = None
+        self._seen = 0  # characters looked up plainly so far
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -145,6 +174,8 @@ class WordUnits:
         if found < 0 and self.pieces is not None:
             found = self._backed_off.get(form, -2)
             if found == -2:
+                if len(self._backed_off) >= _MOST_BACKED_OFF:
+                    self._backed_off = {}
                 found = self._backed_off[form] = self._back_off(form)
         return found
 
@@ -161,6 +192,30 @@ class WordUnits:
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; a word with nothing known is left out."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return self._plainly(texts)
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        return concatenate([fast(Texts.of(block)) for block in blocks])
+
+    def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it."""
+        if self._fast is None:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
+                with self._lock:
+                    self._fast = self._fast or self._make_fast()
+        return self._fast
+
+    def _make_fast(self) -> WordLookup:
+        from xswe.language.word_lookup import WordLookup, known_words
+
+        known = known_words(self.tokens)
+        rest = self.identify, known, self._plainly
+        return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
+
+    def _plainly(self, texts: Sequence[str]) -> Bags:
+        """Look texts up word by word: what the compiled look-up must equal."""
         lists = []
         for block in in_blocks(texts):
             for text in block:
