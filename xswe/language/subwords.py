@@ -164,8 +164,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for any malformed file
-        raise ModelError(f"{path}: not a tokenizer ({error}); fetch or train the model again") from None
+    except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
+        ) from None
 
 
 def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
