@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -107,6 +110,45 @@ def test_segmenters_give_the_same_words_as_spans(units, sample):
         runs = [t[a:b] for t in sample[code][:40] for a, b in cjk_runs(t)]
         spans = segmenter.spans(runs)
         assert segmenter.words(runs) == [[r[a:b] for a, b in s] for r, s in zip(runs, spans, strict=True)]
+
+
+def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
+    for code, lookup in units._make_fast()._by_language.items():
+        segmenter = units.splitter._segment.get(code)
+        if segmenter is None or segmenter.tokenizer is None:
+            assert getattr(lookup, "_cutter", None) is None
+            continue
+        runs = [t[a:b] for t in sample[code] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
+        data, ends, sizes = lookup._cutter([run.encode() for run in runs])
+        assert sizes.tolist() == [len(words) for words in segmenter.words(runs)]
+        raw, starts = data.tobytes(), [0, *ends.tolist()]
+        found = [raw[a:b].decode() for a, b in zip(starts, ends.tolist(), strict=False)]
+        assert found == [word for words in segmenter.words(runs) for word in words]
+        assert lookup._cutter(["語ﾞ".encode()]) is None  # a mark may join what stands before it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["all by the teacher", "all by libraries"])
+def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):
+    languages, segmenters = SETTINGS[name]
+    pieces = Tokenizer.from_str(tokenizer_json)
+    splitter = WordSplitter(languages, segmenters, pieces)
+    texts = list(lines_of(xswe_data))
+    vocabulary = most_frequent({"en": count_words(texts[::50], splitter)}, {"en": 100_000})
+    units = WordUnits(vocabulary, splitter, pieces)
+    fast = units._make_fast()
+    for start in range(0, len(texts), 20_000):
+        block = texts[start : start + 20_000]
+        found, plain = fast(Texts.of(block)), units._plainly(block)
+        assert np.array_equal(found.ids, plain.ids)
+        assert np.array_equal(found.offsets, plain.offsets)
+
+
+def lines_of(folder):
+    for path in sorted((folder / "train").glob("*/*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for line in stream:
+                yield from line.rstrip("\n").split("\t")[:2]
 
 
 def test_nothing_at_all(units):

@@ -18,6 +18,8 @@ _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], â
 SPACE, MARK, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
 
+_BETWEEN = " a "  # keeps characters apart that are normalised together
+
 # Blocks whose characters normalise one by one, whatever stands beside them; marks in them are found by category.
 _SIMPLE_BLOCKS = (
     (0x0000, 0x02FF),
@@ -69,19 +71,23 @@ class Alphabet:
     def learn(self, codes: np.ndarray) -> None:
         """Fill in the entries of those of ``codes`` (character codes) that are still unknown."""
         entries = self.table[0].copy()
-        for code in codes[entries[codes] == UNKNOWN].tolist():
-            entries[code] = self._entry(code)
+        characters = [chr(code) for code in np.unique(codes[entries[codes] == UNKNOWN]).tolist()]
+        simple = [character for character in characters if _is_simple(character)]
+        outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
+        self._classify(sorted({out for text in outputs.values() for out in text if not _is_mark(out)} - set(self._classes)))
+        for character in characters:
+            entries[ord(character)] = self._entry(outputs[character]) if character in outputs else COMPLEX
         self.table = entries, np.array(self._expansions, np.int32)
 
-    def _entry(self, code: int) -> int:
-        character = chr(code)
-        simple = any(low <= code <= high for low, high in _SIMPLE_BLOCKS)
-        if not simple or unicodedata.category(character).startswith("M"):
+    def _normalise_all(self, characters: list[str]) -> list[str]:
+        """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
+        parts = self._normalise(_BETWEEN.join(characters)).split(_BETWEEN)
+        return parts if len(parts) == len(characters) else [self._normalise(character) for character in characters]
+
+    def _entry(self, outputs: str) -> int:
+        if any(map(_is_mark, outputs)):
             return COMPLEX
-        outputs = self._normalise(character)
-        if any(unicodedata.category(out).startswith("M") for out in outputs):
-            return COMPLEX
-        packed = [(self._class_of(out) << CLASS_SHIFT) | ord(out) for out in outputs]
+        packed = [(self._classes[out] << CLASS_SHIFT) | ord(out) for out in outputs]
         if any(one < 0 for one in packed):
             return COMPLEX
         if len(packed) == 1:
@@ -91,18 +97,38 @@ class Alphabet:
         self._expansions += [len(packed), *packed]
         return _FIRST_EXPANSION - (len(self._expansions) - len(packed) - 1)
 
-    def _class_of(self, character: str) -> int:
-        """Find out how the chunker treats a character, -1 if like nothing known."""
-        if character not in self._classes:
-            seen = tuple(
-                tuple(chunk for chunk, _ in self._chunks(text)) for text in (character, character * 2, f"a{character}a")
-            )
-            c, m = character, self._mark
-            known: dict[Any, int] = {
-                ((), (), (f"{m}a", f"{m}a")): SPACE,
-                ((c,), (c, c), (f"{m}a", c, f"{m}a")): MARK,
-                ((c,), (c + c,), (f"{m}a", c, f"{m}a")): CJK,
-                ((f"{m}{c}",), (f"{m}{c}{c}",), (f"{m}a{c}a",)): WORD,
-            }
-            self._classes[c] = known.get(seen, -1)
-        return self._classes[character]
+    def _classify(self, characters: list[str]) -> None:
+        """Find out how the chunker treats characters, -1 for like nothing known.
+
+        Each is shown alone, doubled and between letters. Neighbours by code are mostly of one class: a list is halved
+        until all of it is.
+        """
+        if not characters:
+            return
+        m = self._mark
+        kinds: dict[int, Callable[[str], tuple[str, ...]]] = {
+            WORD: lambda c: (f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"),
+            CJK: lambda c: (c, c + c, f"{m}a", c, f"{m}a"),
+            MARK: lambda c: (c, c, c, f"{m}a", c, f"{m}a"),
+            SPACE: lambda c: (f"{m}a", f"{m}a"),
+        }
+        seen = [chunk for chunk, _ in self._chunks(" ".join(f"{c} {c}{c} a{c}a" for c in characters))]
+        for kind, chunks_of in kinds.items():
+            if seen == [chunk for c in characters for chunk in chunks_of(c)]:
+                self._classes.update(dict.fromkeys(characters, kind))
+                return
+        if len(characters) == 1:
+            self._classes[characters[0]] = -1
+            return
+        half = len(characters) // 2
+        self._classify(characters[:half])
+        self._classify(characters[half:])
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _is_simple(character: str) -> bool:
+    """Tell whether a character normalises by itself, whatever stands beside it."""
+    return any(low <= ord(character) <= high for low, high in _SIMPLE_BLOCKS) and not _is_mark(character)

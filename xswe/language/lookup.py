@@ -21,7 +21,7 @@ from xswe.language.texts import Texts
 from xswe.language.trie import build_trie
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
-_MOST_WORDS = 1 << 20  # entries of a thread's table
+_MOST_WORDS = 1 << 18  # entries of a thread's table: some 20 MB at most
 
 
 class Lookup:
@@ -45,7 +45,7 @@ class Lookup:
         rows = np.flatnonzero(status == UNLEARNT)
         if len(rows):
             with self._lock:
-                self._alphabet.learn(_characters(texts.take(rows)))
+                self._alphabet.learn(characters_of(texts.take(rows)))
             again, state = self._pass(texts.take(rows))
             bags, status[rows] = _replace(bags, rows, again), state
         rows = np.flatnonzero(status)
@@ -77,6 +77,20 @@ class Lookup:
         self._own.words = remember(self._table(), fresh, _MOST_WORDS)
 
 
+def alphabet_of(tokenizer: Tokenizer) -> Alphabet:
+    """Return the alphabet of a tokenizer of our kind."""
+    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
+
+
+def search_of(tokenizer: Tokenizer, is_unit: np.ndarray) -> Search:
+    """Return what the Viterbi search needs of a tokenizer of our kind."""
+    model = json.loads(tokenizer.to_str())["model"]
+    trie = build_trie([piece for piece, _ in model["vocab"]])
+    scores = np.array([score for _, score in model["vocab"]], np.float64)
+    lowest = float(scores.min()) - _UNKNOWN_PENALTY
+    return Search(trie.base, trie.check, trie.value, scores, int(model["unk_id"]), lowest, is_unit)
+
+
 class FastLookup(Lookup):
     """The look-up of one tokenizer.
 
@@ -87,13 +101,8 @@ class FastLookup(Lookup):
     """
 
     def __init__(self, tokenizer: Tokenizer, is_unit: np.ndarray, slow: Callable[[list[str]], Bags]) -> None:
-        normaliser, chunker = tokenizer.normalizer, tokenizer.pre_tokenizer
-        super().__init__(Alphabet(normaliser.normalize_str, chunker.pre_tokenize_str, "▁"), slow)
-        model = json.loads(tokenizer.to_str())["model"]
-        trie = build_trie([piece for piece, _ in model["vocab"]])
-        scores = np.array([score for _, score in model["vocab"]], np.float64)
-        lowest = float(scores.min()) - _UNKNOWN_PENALTY
-        self._search = Search(trie.base, trie.check, trie.value, scores, int(model["unk_id"]), lowest, is_unit)
+        super().__init__(alphabet_of(tokenizer), slow)
+        self._search = search_of(tokenizer, is_unit)
         self._known = new_table(1)
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
@@ -102,7 +111,7 @@ class FastLookup(Lookup):
         return Bags(ids[: ends[-1]], ends), status
 
 
-def _characters(texts: Texts) -> np.ndarray:
+def characters_of(texts: Texts) -> np.ndarray:
     """Return the distinct character codes of texts."""
     codes = np.frombuffer(texts.data.tobytes().decode("utf-8").encode("utf-32-le"), np.uint32)
     return np.unique(codes).astype(np.int64)

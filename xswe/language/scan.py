@@ -362,6 +362,68 @@ def scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passe
 
 
 @njit(nogil=True, cache=True)
+def cut_runs(
+    data: np.ndarray, offsets: np.ndarray, entries: np.ndarray, search: Search, ends: np.ndarray, counts: np.ndarray
+) -> int:
+    """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
+
+    Args:
+        data: uint8, the bytes of all runs.
+        offsets: int64 (n + 1,), where they start.
+        entries: the first array of an alphabet.
+        search: the pieces.
+        ends: int64, receives the end of each piece in ``data``.
+        counts: int64 (n,), receives how many pieces each run has.
+
+    Returns:
+        ``DONE``; or, as soon as a character is met that needs it, ``UNLEARNT`` or (not one ideograph for another) ``LEFT``.
+    """
+    longest = LONGEST_CHUNK
+    chunk, origin = np.empty(longest + 8, np.uint8), np.empty(longest + 9, np.int64)
+    best, piece = np.empty(longest + 9, np.float64), np.empty(longest + 9, np.int32)
+    came, path = np.empty(longest + 9, np.int32), np.empty(longest + 9, np.int32)
+    total = 0
+    for row in range(len(offsets) - 1):
+        place, stop, size = offsets[row], offsets[row + 1], 0
+        while place < stop:
+            code, width = _decode(data, place, np.int64(data[place]))
+            entry = entries[code]
+            if entry == UNKNOWN:
+                return UNLEARNT
+            if entry >> CLASS_SHIFT != CJK or size >= longest:
+                return LEFT
+            place += width
+            size = _append(chunk, size, entry & ((1 << CLASS_SHIFT) - 1))
+            origin[size] = place
+        _viterbi(chunk, size, search, best, piece, came, path)
+        # Backwards along the path; a piece after an unknown one, itself unknown, is part of it.
+        begun, end, behind = total, size, False
+        while end > 0:
+            unknown = piece[end] == search.unknown
+            if not (unknown and behind):
+                ends[total] = origin[end]
+                total += 1
+            behind, end = unknown, came[end]
+        ends[begun:total] = ends[begun:total][::-1].copy()
+        counts[row] = total - begun
+    return DONE
+
+
+@njit(nogil=True, cache=True)
+def find_pieces(data: np.ndarray, ends: np.ndarray, known: Table, ids: np.ndarray) -> None:
+    """ids[k] = the id of ``data[ends[k - 1]:ends[k]]``, -2 if it is not among the known words."""
+    place = 0
+    for k in range(len(ids)):
+        key, start = _BASIS, place
+        while place < ends[k]:
+            code, width = _decode(data, place, np.int64(data[place]))
+            key = _mix(key, code)
+            place += width
+        found = _find(known, data[start:place], place - start, key)
+        ids[k] = known.pieces[known.where[found, 2]] if found >= 0 else -2
+
+
+@njit(nogil=True, cache=True)
 def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
     """found[i] = whether text i holds a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
     for row in range(len(offsets) - 1):

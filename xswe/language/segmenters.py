@@ -23,10 +23,12 @@ class Segmenter:
     Attributes:
         words: runs to the words of each.
         spans: runs to the (start, end) of each word.
+        tokenizer: whose pieces the words are, if they are those of one.
     """
 
     words: Callable[[list[str]], list[list[str]]]
     spans: Callable[[list[str]], list[Spans]]
+    tokenizer: Tokenizer | None = None
 
     def __call__(self, run: str) -> Spans:
         """Cut one run."""
@@ -78,7 +80,7 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
     def words(runs: list[str]) -> list[list[str]]:
         return [[run[start:end] for start, end in found] for run, found in zip(runs, spans(runs), strict=True)]
 
-    return Segmenter(words, spans)
+    return Segmenter(words, spans, tokenizer)
 
 
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:

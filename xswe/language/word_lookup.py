@@ -6,16 +6,33 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags, concatenate
-from xswe.language.lookup import Lookup
-from xswe.language.scan import NO_SEARCH, Fresh, Table, any_of, expand, hash_chunks, new_table, remember
+from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
+from xswe.language.scan import (
+    DONE,
+    NO_SEARCH,
+    UNLEARNT,
+    Fresh,
+    Table,
+    any_of,
+    cut_runs,
+    expand,
+    find_pieces,
+    hash_chunks,
+    new_table,
+    remember,
+)
 from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
+from xswe.language.segmenters import Segmenter
+from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
@@ -54,8 +71,8 @@ class OneLanguage(Lookup):
     Args:
         normalise: text to normalised text.
         cut: normalised text to words and marks, the first of each tuple.
-        segment: runs of Han and Kana to their words; None where they are no matter of their own.
-        identify: the id of a word, -1 for none.
+        segmenter: cuts runs of Han and Kana; None where they are no matter of their own.
+        ids: ids by word; shared by all languages.
         known: the table of :func:`known_words`.
         slow: looks up the texts that are left.
     """
@@ -64,19 +81,21 @@ class OneLanguage(Lookup):
         self,
         normalise: Callable[[str], str],
         cut: Callable[[str], Sequence[tuple[str, object]]],
-        segment: Callable[[list[str]], list[list[str]]] | None,
-        identify: Callable[[str], int],
+        segmenter: Segmenter | None,
+        ids: Ids,
         known: Table,
         slow: Callable[[list[str]], Bags],
     ) -> None:
         def chunks(text: str) -> list[tuple[str, None]]:
             """Cut; without punctuation, which then is to the scan as blanks are."""
             parts = [part for part, _ in cut(text)]
-            parts = [piece for part in parts for piece in (_around_runs(part) if segment is not None else [part])]
+            parts = [piece for part in parts for piece in (_around_runs(part) if segmenter is not None else [part])]
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
 
         super().__init__(Alphabet(normalise, chunks, ""), slow)
-        self._segment, self._ids, self._known = segment, _Ids(identify), known
+        self._segmenter, self._ids, self._known = segmenter, ids, known
+        tokenizer = segmenter.tokenizer if segmenter is not None else None
+        self._cutter = RunCutter(tokenizer) if tokenizer is not None and is_trained_here(tokenizer) else None
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
@@ -98,32 +117,104 @@ class OneLanguage(Lookup):
         kinds = dict(zip(chunks, fresh.pieces[: len(chunks)].tolist(), strict=True))
         words = [chunk for chunk, kind in kinds.items() if kind != CJK]
         runs = [chunk for chunk, kind in kinds.items() if kind == CJK]
-        # Chunk after chunk, with -1 for what is unknown; one call a segment is all that Python has to do.
-        cut = self._segment([run.decode("utf-8") for run in runs]) if self._segment is not None else []
-        every = chain((self._word(word.decode("utf-8")) for word in words), map(self._ids.__getitem__, chain(*cut)))
-        bounds = np.cumsum([0, *([1] * len(words)), *map(len, cut)])
-        ids = np.fromiter(every, np.int32, int(bounds[-1]))
+        # Chunk after chunk, with -1 for what is unknown.
+        run_ids, run_sizes = self._of_runs(runs)
+        word_ids = np.fromiter((self._word(word.decode("utf-8")) for word in words), np.int32, len(words))
+        ids = np.concatenate([word_ids, run_ids])
+        bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(words), np.int64), run_sizes]))
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
         place = {chunk: i for i, chunk in enumerate(chain(words, runs))}
         places = np.fromiter(map(place.__getitem__, chunks), np.int64, len(chunks))
         return before[places], np.diff(before)[places], ids[ids >= 0]
 
+    def _of_runs(self, runs: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ids of the words of runs, -1 for what is unknown, and how many words each run has."""
+        if not runs or self._segmenter is None:
+            return np.zeros(0, np.int32), np.zeros(0, np.int64)
+        if self._cutter is not None and (found := self._cutter(runs)) is not None:
+            data, ends, sizes = found
+            ids = np.empty(len(ends), np.int32)
+            find_pieces(data, ends, self._known, ids)
+            raw, stops, missing = data.tobytes(), ends.tolist(), np.flatnonzero(ids == -2).tolist()
+            words = [raw[stops[k - 1] if k else 0 : stops[k]].decode("utf-8") for k in missing]
+            self._ids.learn(words)
+            ids[missing] = [self._ids[word] for word in words]
+            return ids, sizes
+        cut = self._segmenter.words([run.decode("utf-8") for run in runs])
+        sizes = np.fromiter(map(len, cut), np.int64, len(cut))
+        self._ids.learn(chain.from_iterable(cut))
+        # One call a word is all that Python has to do.
+        return np.fromiter(map(self._ids.__getitem__, chain.from_iterable(cut)), np.int32, int(sizes.sum())), sizes
+
     def _word(self, word: str) -> int:
         return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
 
 
-class _Ids(dict[str, int]):
-    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many."""
+class RunCutter:
+    """Runs of Han and Kana to the pieces of a tokenizer of our kind, in compiled code."""
 
-    def __init__(self, identify: Callable[[str], int]) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._alphabet, self._search = alphabet_of(tokenizer), search_of(tokenizer, np.zeros(1, bool))
+        self._lock = threading.Lock()
+
+    def __call__(self, runs: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Cut runs: their bytes, where each word ends, and how many words each has; None if that needs the tokenizer."""
+        offsets = np.cumsum([0, *map(len, runs)])
+        texts = Texts(np.frombuffer(b"".join(runs), np.uint8), offsets)
+        ends, sizes = np.empty(offsets[-1], np.int64), np.empty(len(runs), np.int64)
+        status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, ends, sizes)
+        if status == UNLEARNT:
+            with self._lock:
+                self._alphabet.learn(characters_of(texts))
+            status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, ends, sizes)
+        return (texts.data, ends[: sizes.sum()], sizes) if status == DONE else None
+
+
+class Ids(dict[str, int]):
+    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many.
+
+    Args:
+        identify: the id of a word, -1 for none.
+        index: the ids of the vocabulary's words.
+        pieces: the tokenizer of the back-off, if there is one.
+    """
+
+    def __init__(self, identify: Callable[[str], int], index: Mapping[str, int], pieces: Tokenizer | None) -> None:
         super().__init__()
-        self.identify = identify
+        self.identify, self._index = identify, index
+        self._cutter = RunCutter(pieces) if pieces is not None and is_trained_here(pieces) else None
 
     def __missing__(self, word: str) -> int:
-        if len(self) >= _MOST_IDS:
-            self.clear()
         found = self[word] = self.identify(word)
         return found
+
+    def learn(self, words: Iterable[str]) -> None:
+        """Find out about many words of Han and Kana at once, if it can be done faster than one by one."""
+        if len(self) >= _MOST_IDS:
+            self.clear()
+        unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
+        if not unknown or self._cutter is None:
+            return
+        cut = self._cutter([word.encode("utf-8") for word in unknown])
+        if cut is not None:
+            raw, ends, sizes = cut[0].tobytes(), cut[1].tolist(), cut[2].tolist()
+            start, first = 0, 0
+            for word, size in zip(unknown, sizes, strict=True):
+                stops = ends[first : first + size]
+                prefixes = [raw[start:stop].decode("utf-8") for stop in reversed(stops[:-1])]
+                found = (self._find(prefix) for prefix in prefixes)
+                self[word] = next((i for i in found if i >= 0), -1)
+                start, first = stops[-1], first + size
+
+    def _find(self, word: str) -> int:
+        found = self._index.get(word, -1)
+        return found if found >= 0 else self._index.get(word.lower(), -1)
+
+    def _learn_known(self, word: str) -> bool:
+        found = self._find(word)
+        if found >= 0:
+            self[word] = found
+        return found >= 0
 
 
 def _around_runs(part: str) -> list[str]:
@@ -133,8 +224,8 @@ def _around_runs(part: str) -> list[str]:
 
 
 def known_words(words: Sequence[str]) -> Table:
-    """Return a table of the words of spaced scripts; the place in the list is the id."""
-    ids = [i for i, word in enumerate(words) if word and not cjk_runs(word) and not all(map(is_punctuation, word))]
+    """Return a table of words; the place in the list is the id."""
+    ids = [i for i, word in enumerate(words) if word and not all(map(is_punctuation, word))]
     packed = [words[i].encode("utf-8", "replace") for i in ids]
     where = np.empty((len(ids), 4), np.int32)
     where[:, 1] = [len(word) for word in packed]

@@ -24,7 +24,7 @@ from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, i
 
 if TYPE_CHECKING:
     from xswe.language.scan import Table
-    from xswe.language.word_lookup import OneLanguage, WordLookup
+    from xswe.language.word_lookup import Ids, OneLanguage, WordLookup
 
 _MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
 
@@ -88,15 +88,13 @@ class WordSplitter:
         """Return the normaliser of texts whose Han is in a language."""
         return self.folding if language == "zh" and self.folding is not None else CLEAN
 
-    def lookup(
-        self, language: str | None, identify: Callable[[str], int], known: Table, slow: Callable[[list[str]], Bags]
-    ) -> OneLanguage:
+    def lookup(self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]) -> OneLanguage:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
         from xswe.language.word_lookup import OneLanguage
 
-        segment = self._segment[language].words if language is not None else None
+        segmenter = self._segment[language] if language is not None else None
         normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
-        return OneLanguage(normalise, cut, segment, identify, known, slow)
+        return OneLanguage(normalise, cut, segmenter, ids, known, slow)
 
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
@@ -208,10 +206,9 @@ class WordUnits:
         return self._fast
 
     def _make_fast(self) -> WordLookup:
-        from xswe.language.word_lookup import WordLookup, known_words
+        from xswe.language.word_lookup import Ids, WordLookup, known_words
 
-        known = known_words(self.tokens)
-        rest = self.identify, known, self._plainly
+        rest = Ids(self.identify, self.index, self.pieces), known_words(self.tokens), self._plainly
         return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
 
     def _plainly(self, texts: Sequence[str]) -> Bags:
