@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import logging
 import os
 import re
@@ -13,6 +14,8 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "export": "a model in another form: smaller, word2vec, ONNX",
+    "import": "vectors of another project as a model",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 
@@ -91,7 +94,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     def task(config: DictConfig) -> Any:
         logging.getLogger("xswe").setLevel(logging.INFO)
         try:
-            command = importlib.import_module(f"xswe.commands.{module}")
+            command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
             print(command.run(plain(config)))  # noqa: T201
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:

@@ -11,6 +11,8 @@ from typing import Any
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
+from xswe.embedding.card import write_card
+from xswe.embedding.licences import sources_of
 from xswe.errors import ConfigError
 from xswe.evaluation.files import score_bitext
 from xswe.evaluation.rows import Row
@@ -38,10 +40,20 @@ def run(values: dict[str, Any]) -> str:
     result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
     rows = _score(result, config.threads)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
-    replace(result.model, description=description).save(folder / "model")
+    model = replace(result.model, description=description)
+    model.save(folder / "model")
+    write_card(
+        folder / "model",
+        model,
+        name=f"xswe-{values['pair']['name']}",
+        settings=settings,
+        rows=[row.as_dict() for row in rows if row.note == "refinement"],
+        sources=sources_of(settings["corpus"], result.report["corpus"]),
+        versions=versions(),
+    )
     if values["keep_steps"]:
-        for step, model in result.stages.items():
-            model.save(folder / "steps" / step.lower().replace(" ", "-"))
+        for step, stage in result.stages.items():
+            stage.save(folder / "steps" / step.lower().replace(" ", "-"))
     write_json(
         folder / "results.json", {"settings": settings, "report": result.report, "rows": [r.as_dict() for r in rows]}
     )

@@ -3,7 +3,9 @@
 ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32, float16, or
 int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers, ``modules.json`` with a
 normalising module. model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means
-the same to all three. Nothing in a folder is ever executed.
+the same to all three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
+``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.embedding.portable`.
+Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
@@ -16,15 +18,31 @@ from typing import Any
 
 import numpy as np
 
+from xswe.embedding.portable import write_portable
 from xswe.embedding.precision import is_finite
 from xswe.embedding.static import StaticEmbedding
-from xswe.errors import ModelError
+from xswe.errors import ConfigError, ModelError
 from xswe.files import whole_folder
+from xswe.language.codes import check_languages
 from xswe.language.units import load_units
+from xswe.language.words import WordUnits
 
 FORMAT_VERSION = 1
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
+# What config.json says of the folder itself; all else is the model's description.
+_OWN = {
+    *(
+        "model_type",
+        "format_version",
+        "hidden_dim",
+        "vocabulary_size",
+        "normalize",
+        "max_length",
+        "embedding_dtype",
+        "units",
+    ),
+}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -47,25 +65,27 @@ def save(model: StaticEmbedding, folder: Path) -> None:
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
     units = model.units
     with whole_folder(folder) as temporary:
+        units.save(temporary)
         tensors = {"embeddings": np.ascontiguousarray(model.matrix)}
-        if model.scales is not None:
+        if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
+            tensors |= write_portable(units, temporary, model.scales)
+        elif model.scales is not None:
             tensors["weights"] = model.scales
         save_file(tensors, temporary / "model.safetensors")
-        units.save(temporary)
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,
             "hidden_dim": model.dim,
             "vocabulary_size": len(model.matrix),
             "normalize": True,
+            "max_length": None,  # model2vec: no text is cut
             "embedding_dtype": model.dtype,
             "units": units.settings,
             **model.description,
         }
         _write(temporary / "config.json", config)
-        if units.kind != "words":
-            _write(temporary / "modules.json", _MODULES)
-            (temporary / "1_Normalize").mkdir()
+        _write(temporary / "modules.json", _MODULES)
+        (temporary / "1_Normalize").mkdir()
 
 
 def load(folder: Path) -> StaticEmbedding:
@@ -76,8 +96,14 @@ def load(folder: Path) -> StaticEmbedding:
     """
     config = _read_config(folder)
     matrix, scales = _read_matrix(folder / "model.safetensors", config)
-    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "embedding_dtype", "units"}
-    return StaticEmbedding(load_units(folder), matrix, {k: v for k, v in config.items() if k not in own}, scales)
+    try:
+        units = load_units(folder)
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelError(f"{folder / 'config.json'}: its units cannot be read ({error}); fetch the model again") from None
+    if len(units) != len(matrix):
+        name = "words.json" if units.kind == "words" else "tokenizer.json"
+        raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
+    return StaticEmbedding(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -90,11 +116,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind, version = config["model_type"], config["format_version"]
         int(config["hidden_dim"]), config["units"]["kind"], list(config["units"]["languages"])
-    except (ValueError, KeyError, TypeError) as error:
+        check_languages(config["units"]["languages"])
+    except (ValueError, KeyError, TypeError, RecursionError, ConfigError) as error:
         raise ModelError(f"{path}: damaged or of another library ({error!r}); fetch or train the model again") from None
     if kind != MODEL_TYPE:
         raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ModelError(f"{path}: format_version is {version!r}, no version; fetch or train the model again")
+    if version > FORMAT_VERSION:
         raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
     return config
 
@@ -103,16 +132,21 @@ def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.nda
     """Read the matrix, and the scales of an int8 one."""
     if not path.is_file():
         raise ModelError(f"{path}: missing; fetch or train the model again")
-    tensors = _read_tensors(path, ("embeddings", "weights"))
-    matrix, scales = tensors.get("embeddings"), tensors.get("weights")
+    factors = "scales" if config["units"]["kind"] == "words" else "weights"
+    tensors = _read_tensors(path, ("embeddings", factors))
+    matrix, scales = tensors.get("embeddings"), tensors.get(factors)
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] != config["hidden_dim"]:
         found = "no tensor 'embeddings'" if matrix is None else f"a tensor of shape {matrix.shape}"
         raise ModelError(f"{path}: {found}, config.json says (…, {config['hidden_dim']}); fetch the model again")
     dtype = config.get("embedding_dtype", "float32")
     if matrix.dtype.name != dtype:
         raise ModelError(f"{path}: {matrix.dtype.name} vectors, config.json says {dtype}; fetch the model again")
-    if (dtype == "int8") != (scales is not None) or (scales is not None and scales.shape != (len(matrix),)):
-        raise ModelError(f"{path}: int8 vectors need one factor a row in the tensor 'weights'; fetch the model again")
+    if (dtype == "int8") != (scales is not None) or (
+        scales is not None and (scales.shape, scales.dtype) != ((len(matrix),), np.float32)
+    ):
+        raise ModelError(
+            f"{path}: int8 vectors need one float32 factor a row in the tensor {factors!r}; fetch the model again"
+        )
     if not is_finite(matrix) or (scales is not None and not is_finite(scales)):
         raise ModelError(f"{path}: holds values that are not finite; fetch or train the model again")
     return matrix, scales
@@ -135,7 +169,9 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             for name in names:
                 entry = header[name]
                 if entry["dtype"] not in _DTYPES:
-                    raise ModelError(f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}")
+                    raise ModelError(
+                        f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}; fetch the model again"
+                    )
                 tensors[name] = np.empty(entry["shape"], _DTYPES[entry["dtype"]])
                 stream.seek(8 + size + entry["data_offsets"][0])
                 if stream.readinto(tensors[name].reshape(-1).view(np.uint8).data) != tensors[name].nbytes:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import load
 from xswe.files import fingerprint
@@ -79,9 +80,9 @@ class TeacherEncoder:
 
 
 def open_encoder(which: str, threads: int) -> SentenceEncoder:
-    """Open what ``model=`` names: a model folder, or ``teacher:`` and a teacher (``mini``, a folder, a hub name)."""
+    """Open what ``model=`` names: a model, or ``teacher:`` and a teacher; each a folder, ``mini`` or a hub name."""
     if which.startswith("teacher:"):
         return TeacherEncoder(which.removeprefix("teacher:"), threads)
     folder = Path(which)
     parent = folder.resolve().parent.name if folder.name == "model" else ""
-    return StaticEncoder(load(folder), f"{parent}/{folder.name}".strip("/"), threads)
+    return StaticEncoder(load(locate(which)), f"{parent}/{folder.name}".strip("/"), threads)

@@ -39,9 +39,10 @@ class SubwordUnits:
         tokenizer: any tokenizer of the ``tokenizers`` library; its special tokens are never units.
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
+        lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
     """
 
-    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str]) -> None:
+    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False) -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self.tokenizer, self.kind, self.languages = tokenizer, kind, check_languages(languages)
@@ -50,8 +51,9 @@ class SubwordUnits:
         state = json.loads(tokenizer.to_str())
         if (unknown := _unknown_of(tokenizer, state)) is not None:
             self._is_unit[unknown] = False
+        self._lone_mark = lone_mark
         # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
-        if (lone := tokenizer.token_to_id(_MARK)) is not None:
+        if not lone_mark and (lone := tokenizer.token_to_id(_MARK)) is not None:
             self._is_unit[lone] = False
         self._fast: FastLookup | None = None
         self._fast_possible = _is_trained_here(state)
@@ -71,8 +73,8 @@ class SubwordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind and languages."""
-        return {"kind": self.kind, "languages": list(self.languages)}
+        """Kind, languages, and the lone mark where it is a unit."""
+        return {"kind": self.kind, "languages": list(self.languages)} | ({"lone_mark": True} if self._lone_mark else {})
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""
@@ -132,7 +134,12 @@ class SubwordUnits:
     def load(cls, folder: Path) -> SubwordUnits:
         """Load from a model folder (``config.json`` names the kind and the languages)."""
         units = read_json(folder / "config.json")["units"]
-        return cls(load_tokenizer(folder / "tokenizer.json"), units["kind"], units["languages"])
+        return cls(
+            load_tokenizer(folder / "tokenizer.json"),
+            units["kind"],
+            units["languages"],
+            lone_mark=bool(units.get("lone_mark")),
+        )
 
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
@@ -157,8 +164,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for any malformed file
-        raise ModelError(f"{path}: not a tokenizer ({error}); fetch or train the model again") from None
+    except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
+        ) from None
 
 
 def pieces_only(tokenizer: Tokenizer) -> Tokenizer:

@@ -103,4 +103,6 @@ def load_units(folder: Path) -> Units:
         return WordUnits.load(folder)
     if kind in ("teacher", "subwords"):
         return SubwordUnits.load(folder)
-    raise ModelError(f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords")
+    raise ModelError(
+        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords; upgrade xswe"
+    )
