@@ -13,6 +13,7 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "compare": "several models, and baselines, on the same tasks",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 

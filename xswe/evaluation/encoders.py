@@ -137,7 +137,7 @@ def teacher_settings(name: str) -> dict[str, Any]:
 
 
 def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
-    """Open what ``model=`` names; see :func:`xswe.evaluation.baselines.open_any`."""
-    from xswe.evaluation.baselines import open_any
+    """Open what ``model=`` names; see :func:`xswe.evaluation.models.open_any`."""
+    from xswe.evaluation.models import open_any
 
     return open_any(which, threads)
