@@ -14,6 +14,7 @@ VERBS = {
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
     "compare": "several models, and baselines, on the same tasks",
+    "ablate": "one setting varied, all else equal",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 

@@ -32,7 +32,7 @@ class WordLlamaEncoder:
         with _root_logger_kept():
             found = importlib.util.find_spec("wordllama")
             if found is None or not found.submodule_search_locations:
-                raise DependencyError("wordllama", "evaluate", "the baseline wordllama")
+                raise DependencyError("wordllama", "baselines", "the baseline wordllama")
             from wordllama import WordLlama
 
             # The package looks for its own weights in the cache first; its own folder is laid out like one.
@@ -59,7 +59,7 @@ class Model2VecEncoder:
         try:
             from model2vec import StaticModel
         except ImportError:
-            raise DependencyError("model2vec", "evaluate", f"the model {where}") from None
+            raise DependencyError("model2vec", "baselines", f"the model {where}") from None
         try:
             self._model = StaticModel.from_pretrained(where, force_download=False, max_length=None)
         except Exception as error:  # the library raises whatever its parts raise
@@ -92,7 +92,7 @@ class SentenceTransformerEncoder:
             import torch
             from sentence_transformers import SentenceTransformer
         except ImportError:
-            raise DependencyError("sentence-transformers", "train", f"the model {where}") from None
+            raise DependencyError("sentence-transformers", "baselines", f"the model {where}") from None
         try:
             self._model = SentenceTransformer(where, trust_remote_code=False)
         except Exception as error:  # the library raises whatever its parts raise
