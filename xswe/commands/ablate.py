@@ -23,7 +23,7 @@ from xswe.progress import track
 from xswe.training.pipeline import TrainResult, train
 
 logger = logging.getLogger(__name__)
-_OWN = ("study", "tasks", "data", "output", "threads", "name")
+_OWN = ("study", "tasks", "data", "output", "results", "threads", "name")
 
 
 def run(values: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError(f"study={study.name} varies what a teacher does: choose one, as in teacher=mini")
     folder = Path(values["output"] or Path("runs") / "ablate" / values["pair"]["name"])
     variants = list(_variants(values, study, tasks, folder))
-    target = folder / "ablation" / study.name
+    target = Path(values["results"] or folder / "ablation") / study.name
     write_json(target.with_suffix(".json"), as_json(study, variants, {k: v for k, v in values.items() if k not in _OWN}))
     with whole_file(target.with_suffix(".md")) as temporary:
         temporary.write_text(as_markdown(study, variants) + "\n", encoding="utf-8")
