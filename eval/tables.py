@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -125,6 +126,7 @@ def load(folder: Path, sources: Sequence[str]) -> list[dict[str, Any]] | None:
         for step, found in steps.items():
             own = {**about, **_named(about, step)} if step else about
             rows += [{**own, **row} for row in found]
+    rows.sort(key=lambda row: row.get("pairs") or math.inf)  # 0 is all pairs
     return rows if files else None
 
 
