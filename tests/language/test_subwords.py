@@ -122,7 +122,7 @@ def test_folding_is_put_before_a_foreign_tokenizer_once():
 
 def test_the_pieces_of_an_encoder_are_without_its_padding(tokenizer_json):
     encoder = Tokenizer.from_str(tokenizer_json)
-    encoder.add_special_tokens([AddedToken("<pad>", special=True)])
+    encoder.add_special_tokens([AddedToken("<unk>", special=True), AddedToken("<pad>", special=True)])
     encoder.enable_padding(pad_token="<pad>")
     pieces = pieces_only(encoder)
     assert pieces.to_str() == Tokenizer.from_str(tokenizer_json).to_str()

@@ -33,12 +33,15 @@ def run(values: dict[str, Any]) -> str:
     """Train, save ``model`` and ``results.json`` into the run folder, and return the table."""
     config = train_config(values)
     teacher, teacher_id, pieces = load_teacher_of(values.get("teacher"), config.threads)
-    settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name")}
+    settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name", "keep_steps")}
     folder = Path(values["output"] or default_output(values, settings))
     result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
     rows = _score(result, config.threads)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
     replace(result.model, description=description).save(folder / "model")
+    if values["keep_steps"]:
+        for step, model in result.stages.items():
+            model.save(folder / "steps" / step.lower().replace(" ", "-"))
     write_json(
         folder / "results.json", {"settings": settings, "report": result.report, "rows": [r.as_dict() for r in rows]}
     )

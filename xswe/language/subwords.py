@@ -142,14 +142,18 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy without the special tokens that an encoder appended to the pieces, and without their template.
+    """Return a copy without the special tokens that an encoder adds to the pieces, and without their template.
 
-    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters.
+    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters. Special tokens
+    among the pieces themselves (XLM-R's) stay, as they must keep their ids.
     """
     state = json.loads(tokenizer.to_str())
-    vocabulary = tokenizer.get_vocab_size(with_added_tokens=False)
-    appended = [token for token in state["added_tokens"] if token["special"] and token["id"] >= vocabulary]
-    state["added_tokens"] = [token for token in state["added_tokens"] if token not in appended]
+    vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer)
+    state["added_tokens"] = [
+        token
+        for token in state["added_tokens"]
+        if not token["special"] or (token["id"] < vocabulary and token["id"] != unknown)
+    ]
     state["post_processor"] = state["padding"] = state["truncation"] = None
     return Tokenizer.from_str(json.dumps(state))
 

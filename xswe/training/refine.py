@@ -49,7 +49,7 @@ class RefineConfig:
     """
 
     steps: int = 2500
-    batch: int = 512
+    batch: int = 1024
     rate: float = 2e-3
     constant: float = 0.5
     optimiser: str = "lazy"

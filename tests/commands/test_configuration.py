@@ -1,0 +1,91 @@
+"""What the configuration files say, against the code that reads them and the papers they quote."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from xswe.commands.config import build, plain
+from xswe.commands.make_teacher import MakeTeacherConfig
+from xswe.commands.train import train_config
+from xswe.corpus.contexts import ContextConfig
+from xswe.errors import ConfigError
+from xswe.resources import resource
+from xswe.teacher.transformer import TeacherConfig
+from xswe.training.encoder import EncoderConfig
+from xswe.training.encoder_model import EncoderShape
+from xswe.training.extract import ExtractConfig
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.pipeline import PCAConfig, TrainConfig
+from xswe.training.refine import RefineConfig
+
+CONF = resource("conf")
+SECTIONS = {
+    "contexts": ContextConfig,
+    "extract": ExtractConfig,
+    "pca": PCAConfig,
+    "refine": RefineConfig,
+    "objective": Objective,
+    "units": UnitsConfig,
+    "teacher": TeacherConfig,
+}
+SET_BY_THE_COMMAND = {"seed", "threads"}
+
+
+def composed(verb: str, *overrides: str) -> dict:
+    with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
+        return plain(compose(verb, overrides=list(overrides)))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_setting_of_the_code_is_in_the_configuration_and_no_other(section):
+    names = {f.name for f in dataclasses.fields(SECTIONS[section]) if f.init} - SET_BY_THE_COMMAND
+    assert set(composed("train")[section]) == names
+
+
+@pytest.mark.parametrize(("section", "cls"), [("encoder", EncoderConfig), ("shape", EncoderShape)])
+def test_the_teachers_settings_too(section, cls):
+    names = {f.name for f in dataclasses.fields(cls) if f.init} - SET_BY_THE_COMMAND
+    assert set(composed("make_teacher", "output=x")[section]) == names
+
+
+@pytest.mark.parametrize("section", ["contexts", "extract", "pca", "refine", "objective", "units"])
+def test_the_defaults_of_code_and_configuration_are_the_same(section):
+    values = composed("train", "contexts.per_unit=100")[section]  # which the default recipe lowers
+    made = build(SECTIONS[section], values, section)
+    default = SECTIONS[section]()
+    differing = {f.name for f in dataclasses.fields(made) if getattr(made, f.name) != getattr(default, f.name)}
+    assert not differing - SET_BY_THE_COMMAND
+
+
+def test_the_paper_recipe_holds_the_papers_values():
+    c = train_config(composed("train", "recipe=paper", "corpus.paths=[a.tsv]", "threads=1"))
+    assert isinstance(c, TrainConfig)
+    assert (c.contexts.per_unit, c.contexts.candidates, c.contexts.pick) == (100, 2000, "shortest")
+    assert (c.units.kind, c.units.most_frequent) == ("words", {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000})
+    assert c.units.segmenters == {"zh": "teacher", "ja": "teacher"}
+    assert (c.pca.drop, c.pca.dim, c.pca.sentences, c.pca.norm) == ("auto", 256, 100_000, 0.0)
+    assert (c.refine.steps, c.refine.batch, c.refine.rate, c.refine.constant) == (30_000, 128, 1e-3, 1.0)
+    assert (c.refine.optimiser, c.refine.clip, c.refine.evaluate_every, c.refine.patience) == ("dense", 5.0, 40, 5)
+    assert (c.objective.temperature, c.objective.margin, c.objective.distillation) == (0.05, 0.0, 0.0)
+    assert composed("train", "recipe=paper")["teacher"]["model"] == "alibaba-nlp-community/gte-multilingual-base"
+
+
+@pytest.mark.parametrize("group", ["pair", "teacher", "units", "objective", "recipe"])
+def test_every_choice_of_every_group_composes(group):
+    for file in sorted((Path(CONF) / group).glob("*.yaml")):
+        missing = ["teacher.model=x"] if file.stem == "custom" else []
+        composed("train", f"{group}={file.stem}", *missing)
+
+
+def test_wrong_types_name_the_key_and_what_is_expected():
+    with pytest.raises(ConfigError, match=r"refine\.batch='many': expected int"):
+        build(RefineConfig, {"batch": "many"}, "refine")
+    with pytest.raises(ConfigError, match=r"refine\.bach: there is no such setting; refine has steps, batch"):
+        build(RefineConfig, {"bach": 3}, "refine")
+    with pytest.raises(ConfigError, match=r"pair=en-ja|expected a list"):
+        build(MakeTeacherConfig, {"languages": "en"}, "pair")

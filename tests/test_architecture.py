@@ -1,0 +1,70 @@
+"""The rooms of the library and the direction of the arrows between them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import xswe
+
+ROOMS = ["language", "corpus", "embedding", "teacher", "training", "mining", "evaluation", "report", "commands"]
+LIBRARY = Path(xswe.__file__).parent
+MODULES = sorted(path for path in LIBRARY.rglob("*.py"))
+
+
+def room(module: str) -> str | None:
+    """The room of a dotted module name of this library; None for the ground floor (errors, files, ...)."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "xswe" and parts[1] in ROOMS else None
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return found | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def test_a_room_imports_only_from_rooms_before_it():
+    wrong = []
+    for path in MODULES:
+        own = room(".".join(("xswe", *path.relative_to(LIBRARY).parts)))
+        for module in imported(path):
+            other = room(module)
+            if own and other and ROOMS.index(other) > ROOMS.index(own):
+                wrong.append(f"{path.relative_to(LIBRARY)} imports {module}")
+    assert not wrong
+
+
+def test_the_ground_floor_knows_no_room():
+    ground = [path for path in LIBRARY.glob("*.py") if path.stem != "__main__"]
+    assert {path.stem for path in ground} >= {"errors", "files", "parallel", "progress", "resources"}
+    for path in ground:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        at_import = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        assert not [ast.unparse(node) for node in at_import if isinstance(node, ast.ImportFrom) and room(node.module or "")]
+
+
+def test_hydra_stays_at_the_rim():
+    users = {path.relative_to(LIBRARY).parts[0] for path in MODULES if {"hydra", "omegaconf"} & imported(path)}
+    assert users <= {"commands", "__main__.py"}
+
+
+def test_the_library_never_prints_nor_configures_logging():
+    for path in MODULES:
+        if path.name == "__main__.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in ("print", "logging.basicConfig", "pickle.load", "torch.load", "eval", "exec"), path
+
+
+def test_importing_the_package_and_its_commands_is_light():
+    program = (
+        "import sys, xswe, xswe.__main__\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'mteb', 'sklearn', 'numba', 'hydra'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,37 @@
+"""The same bytes whatever Python's hash seed: nothing may depend on the order of a set."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import hashlib, sys
+from pathlib import Path
+from xswe.language.subwords import train_subwords
+from xswe.language.words import WordSplitter, count_words, most_frequent
+from xswe.resources import resource
+
+sample = resource("corpora") / "sample" / "sentences.tsv"
+rows = [line.split("\\t") for line in sample.read_text(encoding="utf-8").splitlines()]
+texts = [row[k] for row in rows[:400] for k in range(4)]
+tokenizer = train_subwords(texts, ("en", "de", "zh", "ja"), 2500)
+splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, tokenizer)
+words = most_frequent({"en": count_words([row[0] for row in rows[:400]], splitter)}, {"en": 300})
+print(hashlib.sha256((tokenizer.to_str() + "|".join(words)).encode()).hexdigest())
+"""
+
+
+def test_vocabularies_do_not_depend_on_the_hash_seed():
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed, "XSWE_PROGRESS": "0"},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(made) == 1
+    assert len(made.pop().strip()) == 64
