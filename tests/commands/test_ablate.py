@@ -98,6 +98,8 @@ def test_mistakes_are_named(small):
     _, common = small
     with pytest.raises(ConfigError, match="there is no such setting"):
         ablate.run(settings("ablate", *common, "study=custom", "study.setting=refine.bach", "study.values=[1]"))
+    with pytest.raises(ConfigError, match=r"study\.axis=choice"):
+        ablate.run(settings("ablate", *common, "study=drop", "study.values=[auto,3]"))
     with pytest.raises(ConfigError, match="choose one, as in teacher=mini"):
         ablate.run(settings("ablate", "study=drop", "teacher=none"))
     with pytest.raises(ConfigError, match=r"pca\.drop=40"):

@@ -33,16 +33,19 @@ def run(values: dict[str, Any]) -> str:
     output = Path(values["output"])
     rows = with_intervals(evaluate(encoder, tasks, data_root(values), output.parent / "mteb"), bootstrap)
     write_json(output, {"model": values["model"], "name": encoder.name, "rows": [row.as_dict() for row in rows]})
-    lines = [[row.task, row.subset, row.metric, *_figure(row), row.n, row.source] for row in shown(rows)]
-    level = f"{bootstrap.level:.0%}"
-    return table(["task", "subset", "metric", "value", level, "n", "source"], lines) + f"\n\nall rows: {output}"
+    measured = [row for row in shown(rows) if row.value is not None]
+    lines = [[row.task, row.subset, row.metric, row.value, _interval(row), row.n, row.source] for row in measured]
+    header = ["task", "subset", "metric", "value", f"{bootstrap.level:.0%}", "n", "source"]
+    why: dict[str, list[str]] = {}
+    for row in rows:
+        if row.value is None and row.note:
+            why.setdefault(row.note, []).append(f"{row.task} {row.subset}")
+    skipped = [f"skipped {', '.join(places)}: {reason}" for reason, places in why.items()]
+    return "\n".join([*([table(header, lines), ""] if lines else []), *skipped, f"all rows: {output}"])
 
 
-def _figure(row: Row) -> list[Any]:
-    """Return the cells of the value and of its interval; of a skipped task the reason."""
-    if row.value is None:
-        return [row.note, None]
-    return [row.value, None if row.low is None or row.high is None else f"{100 * row.low:.1f}-{100 * row.high:.1f}"]
+def _interval(row: Row) -> str | None:
+    return None if row.low is None or row.high is None else f"{100 * row.low:.1f}-{100 * row.high:.1f}"
 
 
 def shown(rows: Sequence[Row]) -> list[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +27,7 @@ SENTENCE_TO_SENTENCE = (
     "QuoraRetrieval",
     *("BIOSSES", "SICK-R", "STS12", "STS13", "STS14", "STS15", "STS16", "STS17", "STSBenchmark"),
 )
+_VERSION = re.compile(r"\.v\d+$", re.IGNORECASE)  # how names of mteb's tasks end, where they hold a full stop
 _STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS17", "STS22", "STSBenchmark", "SICK-R", "BIOSSES")
 # What mteb's tasks call our languages, without the script.
 _CODES = {language.iso3: code for code, language in LANGUAGES.items()} | {
@@ -98,7 +100,7 @@ def _registered() -> dict[str, str]:
 
 def is_path(task: str) -> bool:
     """Tell whether what a user typed as a task is meant as a file."""
-    return "/" in task or Path(task).exists() or (bool(Path(task).suffix) and not Path(task).suffix[1:].startswith("v"))
+    return "/" in task or Path(task).exists() or bool(Path(task).suffix and not _VERSION.search(task))
 
 
 def check(tasks: Iterable[str]) -> None:

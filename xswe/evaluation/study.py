@@ -45,6 +45,8 @@ class Study:
     def __post_init__(self) -> None:
         if self.axis not in AXES:
             raise ConfigError(f"study.axis={self.axis!r}: use {', '.join(AXES)}")
+        if self.axis != "choice" and not all(isinstance(name, (int, float)) for name in self.names):
+            raise ConfigError(f"study.axis={self.axis} needs numbers as values: set study.axis=choice")
         if self.setting and not self.values:
             raise ConfigError(f"study.values is empty: name values of {self.setting}, as in study.values=[1,2]")
         if self.labels and len(self.labels) != len(self.values):
