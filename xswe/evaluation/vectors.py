@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -13,18 +12,18 @@ import numpy as np
 
 from xswe.corpus.streams import open_binary
 from xswe.errors import InputError
+from xswe.evaluation.fasttext import MAGIC, is_fasttext, read_fasttext
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
 _CURE = "fetch the file again"
-FASTTEXT_MAGIC = struct.pack("<i", 793_712_314)
 
 
 def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:
     """Read word vectors.
 
-    A file whose name ends in ``.bin`` is word2vec's binary form; any other is text: an optional line ``words
-    dimensions``, then a line a word. Files may be compressed (``.gz .xz .bz2 .zst``).
+    A file whose name ends in ``.bin`` is a fastText model or word2vec's binary form; any other is text: an optional line
+    ``words dimensions``, then a line a word. Files may be compressed (``.gz .xz .bz2 .zst``), but for fastText models.
 
     Args:
         path: the file.
@@ -36,6 +35,8 @@ def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.nd
     Raises:
         InputError: the file is missing, cut short, or a line has another number of columns.
     """
+    if is_fasttext(path):
+        return read_fasttext(path, limit)
     bare = path.with_suffix("") if path.suffix in (".gz", ".xz", ".bz2", ".zst", ".zstd") else path
     words: list[str] = []
     matrix, index, unreadable = np.zeros((0, 0), np.float32), set(), 0
@@ -94,9 +95,8 @@ def _binary(stream: BinaryIO, path: Path) -> Iterator[tuple[bytes, np.ndarray]]:
     """Yield word and vector of word2vec's binary form: ``words dimensions`` and then ``word␠float32…`` each."""
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
     header = buffered.readline(100)
-    if header.startswith(FASTTEXT_MAGIC):
-        cure = "give the .vec file of the same name, which holds the vectors of the words"
-        raise InputError(path, "a fastText model with its sub-words, not word2vec's binary form", cure)
+    if header.startswith(MAGIC):
+        raise InputError(path, "a compressed fastText model", "unpack it: its rows are read from where they lie")
     fields = header.split()
     if len(fields) != 2 or not all(field.isdigit() for field in fields):
         raise InputError(path, "does not start with the number of words and dimensions", _CURE)
