@@ -104,7 +104,7 @@ TABLES = {
     ),
     "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
     **{
-        f"ablation.{name}": Table((f"ablation/{name}.json",), ("value", "step"), (title, "after"))
+        f"ablation.{name}": Table((f"ablation/{name}.json",), ("variant", "step"), (title, "after"))
         for name, title in STUDIES.items()
     },
 }

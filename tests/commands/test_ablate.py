@@ -45,10 +45,10 @@ def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
     }
     assert "skipped 20: pca.drop=20 and pca.dim=16 need vectors of 36" in table
     found = json.loads((folder / "run" / "ablation" / "drop.json").read_text())
-    assert {(row["value"], row["step"]) for row in found["rows"]} == {
+    assert {(row["variant"], row["step"]) for row in found["rows"]} == {
         (value, step) for value in (0, 2) for step in ("PCA with ABTT", "refinement")
     }
-    assert [skip["value"] for skip in found["skipped"]] == [20]
+    assert [skip["variant"] for skip in found["skipped"]] == [20]
     markdown = (folder / "run" / "ablation" / "drop.md").read_text().splitlines()
     assert markdown[0] == "| components removed | after | dims | units | held-out en-ja |"
     assert len([line for line in markdown if line.startswith("| ")]) == 2 + 5
@@ -74,7 +74,7 @@ def test_the_pca_of_words_is_another(small):
     folder, common = small
     ablate.run(settings("ablate", *common, "study=pca_level"))
     rows = json.loads((folder / "run" / "ablation" / "pca_level.json").read_text())["rows"]
-    assert {row["value"] for row in rows} == {"sentence", "word"}
+    assert {row["variant"] for row in rows} == {"sentence", "word"}
     pcas = [name for name in stages(folder) if name.startswith("pca-")]
     fitted = {
         json.loads((folder / "run" / "stages" / name / "stage.json").read_text())["inputs"][1]["level"] for name in pcas

@@ -99,7 +99,7 @@ def test_sizes_are_in_order(tables, checkout):
 
 def test_ablations_show_every_main_figure(tables):
     rows = [
-        {"value": k, "step": "refinement", **row("held-out", "en-ja", m, k / 10)} for k in (1, 2) for m in ("f1", "mrr")
+        {"variant": k, "step": "refinement", **row("held-out", "en-ja", m, k / 10)} for k in (1, 2) for m in ("f1", "mrr")
     ]
     found = tables.render(tables.TABLES["ablation.drop"], rows, {})
     assert found.splitlines()[0] == "| components removed | after | held-out en-ja |"

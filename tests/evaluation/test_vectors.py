@@ -93,7 +93,7 @@ def test_fasttext_models_give_fasttexts_vectors(tmp_path):
     np.testing.assert_array_equal(first, matrix[:2])
 
 
-@pytest.mark.parametrize("size", [3, 30, 80, 150, 200, len(FASTTEXT) - 1])
+@pytest.mark.parametrize("size", [3, 30, 80, 150, 200, len(FASTTEXT) - 60])
 def test_a_fasttext_model_cut_short_is_named(tmp_path, size):
     (tmp_path / "a.bin").write_bytes(FASTTEXT[:size])
     with pytest.raises(InputError, match=r"a\.bin: "):

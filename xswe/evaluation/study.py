@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from xswe.errors import ConfigError, DependencyError
@@ -92,11 +93,11 @@ class Variant:
 def as_json(study: Study, variants: Sequence[Variant], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything that was measured as a JSON object."""
     rows = [
-        {"value": v.name, "step": v.step, "dim": v.dim, "units": v.units, **row.as_dict()}
+        {"variant": v.name, "step": v.step, "dim": v.dim, "units": v.units, **row.as_dict()}
         for v in variants
         for row in v.rows
     ]
-    skipped = [{"value": v.name, "step": v.step, "reason": v.reason} for v in variants if v.reason]
+    skipped = [{"variant": v.name, "step": v.step, "reason": v.reason} for v in variants if v.reason]
     about = {"study": study.name, "title": study.title, "setting": study.setting, "axis": study.axis}
     return {**about, "settings": dict(settings), "rows": rows, "skipped": skipped}
 
@@ -155,7 +156,7 @@ def draw(study: Study, variants: Sequence[Variant], path: Path) -> None:
                 style = ("-", "--", ":", "-.")[(len(steps) - 1 - steps.index(step)) % 4]
                 axes.plot(list(line), list(line.values()), style, color=colour, marker="o", markersize=3, label=label)
         if study.axis == "choice":
-            axes.set_xticks(range(len(names)), [str(name) for name in names])
+            axes.set_xticks(range(len(names)), [fill(str(name), 12) for name in names])
         else:
             axes.set_xscale(study.axis)
             axes.set_xticks(names, [f"{name:,}" for name in names])
@@ -163,6 +164,7 @@ def draw(study: Study, variants: Sequence[Variant], path: Path) -> None:
         axes.set_xlabel(study.title)
         axes.set_ylabel("F1, Spearman (x 100)")
         axes.grid(axis="y", linewidth=0.3)
-        figure.legend(loc="outside right upper", fontsize=7, frameon=False)
+        axes.set_axisbelow(True)
+        figure.legend(loc="outside right upper", fontsize=7, frameon=False, handlelength=3)
         with whole_file(path) as temporary:
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
