@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from xswe.evaluation.comparison import PRIMARY
+from xswe.evaluation.rows import primary_metrics
 from xswe.evaluation.tables import markdown
 from xswe.files import whole_file
 
@@ -200,11 +200,7 @@ def _published(table: Table, columns: Sequence[Column], published: Mapping[str, 
 
 def _all_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     """Return a column for the main figure of every task and subset, in the order of the rows."""
-    chosen: dict[tuple[str, str], str] = {}
-    for row in rows:
-        place, metric = (row["task"], row["subset"]), row["metric"]
-        if metric in PRIMARY and PRIMARY.index(metric) <= PRIMARY.index(chosen.get(place, PRIMARY[-1])):
-            chosen[place] = metric
+    chosen = primary_metrics(((row["task"], row["subset"]), row["metric"]) for row in rows)
     return tuple(
         Column(" ".join(filter(None, [task if task != "file" else "", subset])), task, subset, metric)
         for (task, subset), metric in chosen.items()

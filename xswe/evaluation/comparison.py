@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from xswe.evaluation.encoders import SentenceEncoder
-from xswe.evaluation.rows import Row
+from xswe.evaluation.rows import Row, primary_metrics
 from xswe.evaluation.significance import Bootstrap, compare_rows
 from xswe.evaluation.tables import cell
 
-# Of all metrics of a task, the one that a table of models shows: the first of these that is there.
-PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "main_score")
-_EXTRA = ("average_s2s",)  # shown beside it
+_EXTRA = ("average_s2s",)  # shown beside the primary metrics
 _LEVEL = 0.05
 
 
@@ -80,13 +78,7 @@ def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None) 
 def _columns(models: Sequence[Measured]) -> list[tuple[str, str, str, str | None]]:
     """Return the keys of the figures that a table shows, in the order of the rows."""
     keys = list(dict.fromkeys(row.key for model in models for row in model.rows))
-    chosen: dict[tuple[str, str, str | None], str] = {}
-    for task, subset, metric, split in keys:
-        place = (task, subset, split)
-        if metric in PRIMARY and PRIMARY.index(metric) < PRIMARY.index(chosen.get(place, PRIMARY[-1])) + (
-            place not in chosen
-        ):
-            chosen[place] = metric
+    chosen = primary_metrics(((task, subset, split), metric) for task, subset, metric, split in keys)
     return [key for key in keys if chosen.get((key[0], key[1], key[3])) == key[2] or key[2] in _EXTRA]
 
 

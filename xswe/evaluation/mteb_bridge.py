@@ -15,6 +15,7 @@ from xswe.evaluation.benchmarks import Job, averages, import_mteb, jobs
 from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.files import score_vectors
 from xswe.evaluation.rows import Row
+from xswe.evaluation.similarity import cosines, pearson
 from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
 from xswe.progress import track
@@ -32,7 +33,7 @@ class MtebEncoder:
         from mteb.models.model_meta import ModelMeta, ScoringFunction
 
         self._encoder = encoder
-        self.sides: dict[tuple[str, str], list[np.ndarray]] = {}  # of bitexts, by subset and split
+        self.sides: dict[tuple[str, str], list[np.ndarray]] = {}  # of paired tasks, by subset and split
         self.sizes: dict[tuple[str, str], list[int]] = {}  # texts a call, by subset and split
         about = encoder.about
         self.mteb_model_meta = ModelMeta(
@@ -62,7 +63,7 @@ class MtebEncoder:
         texts = [text for batch in inputs for text in batch["text"]]
         vectors = self._encoder.encode(texts)
         self.sizes.setdefault((hf_subset, hf_split), []).append(len(texts))
-        if task_metadata.type == "BitextMining":  # kept for the figures that mteb does not give
+        if task_metadata.type in ("BitextMining", "STS"):  # kept for what mteb does not give
             self.sides.setdefault((hf_subset, hf_split), []).append(vectors)
         return vectors
 
@@ -120,6 +121,8 @@ def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -
 
 
 def _evaluate(mteb: Any, judged: MtebEncoder, task: Any, results: Path) -> Any:
+    if task.metadata.type == "STS":
+        task.load_data()  # what is loaded before stays, and with it the scores
     options = {"show_progress_bar": False, "overwrite_strategy": "always", "co2_tracker": False}
     return mteb.evaluate(judged, task, cache=mteb.ResultCache(results), encode_kwargs={"batch_size": _BATCH}, **options)
 
@@ -173,8 +176,9 @@ def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[
                 rows.append(Row(job.name, ours[subset], "skipped", None, source="mteb", **{**about, "note": reason}))
             sides = judged.sides.get((subset, split), [])
             own = _both_ways(job.name, ours[subset], theirs, sides)
+            scored = _scored(job, subset, split, theirs, sides)
             for metric, value in theirs.items():
-                items = own[f"{metric}_forward"].items if f"{metric}_forward" in own else None
+                items = own[f"{metric}_forward"].items if f"{metric}_forward" in own else scored.get(metric)
                 version = f"mteb {result.mteb_version}"
                 rows.append(Row(job.name, ours[subset], metric, value, source=version, items=items, **about))
             rows += [
@@ -183,6 +187,21 @@ def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[
                 if not metric.endswith(("_forward", "_backward"))
             ]
     return rows
+
+
+def _scored(job: Job, subset: str, split: str, theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return cosines and scores of a similarity task, float64 (2, n), under the metrics that correlate them.
+
+    Empty unless their correlation is mteb's.
+    """
+    if job.task.metadata.type != "STS" or len(sides) != 2 or not job.task.data_loaded:
+        return {}
+    data = job.task.dataset
+    scores = np.array(data.get(subset, data)[split]["score"], np.float64)
+    items = np.stack([cosines(*sides).astype(np.float64), scores])
+    if not abs(pearson(*items) - theirs.get("cosine_pearson", math.inf)) <= 1e-3:
+        return {}
+    return dict.fromkeys(("cosine_spearman", "cosine_pearson"), items)
 
 
 def _note(job: Job, subset: str, split: str, sizes: list[int], note: str | None) -> str | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+# Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
+PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "main_score")
+Place = TypeVar("Place", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -49,3 +54,19 @@ class Row:
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON object."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "items"}
+
+
+def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
+    """Return the metric that stands for each place.
+
+    Args:
+        found: pairs of a place (a task and its subset, say) and a metric measured there, in any order.
+
+    Returns:
+        The places that have one of :data:`PRIMARY`, in the order of their first.
+    """
+    chosen: dict[Place, str] = {}
+    for place, metric in found:
+        if metric in PRIMARY and PRIMARY.index(metric) <= PRIMARY.index(chosen.get(place, PRIMARY[-1])):
+            chosen[place] = metric
+    return chosen

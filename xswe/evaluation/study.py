@@ -9,8 +9,7 @@ from textwrap import fill
 from typing import Any
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.evaluation.comparison import PRIMARY
-from xswe.evaluation.rows import Row
+from xswe.evaluation.rows import Row, primary_metrics
 from xswe.evaluation.tables import markdown
 from xswe.files import whole_file
 
@@ -81,13 +80,13 @@ class Variant:
 
     def figures(self) -> dict[str, float]:
         """Return the main figure of each task and subset."""
-        found: dict[str, tuple[int, float]] = {}
-        for row in self.rows:
-            if row.metric in PRIMARY and row.value is not None:
-                place, rank = f"{row.task if row.task != 'file' else ''} {row.subset}".strip(), PRIMARY.index(row.metric)
-                if place not in found or rank < found[place][0]:
-                    found[place] = rank, row.value
-        return {place: value for place, (_, value) in found.items()}
+        measured = [row for row in self.rows if row.value is not None]
+        chosen = primary_metrics(((row.task, row.subset), row.metric) for row in measured)
+        return {
+            " ".join(filter(None, [row.task if row.task != "file" else "", row.subset])): float(row.value or 0.0)
+            for row in measured
+            if chosen.get((row.task, row.subset)) == row.metric
+        }
 
 
 def as_json(study: Study, variants: Sequence[Variant], settings: Mapping[str, Any]) -> dict[str, Any]:
