@@ -46,7 +46,7 @@ def test_model2vec_and_sentence_transformers_folders(tokenizer, tmp_path):
 
     matrix = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
     matrix[0] = 0.0  # the unknown piece, which one library averages in and the other leaves out
-    StaticModel(matrix, tokenizer, config={"normalize": False}).save_pretrained(tmp_path / "m2v")
+    StaticModel(matrix, tokenizer, config={"model_type": "model2vec"}).save_pretrained(tmp_path / "m2v")
     SentenceTransformer(modules=[Static(tokenizer, embedding_weights=matrix)]).save(str(tmp_path / "st"))
     first, second = open_encoder(str(tmp_path / "m2v"), 1), open_encoder(str(tmp_path / "st"), 1)
     assert type(first).__name__ == "Model2VecEncoder"
