@@ -14,6 +14,8 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "compare": "several models, and baselines, on the same tasks",
+    "ablate": "one setting varied, all else equal",
     "export": "a model in another form: smaller, word2vec, ONNX",
     "import": "vectors of another project as a model",
     "make-teacher": "a small multilingual sentence encoder from bitext",

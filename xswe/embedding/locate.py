@@ -33,6 +33,11 @@ def locate(model: str | Path, revision: str | None = None) -> Path:
     return path
 
 
+def is_elsewhere(model: str) -> bool:
+    """Tell whether a name that is no path may be one in this package or on the hub."""
+    return model in PRETRAINED or _REPOSITORY.fullmatch(model) is not None
+
+
 def pretrained(name: str) -> Path:
     """Return the folder of a model that ships in this package.
 

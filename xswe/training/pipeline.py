@@ -21,6 +21,7 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.embedding.pooling import pool
 from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError
 from xswe.files import fingerprint, write_json
 from xswe.language.bags import Bags
 from xswe.language.codes import check_languages
@@ -52,6 +53,7 @@ class PCAConfig:
     """Settings of the sentence PCA.
 
     Attributes:
+        level: what the components are fitted on: ``sentence`` (paper) or ``word``, each unit once (its ablation).
         drop: components removed, ``auto`` for floor(d / 100).
         dim: components kept, and the model's dimensions.
         sentences: of each language, drawn at random (paper: 100,000).
@@ -59,10 +61,15 @@ class PCAConfig:
             factor for all: it changes no similarity, only how far one step of Adam goes.
     """
 
+    level: str = "sentence"
     drop: Any = "auto"
     dim: int = 256
     sentences: int = 100_000
     norm: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.level not in ("sentence", "word"):
+            raise ConfigError(f"pca.level={self.level!r}: use sentence or word")
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,9 @@ class _Run:
         """Stage ``pca``: fit on sentences of all languages, project the unit vectors."""
 
         def make(folder: Path, _: str) -> None:
-            pca = SentencePCA(settings.drop, settings.dim).fit(self.sentence_vectors(matrix, settings.sentences))
+            words = iter([matrix[matrix.any(1)]])
+            vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings.sentences)
+            pca = SentencePCA(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
             projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
             if settings.norm:
