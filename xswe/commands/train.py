@@ -10,6 +10,7 @@ from typing import Any
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import find_card
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.evaluation.files import score_bitext
@@ -38,6 +39,8 @@ def run(values: dict[str, Any]) -> str:
     result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
     rows = _score(result, config.threads)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
+    if config.corpus.name:
+        description["corpora"] = [find_card(config.corpus.name).licence_note()]
     replace(result.model, description=description).save(folder / "model")
     write_json(
         folder / "results.json", {"settings": settings, "report": result.report, "rows": [r.as_dict() for r in rows]}
