@@ -27,6 +27,11 @@ DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfi
 _CURE = "fetch it again from its source, and look who made it"
 
 
+def _brief(error: BaseException) -> str:
+    """Return the first words of an error: tarfile's messages list every format it tried."""
+    return " ".join(str(error).split())[:100]
+
+
 def is_zip(path: Path) -> bool:
     """Tell by the name whether a file is a zip archive."""
     return path.suffix.lower() == ".zip"
@@ -72,7 +77,7 @@ def member_names(archive: Path) -> list[str]:
     except FileNotFoundError:
         raise _missing(archive) from None
     except (NotImplementedError, *DAMAGE) as error:
-        raise InputError(archive, f"the archive is truncated or damaged ({error})", "fetch it again") from None
+        raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
     return names
 
 
@@ -132,7 +137,7 @@ def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
         except FileNotFoundError:
             raise _missing(archive) from None
         except (RuntimeError, NotImplementedError, *DAMAGE) as error:
-            raise InputError(archive, f"the archive is truncated or damaged ({error})", "fetch it again") from None
+            raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
         yield cast(BinaryIO, io.BufferedReader(stream, 1 << 20))
 
 

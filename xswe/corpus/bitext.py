@@ -251,7 +251,7 @@ def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict
         return {
             pair: corpus_sources(config.name, str(config.version), pair, config.cache, config.offline) for pair in pairs
         }
-    paths = config.paths
+    paths = config.paths or ()
     if not isinstance(paths, dict):
         if len(pairs) > 1:
             names = ", ".join("-".join(pair) for pair in pairs)

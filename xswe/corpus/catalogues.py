@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from xswe.corpus.streams import OnError, Skipped, open_binary
 from xswe.errors import DependencyError, InputError
@@ -26,6 +29,8 @@ def read_catalogue(
         raise DependencyError("polib", "corpora", "reading gettext catalogues") from None
     try:
         raw = _whole(path)
+        if path.suffix == ".mo":
+            _check_compiled(raw)
         catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
         # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
         states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
@@ -47,6 +52,18 @@ def read_catalogue(
             skipped.add("not translated")
         else:
             yield (translation, message) if swapped else (message, translation)
+
+
+def _check_compiled(raw: bytes) -> None:
+    """See that every string of a compiled catalogue lies within the file, which the library does not."""
+    order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
+    if order is None:
+        raise ValueError("no MO file")
+    _, count, *tables = struct.unpack_from(f"{order}4I", raw, 4)
+    for table in tables:
+        entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
+        if (entries.sum(1) > len(raw)).any():
+            raise ValueError("it ends before its last string")
 
 
 def _whole(path: Path) -> bytes:

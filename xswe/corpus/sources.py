@@ -10,7 +10,7 @@ from xswe.corpus.cards import Card, Version, find_card
 from xswe.corpus.download import fetch, recorded_digest
 from xswe.corpus.pairs import PairFile
 from xswe.corpus.tables import HubSet
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.files import file_digest
 
 
@@ -21,6 +21,8 @@ def cache_folder(cache: str = "") -> Path:
 
 def digest_of(path: Path) -> str:
     """Return a file's SHA-256, from its download's record where there is one."""
+    if not path.is_file():
+        raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
     return recorded_digest(path) or file_digest(path)
 
 
