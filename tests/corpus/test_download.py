@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import subprocess
+import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -20,6 +24,7 @@ class Server:
 
     def __init__(self):
         self.data, self.etag, self.drops, self.ranges, self.seen = DATA, '"one"', [], True, []
+        self.pause = 0.0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -44,7 +49,9 @@ class Server:
                     self.send_header("Content-Range", f"bytes {start}-{len(outer.data) - 1}/{len(outer.data)}")
                 self.end_headers()
                 drop = outer.drops.pop(0) if outer.drops else None
-                self.wfile.write(body[:drop])
+                for place in range(0, len(body[:drop]), 1 << 16):
+                    self.wfile.write(body[:drop][place : place + (1 << 16)])
+                    time.sleep(outer.pause)
                 self.close_connection = True
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -95,6 +102,21 @@ def test_an_interrupted_run_is_taken_up_by_the_next(server, tmp_path):
     assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
     assert server.seen[0].startswith("bytes=")
     assert names(tmp_path) == ["a", "a.json"]
+
+
+def test_a_killed_download_is_taken_up_by_the_next(server, tmp_path):
+    server.pause = 0.05
+    program = "import sys, pathlib; from xswe.corpus import download\ndownload._CHUNK = 1 << 16\n"
+    program += "download.fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
+    process = subprocess.Popen([sys.executable, "-c", program, server.url, str(tmp_path / "a")])
+    part = tmp_path / "a.part"
+    while process.poll() is None and not (part.is_file() and part.stat().st_size > 500_000):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    server.pause, server.seen = 0.0, []
+    assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
+    assert int(server.seen[0].removeprefix("bytes=").rstrip("-")) > 500_000
 
 
 @pytest.mark.parametrize("change", ["other file", "no ranges"])

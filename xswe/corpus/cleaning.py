@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 
 from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.kernels import characters, count_classes, hash_pairs, sketch
+from xswe.corpus.hashing import hash_pairs, sketch
+from xswe.corpus.kernels import characters, count_classes
 from xswe.corpus.rows import Rows, stripped, text_hashes
 from xswe.errors import ConfigError
 from xswe.language.codes import LANGUAGES

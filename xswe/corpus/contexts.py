@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.corpus.kernels import mix
+from xswe.corpus.hashing import mix
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.kernels import find_keys
+from xswe.corpus.hashing import find_keys
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import read_lines

@@ -8,7 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
+from xswe.corpus.hashing import hash_texts
+from xswe.corpus.kernels import copy_spans, strip_spans
 from xswe.language.texts import Texts
 
 BLOCK_PAIRS = 8192  # of the readers that go pair by pair

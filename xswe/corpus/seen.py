@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from xswe.corpus.kernels import add_keys, admit, find_keys, move_keys, places_of
+from xswe.corpus.hashing import add_keys, admit, find_keys, move_keys, places_of
 
 
 class KeySet:

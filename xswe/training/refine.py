@@ -16,7 +16,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from xswe.corpus.kernels import hash_texts
+from xswe.corpus.hashing import hash_texts
 from xswe.embedding.pooling import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, whole_file
