@@ -14,6 +14,7 @@ VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
     "evaluate": "figures on benchmarks and on files of your own",
+    "corpus": "fetch, check and convert bitext; corpus list shows what there is",
     "compare": "several models, and baselines, on the same tasks",
     "ablate": "one setting varied, all else equal",
     "export": "a model in another form: smaller, word2vec, ONNX",
@@ -50,7 +51,15 @@ def main(arguments: list[str] | None = None) -> int:
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
         return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}")
-    return _run(verb, rest)
+    return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _corpus_arguments(arguments: list[str]) -> list[str]:
+    """Spell out what the verb ``corpus`` lets one shorten: ``list``, ``name=…`` and ``version=…``."""
+    if arguments and arguments[0].isalpha():
+        arguments = [f"action={arguments[0]}", *arguments[1:]]
+    long = {"name": "corpus", "version": "corpus.version"}
+    return [f"{long.get(key, key)}{sign}{value}" for key, sign, value in (a.partition("=") for a in arguments)]
 
 
 def _complain(message: str) -> int:

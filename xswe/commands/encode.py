@@ -12,7 +12,7 @@ import numpy as np
 
 import xswe
 from xswe.commands.config import build
-from xswe.corpus.blocks import read_blocks
+from xswe.corpus.line_blocks import read_blocks
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError

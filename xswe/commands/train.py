@@ -10,6 +10,7 @@ from typing import Any
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import find_card
 from xswe.corpus.contexts import ContextConfig
 from xswe.embedding.card import write_card
 from xswe.embedding.licences import sources_of
@@ -40,6 +41,8 @@ def run(values: dict[str, Any]) -> str:
     result = train(config, teacher, folder, teacher_identity=teacher_id, pieces=pieces)
     rows = _score(result, config.threads)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
+    if config.corpus.name:
+        description["corpora"] = [find_card(config.corpus.name).licence_note()]
     model = replace(result.model, description=description)
     model.save(folder / "model")
     write_card(

@@ -73,8 +73,10 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
     if corpus.get("sample"):
         card = _read(resource("corpora") / "sample" / "card.yaml")
         return [Source("the sample corpus of xswe", str(card["licence"]))]
-    known = _read(resource("corpora") / "licences.yaml")
-    cards = {path.stem: _read(path) for path in sorted(resource("corpora").glob("*.yaml")) if path.stem != "licences"}
+    cards = {path.stem: _read(path) for path in sorted(resource("corpora").glob("*.yaml"))}
+    if name := corpus.get("name"):
+        return [Source(str(name), cards.get(str(name), {}).get("licence"))]
+    known = _read(resource("corpora") / "licences" / "files.yaml")
     found: dict[str, Source] = {}
     for pair, counts in report.items():
         for file in counts.get("checksums", {}):

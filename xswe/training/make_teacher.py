@@ -121,7 +121,7 @@ class _Run:
         bitexts = open_part(self.corpus, "train", self.pairs)
         if any(bitext.languages[0] != hub for bitext in bitexts):
             raise ConfigError(f"every bitext must have {hub} as its first language, whose sentences are distilled")
-        distinct, index = distinct_texts(texts_of(bitexts, hub))
+        distinct, index = distinct_texts(texts_of(bitexts, hub)[:])
 
         def make(folder: Path, identity: str) -> None:
             shards = self.stages.folder / f"vectors-{identity}.shards"

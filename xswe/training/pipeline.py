@@ -160,11 +160,13 @@ class _Run:
         self.stages = Stages(folder)
         self.folders: dict[str, Path] = {}
         c = config
-        self.corpus, corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed)
+        self.corpus, corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
         )
-        self.bags, self.bags_id = make_bags(self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units)
+        self.bags, self.bags_id = make_bags(
+            self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units, c.threads
+        )
         self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
 
     def result(self) -> TrainResult:
@@ -180,7 +182,7 @@ class _Run:
             start, start_id = self.random_start()
         final = self.refinement(start, start_id) if self.config.refine.steps else start
         steps["refinement"] = final
-        held_out = {b.name: (b.source, b.target) for b in open_part(self.corpus, "held_out", self.pairs)}
+        held_out = {b.name: (b.source[:], b.target[:]) for b in open_part(self.corpus, "held_out", self.pairs)}
         models = {name: StaticEmbedding(self.units, matrix) for name, matrix in steps.items()}
         return TrainResult(models["refinement"], models, held_out, self.report, self.stages.seconds)
 
@@ -191,8 +193,8 @@ class _Run:
             bags, texts = bags_of(self.bags, self.pairs, language), texts_of(bitexts, language)
             distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
             size = len(self.units.tokens)
-            contexts = choose_contexts(bags.take(distinct), size, self.config.contexts)
-            yield LanguageSample(language, texts.take(distinct[contexts.sentences]), contexts, bags.counts(size))
+            contexts = choose_contexts(bags, size, self.config.contexts, among=distinct)
+            yield LanguageSample(language, texts.take(contexts.sentences), contexts, bags.counts(size))
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         """Stage ``extract``."""
