@@ -97,9 +97,7 @@ def search_exact(
                 score_strip(strip, panel, lists, columns[thread], (row, first), scratch[thread])
                 return len(strip) * len(panel)
 
-            def pause(
-                finished: int, columns: list = columns, scores: np.ndarray = scores, ids: np.ndarray = ids
-            ) -> None:
+            def pause(finished: int, columns: list = columns, scores: np.ndarray = scores, ids: np.ndarray = ids) -> None:
                 for own in columns:
                     own.merge_into(scores, ids)
                 for own in columns:

@@ -40,8 +40,8 @@ class SearchConfig:
     memory: float = 2.0
     clusters: int = 0
     probes: int = 8
-    prefix: int = 32
-    candidates: int = 32
+    prefix: int = 64
+    candidates: int = 64
     device: str = "cpu"
     seed: int = 0
     threads: int | None = None

@@ -52,7 +52,9 @@ def _dots(query: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
             out[i, c] = total
 
 
-def rescore(queries: Vectors, others: Vectors, candidates: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+def rescore(
+    queries: Vectors, others: Vectors, candidates: np.ndarray, k: int, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Score candidates with the whole vectors.
 
     Args:
@@ -95,5 +97,3 @@ def search_prefix(
     forward = rescore(source, target, rough.forward_ids, k, config.workers)
     backward = rescore(target, source, rough.backward_ids, k, config.workers)
     return Neighbours(*forward, *backward)
-
-

@@ -81,7 +81,7 @@ def sweep(
 
 @njit(inline="always")
 def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np.int64) -> bool:
-    return score > other_score or (score == other_score and (other < 0 or new < other))
+    return bool(score > other_score or (score == other_score and (other < 0 or new < other)))
 
 
 @njit(nogil=True, cache=True)

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from xswe.errors import XsweError
@@ -103,5 +104,5 @@ def work_off(
 
         while state["next"] < units:
             deadline = time.monotonic() + seconds
-            run([lambda n=n: worker(n, deadline) for n in range(threads)], threads)  # type: ignore[misc]
+            run([partial(worker, n, deadline) for n in range(threads)], threads)
             pause(state["next"])
