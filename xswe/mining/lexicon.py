@@ -156,7 +156,8 @@ def precision(
     config = LexiconConfig(5, False, (config or LexiconConfig()).k, 50, (config or LexiconConfig()).neighbours)
     answers: dict[str, set[str]] = {}
     for a, b in read_pairs(PairFile(Path(gold))):
-        answers.setdefault(a.casefold(), set()).add(b.casefold())
+        if a and b:
+            answers.setdefault(a.casefold(), set()).add(b.casefold())
     there = {word.casefold() for word in target}
     queries = [w for w in source if w.casefold() in answers and answers[w.casefold()] & there]
     if not queries:
@@ -167,9 +168,10 @@ def precision(
     for row, column in zip(found.source.tolist(), found.target.tolist(), strict=True):
         lists.setdefault(row, []).append(target[column].casefold())
     place = {word: i for i, word in enumerate(source)}
-    hits = np.array([[w in answers[q.casefold()] for w in _five(lists.get(place[q], []))] for q in queries], bool)
-    return Precision(float(hits[:, 0].mean()), float(hits.any(1).mean()), len(queries), len(answers))
+    hits = np.array([_hits(lists.get(place[word], []), answers[word.casefold()]) for word in queries])
+    return Precision(float(hits[:, 0].mean()), float(hits[:, 1].mean()), len(queries), len(answers))
 
 
-def _five(words: list[str]) -> list[str]:
-    return [*words, *[""] * 5][:5]
+def _hits(words: list[str], right: set[str]) -> tuple[bool, bool]:
+    """Tell whether the first word, and any of the first five, is a right one."""
+    return not right.isdisjoint(words[:1]), not right.isdisjoint(words[:5])
