@@ -139,12 +139,12 @@ def _filter(
     out = scores.copy()
     for start in range(0, len(ids), _ROWS):
         part = ids[start : start + _ROWS]
-        rows = np.broadcast_to(np.arange(start, start + len(part))[:, None], part.shape)
-        alive = part >= 0
-        for name, passes in allowed(config, here, there, rows, part).items():
+        row, place = np.nonzero(part >= 0)
+        alive = np.ones(len(row), bool)
+        for name, passes in allowed(config, here, there, row + start, part[row, place]).items():
             dropped[name] = dropped.get(name, 0) + int((alive & ~passes).sum())
             alive &= passes
-        out[start : start + _ROWS][~alive] = -np.inf
+        out[row[~alive] + start, place[~alive]] = -np.inf
     return out
 
 

@@ -93,6 +93,8 @@ def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0)
         k: size of the neighbourhoods.
         skip: leave every line's best ``skip`` neighbours out, of the candidates and of the neighbourhoods.
     """
+    if not len(lists.forward) or not len(lists.backward):
+        return Candidates(lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
     a, b = neighbourhood(lists.forward, k, skip), neighbourhood(lists.backward, k, skip)
     forward_ids, backward_ids = lists.forward_ids[:, skip:], lists.backward_ids[:, skip:]
     forward = score_cosines(lists.forward[:, skip:], a[:, None], b[forward_ids], score)

@@ -180,7 +180,8 @@ def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
             yield Path(folder)
         return
     folder_path = Path(work) if work else Path(f"{output}.work")
-    if folder_path.exists() and any(folder_path.iterdir()) and not (folder_path / "work.json").is_file():
+    foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
+    if foreign and not (folder_path / "work.json").is_file():
         raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
     folder_path.mkdir(parents=True, exist_ok=True)
     write_json(folder_path / "work.json", {"output": output})

@@ -62,8 +62,6 @@ class Vectors:
         try:
             return cls(np.load(path, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError) as error:
-            if Path(path).is_file() and Path(path).stat().st_size and not len(np.load(path, allow_pickle=False)):
-                return cls(np.load(path, allow_pickle=False))  # an array of no rows cannot be mapped
             raise InputError(path, f"no array of vectors ({error})", "give a .npy file of vectors") from None
 
     def __len__(self) -> int:
