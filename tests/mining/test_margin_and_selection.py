@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError
-from xswe.mining.calibrate import from_gold, from_mismatches, precision_recall_f1, wrong_fraction
+from xswe.mining.calibrate import from_gold, from_mismatches, precision_recall_f1, raised, wrong_fraction
 from xswe.mining.margin import Candidates, neighbourhood, score_candidates, score_cosines
 from xswe.mining.neighbours import Neighbours, SearchConfig, find_neighbours
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
@@ -172,6 +172,26 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     assert f1 > best_f1 - 0.05
     assert mined.threshold.precision == pytest.approx(precision, abs=within)
     assert "expected precision" in mined.threshold.sentence()
+
+
+@pytest.mark.parametrize("score", ["cosine", "distance", "csls"])
+def test_threshold_of_scores_that_keep_the_gap(vectors, score):
+    a, b = vectors(3000, 3000, 32, planted=300, seed=6)
+    mined = mine_vectors(a, b, MineConfig(score=score, neighbours=ONE))
+    plain = choose_pairs(find_neighbours(a, b, 6, ONE), MineConfig(score=score, threshold=None))
+    scores = [select(score_candidates(find_neighbours(a, b, 6, ONE), score, 4, n), "max").scores for n in (0, 1)]
+    low = from_mismatches(*scores)
+    right = (mined.pairs.source == mined.pairs.target) & (mined.pairs.source < 300)
+    naive = plain.pairs.between(low.value, None)
+    assert right.mean() > ((naive.source == naive.target) & (naive.source < 300)).mean()
+    assert right.sum() > 240
+    assert right.mean() > 0.5
+
+
+def test_mismatches_are_raised_quantile_by_quantile():
+    found = raised(np.array([3.0, 1.0, 2.0]), np.array([2.5, 0.5, 1.5]), 2.0)
+    np.testing.assert_allclose(found, [2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(raised(found, np.zeros(0), 2.0), found)
 
 
 def test_no_translation_at_all_is_noticed(vectors):

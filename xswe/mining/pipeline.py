@@ -19,7 +19,7 @@ from xswe.corpus.streams import OnError
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
-from xswe.mining.calibrate import Threshold, from_mismatches
+from xswe.mining.calibrate import RISE, Threshold, from_mismatches
 from xswe.mining.filters import FilterConfig, filter_candidates
 from xswe.mining.gold import calibrate_on_gold, read_gold
 from xswe.mining.margin import Score, check_score, score_candidates
@@ -94,6 +94,11 @@ class MineConfig:
         return self.threshold == "auto" and self.select != "kbest"
 
     @property
+    def struck(self) -> int:
+        """How many of each line's best neighbours calibration strikes out, one after the other."""
+        return (2 if RISE[self.score] else 1) if self.calibrates else 0
+
+    @property
     def depth(self) -> int:
         """Candidates of a line."""
         return max(self.k, self.best if self.select == "kbest" else 1)
@@ -127,7 +132,7 @@ def choose_pairs(lists: Neighbours, config: MineConfig, sides: tuple[Side, Side]
     """Score, filter, select, calibrate and cut.
 
     Args:
-        lists: neighbours both ways, ``config.depth`` of each line, and one more if the threshold is ``auto``.
+        lists: neighbours both ways, ``config.depth + config.struck`` of each line.
         config: how; ``gold`` is not looked at.
         sides: for the pair filters; without them there are none.
     """
@@ -148,7 +153,8 @@ def choose_pairs(lists: Neighbours, config: MineConfig, sides: tuple[Side, Side]
     elif config.calibrates:
         # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
         one_to_one = pairs if config.select == "max" else found("max")[0]
-        threshold = from_mismatches(one_to_one.scores, found("max", 1)[0].scores, config.precision)
+        struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
+        threshold = from_mismatches(one_to_one.scores, struck[0], config.precision, struck[-1], RISE[config.score])
     return _cut(Mined(pairs, threshold, len(pairs), ruled_out), config)
 
 
@@ -168,7 +174,7 @@ def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> 
     config = config or MineConfig()
     if config.gold:
         raise ConfigError("gold needs the texts: mine files, or calibrate with xswe.mining.calibrate.from_gold")
-    lists = find_neighbours(source, target, config.depth + config.calibrates, config.neighbours)
+    lists = find_neighbours(source, target, config.depth + config.struck, config.neighbours)
     return choose_pairs(lists, config)
 
 
@@ -195,7 +201,7 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     record = folder / "neighbours" / "identity.json"
     if record.is_file() and read_json(record) == identity:
         return Neighbours.open(folder / "neighbours")
-    depth = config.depth + config.calibrates
+    depth = config.depth + config.struck
     lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, folder / f"search-{identity}")
     with whole_folder(folder / "neighbours") as temporary:
         lists.save(temporary)
@@ -252,7 +258,7 @@ def mine_files(
         start = time.monotonic()
         limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
         made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")]
-        identity = fingerprint(made, config.depth + config.calibrates, vars(limits))
+        identity = fingerprint(made, config.depth + config.struck, vars(limits))
         lists = _stored_neighbours(folder, both, config, identity)
         seconds["neighbours"] = time.monotonic() - start
         start = time.monotonic()
