@@ -217,6 +217,8 @@ def test_one_line_against_one_line():
         ({"k": 0}, "k and best"),
         ({"languages": ("en",)}, "source's"),
         ({"score": "dot"}, "dot"),
+        ({"gold": "g", "select": "kbest"}, "kbest"),
+        ({"precision": 90.0}, "fraction"),
     ],
 )
 def test_mistakes_name_the_setting(settings, found):

@@ -85,6 +85,10 @@ class MineConfig:
             raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
+        if self.gold and not self.calibrates:
+            raise ConfigError("gold= is for threshold=auto, and for another selection than kbest")
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise ConfigError(f"precision={self.precision}: give a fraction of one, as in precision=0.9")
         if self.languages and len(self.languages) != 2:
             raise ConfigError(f"languages={list(self.languages)}: name the source's and the target's, as in [en,ja]")
 
@@ -235,6 +239,8 @@ def mine_files(
         A report: lines read, kept and dropped, pairs, threshold, quantiles of the scores, seconds of each step.
     """
     config = config or MineConfig()
+    if str(source) == str(target) == "-":
+        raise ConfigError("source and target cannot both be standard input: give at least one file")
     kind = output_format(config.format, output)
     model_id = model_id or fingerprint(
         hashlib.sha256(np.ascontiguousarray(model.matrix).data).hexdigest(), model.units.tokens
