@@ -272,7 +272,9 @@ def mine_files(
             settings = (config.score, config.k, config.select, config.precision)
             exact = replace(config.neighbours, method="exact")
             threshold = calibrate_on_gold(gold, both, lists, encode, exact, *settings)
-            mined = _cut(replace(choose_pairs(lists, replace(config, threshold=None), both), threshold=threshold), config)
+            mined = _cut(
+                replace(choose_pairs(lists, replace(config, threshold=None, gold=None), both), threshold=threshold), config
+            )
         else:
             mined = choose_pairs(lists, config, both)
         seconds["select"] = time.monotonic() - start
