@@ -14,6 +14,8 @@ from xswe.errors import ConfigError, InputError
 
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+_FAULT = 1 << 16  # bytes that the system maps around a row that is touched alone
+_MOST_MAPPED = 1 << 28  # bytes of a mapped file that stay in this process's memory
 
 
 def check_storage(storage: str) -> type:
@@ -51,6 +53,7 @@ class Vectors:
             raise ConfigError(f"vectors are {array.dtype} {array.shape}: expected (n, d) of {', '.join(STORAGES)}")
         self.array = array
         self._map = getattr(array, "_mmap", None)
+        self._touched = 0
 
     @classmethod
     def open(cls, path: str | Path) -> Vectors:
@@ -74,13 +77,14 @@ class Vectors:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return rows ``start`` to ``stop`` as float32 (n, d); a view where the array is float32 in memory."""
-        return self._unit(self.array[start:stop])
+        return self._unit(self.array[start:stop], self.array.dtype.itemsize * self.dim)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows as float32 (n, d)."""
-        return self._unit(self.array[rows])
+        return self._unit(self.array[rows], _FAULT)
 
-    def _unit(self, part: np.ndarray) -> np.ndarray:
+    def _unit(self, part: np.ndarray, touched: int) -> np.ndarray:
+        """Convert rows, each of which brought ``touched`` bytes of a mapped file into this process's memory."""
         if part.dtype == np.float32 and self._map is None:
             return np.ascontiguousarray(part)
         out = np.array(part, np.float32, order="C")
@@ -88,8 +92,10 @@ class Vectors:
             norms = np.empty(len(out), np.float32)
             row_norms(out, norms)
             divide_rows(out, norms)
-        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+        self._touched += touched * len(part)
+        if self._touched > _MOST_MAPPED and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)  # what was read stays in the system's cache, not in this process
+            self._touched = 0
         return out
 
     def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
