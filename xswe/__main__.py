@@ -13,6 +13,9 @@ from typing import Any
 VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
+    "mine": "translations from two text files, or scores of a bitext",
+    "lexicon": "a dictionary from the vectors of words",
+    "bucc": "the BUCC shared task by its own protocol",
     "evaluate": "figures on benchmarks and on files of your own",
     "corpus": "fetch, check and convert bitext; corpus list shows what there is",
     "compare": "several models, and baselines, on the same tasks",
@@ -106,7 +109,8 @@ def _run(verb: str, overrides: list[str]) -> int:
         logging.getLogger("xswe").setLevel(logging.INFO)
         try:
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
-            print(command.run(plain(config)))  # noqa: T201
+            if said := command.run(plain(config)):  # nothing where the standard output is the result
+                print(said)  # noqa: T201
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:
                 raise
