@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 
-from xswe.embedding.pooling import divide_rows, row_norms
+from xswe.embedding.kernels import divide_rows, row_norms
 from xswe.errors import ConfigError, InputError
 
 Storage = Literal["float32", "float16", "int8"]
