@@ -12,6 +12,7 @@ from typing import Any
 VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
+    "phrases": "the spans of running text that say what a phrase says",
     "evaluate": "figures on benchmarks and on files of your own",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }

@@ -80,6 +80,7 @@ class Search:
         self.queries = np.ascontiguousarray(queries, np.float32)
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.spans = self.pairs = self.scored = 0
+        self._near: tuple[np.ndarray, np.ndarray] | None = None
         # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
         self._floor = np.nextafter(np.float32(config.min_score), np.float32(-4.0)) - np.float32(1e-7)
 
@@ -102,7 +103,7 @@ class Search:
             over_blocks(partial(_product, used, lanes, table), len(rows), config.threads)
             allowed = np.zeros((0, 0), np.bool_)
             if postings is not None:
-                allowed = _allowed(self._near_rows(matrix, start, stop), rows, len(matrix), *postings, len(cut))
+                allowed = _allowed(self._near_rows(matrix)[start:stop], rows, len(matrix), *postings, len(cut))
             self._offer(table, block, parts, allowed, start, stop, base)
 
     def _measure(self, matrix: np.ndarray, cut: Cut) -> tuple[np.ndarray, Block]:
@@ -130,12 +131,17 @@ class Search:
         run(tasks, config.threads)
         return rows, block
 
-    def _near_rows(self, matrix: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """Return the rows of the whole table nearest to each query, int64 (queries, near)."""
-        norms = np.linalg.norm(matrix, axis=1)
-        cosines = self.queries[start:stop] @ matrix.T / np.where(norms > 0, norms, np.inf)
-        near = min(self.config.near, len(matrix))
-        return np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+    def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
+        if self._near is None or self._near[0] is not matrix:  # a static model's table is the same for every block
+            norms = np.linalg.norm(matrix, axis=1)
+            near = min(self.config.near, len(matrix))
+            out = np.empty((len(self.queries), near), np.int32)
+            for start in range(0, len(out), LANES):
+                cosines = self.queries[start : start + LANES] @ matrix.T / np.where(norms > 0, norms, np.inf)
+                out[start : start + LANES] = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+            self._near = matrix, out
+        return self._near[1]
 
     def _offer(
         self,
