@@ -1,7 +1,7 @@
 """Phrases hidden in running text: every method side by side, in the shape of SLICE's Table 1.
 
     python eval/phrases_eval.py model=runs/…/model [data=$XSWE_DATA] [limit=0] [subsets=en,de,zh,ja,en-de,en-zh,en-ja]
-        [baselines=bm25,minilm,mini,wordllama] [ngrams=200] [train=1000] [set=sts-b-context.tsv] [output=…json]
+        [baselines=bm25,minilm,mini,wordllama] [ngrams=50] [train=1000] [set=sts-b-context.tsv] [output=…json]
 
 For each subset the builder hides the target sentences of STS-B's development set inside running text from another corpus
 (fixed seed); ``set`` reads STS-B-Context's own file instead. ``ngrams`` is the number of pairs for the one costly method,
@@ -109,7 +109,7 @@ def trained(model: StaticEmbedding, data: Path, steps: int, threads: int) -> Sta
         folder = data / "train" / f"en-{other}"
         files = find_pairs([folder], ("en", other)) if folder.is_dir() else []
         for file in files:
-            pairs = [pair for pair in islice(read_pairs(file), 100_000) if all(pair)]
+            pairs = [pair for pair in islice(read_pairs(file), 30_000) if all(pair)]
             cuts = [cutter.cut([pair[k] for pair in pairs]) for k in (0, 1)]
             held = len(pairs) - min(500, len(pairs) // 10)
             every = np.arange(len(pairs))
@@ -117,7 +117,7 @@ def trained(model: StaticEmbedding, data: Path, steps: int, threads: int) -> Sta
                 part.append(ParallelWords(cuts[0].take(rows), cuts[1].take(rows)))
     config = SpanTraining(steps=steps, threads=threads)
     matrix, history = train_spans(StaticWords(model).matrix, parts[0], parts[1], config)
-    print(f"span-max training: {history[0]} to {history[-1]}")
+    print(f"span-max training: {history[0]} to {history[-1]}", flush=True)
     return StaticEmbedding(model.units, matrix)
 
 
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str]) -> None:
     """Score every method on every subset, print the table, write the rows."""
     given = dict(argument.split("=", 1) for argument in arguments)
     data = Path(given.get("data") or os.environ.get("XSWE_DATA", "../shared/data"))
-    limit, ngrams = int(given.get("limit", 0)), int(given.get("ngrams", 200))
+    limit, ngrams = int(given.get("limit", 0)), int(given.get("ngrams", 50))
     threads = int(given.get("threads", available_threads()))
     model = xswe.load(given["model"])
     baselines = given.get("baselines", "bm25,minilm,mini,wordllama").split(",")
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str]) -> None:
             shown.append([name, method, by["pearson"], by["spearman"], by.get("iou"), by.get("found"), len(some)])
         if subset == "en":
             shown += [[f"{name} (published)", method, a, b, None, None, None] for name, method, a, b in PUBLISHED]
-        print(f"\n{subset}\n" + table(["model", "method", "Pearson", "Spearman", "IoU", "found", "n"], shown))
+        print(f"\n{subset}\n" + table(["model", "method", "Pearson", "Spearman", "IoU", "found", "n"], shown), flush=True)
     if "output" in given:
         with open(given["output"], "w", encoding="utf-8") as stream:
             json.dump({"settings": given, "rows": rows}, stream, indent=1)

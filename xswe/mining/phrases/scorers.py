@@ -5,6 +5,7 @@ Each scorer answers the same question with the same types, whether it can say wh
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -115,6 +116,7 @@ class BM25Scorer:
             import bm25s
         except ImportError:
             raise DependencyError("bm25s", "evaluate", "the BM25 comparison") from None
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it sets itself to DEBUG
         index = bm25s.BM25(k1=1.5, b=0.75, method="lucene")
         index.index([bm25_terms(text) for text in passages], show_progress=False)
         known = index.vocab_dict

@@ -26,6 +26,7 @@ class TeacherWords:
 
     def __init__(self, teacher: Teacher, identity: object = None) -> None:
         self.teacher, self._identity = teacher, identity
+        self._places: dict[str, np.ndarray] = {}  # of the last texts cut, to save them a second pass
 
     @property
     def identity(self) -> list[object]:
@@ -36,10 +37,12 @@ class TeacherWords:
         """Run the teacher once over each text; every token's state is a row of the table."""
         rows: list[np.ndarray] = [np.zeros((0, self.teacher.dim), np.float32)] * len(texts)
         groups: list[list[tuple[int, int]]] = [[] for _ in texts]
+        self._places = {}
         for states in self._states(texts):
             for k, row in enumerate(states.rows.tolist()):
                 a, b = states.offsets[k], states.offsets[k + 1]
                 found = words_at(texts[row], states.starts[a:b], states.ends[a:b])
+                self._places[texts[row]] = np.array([place[2:] for place in found], np.int32).reshape(-1, 2)
                 kept = [t for first, last, _, _ in found for t in range(first, last)]
                 rows[row], groups[row] = states.hidden[a:b][kept], [(first, last) for first, last, _, _ in found]
         words = np.concatenate([[0], np.cumsum([last - first for group in groups for first, last in group])]).astype(
@@ -51,6 +54,8 @@ class TeacherWords:
 
     def places(self, text: str) -> np.ndarray:
         """Return where each word stands, int32 (words, 2)."""
+        if text in self._places:
+            return self._places[text]
         found = [(start, end) for s in self._states([text]) for _, _, start, end in words_at(text, s.starts, s.ends)]
         return np.array(found, np.int32).reshape(-1, 2)
 
