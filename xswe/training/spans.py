@@ -131,7 +131,7 @@ def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining,
                 a = max(a, 1) if row + 1 == size else a  # never alone
                 around = range(max(0, row - a), row), range(row + 1, min(row + 1 + b, size))
             else:
-                around = strangers[i, :a].tolist(), strangers[i, a : a + b].tolist()  # type: ignore[assignment]
+                around = strangers[i, :a].tolist(), strangers[i, a : a + b].tolist()
             hidden.append([*around[0], row, *around[1]])
             strange.append(strangers[i, most : most + a + b + 1].tolist())
         parts.append((own.take(rows[chosen]).bags, _joined(other, hidden), _joined(other, strange)))
@@ -175,12 +175,14 @@ class SpanTrainer:
     def loss(self, triplets: Triplets) -> float:
         """Mean loss of triplets."""
         _, unit, _ = self._forward(triplets)
-        return span_max_loss(*np.split(unit, 3), self.config.scale)[0]
+        phrases, true, false = np.split(unit, 3)
+        return span_max_loss(phrases, true, false, self.config.scale)[0]
 
     def step(self, triplets: Triplets, rate: float) -> float:
         """Take one optimiser step and return the loss before it."""
         bags, unit, norms = self._forward(triplets)
-        loss, *gradients = span_max_loss(*np.split(unit, 3), self.config.scale)
+        phrases, true, false = np.split(unit, 3)
+        loss, *gradients = span_max_loss(phrases, true, false, self.config.scale)
         gradient = np.concatenate(gradients)
         over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), self.config.threads)
         self.optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradient, rate)

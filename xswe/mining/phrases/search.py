@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -127,7 +127,9 @@ class Search:
             spread=np.empty(int(tiles[-1]), np.float32),
         )
         sizes = config.min_size, config.max_size
-        tasks = [partial(measure_spans, matrix, block, a, b, *sizes) for a, b in _even_parts(cut.texts, config.threads)]
+        tasks: list[Callable[[], None]] = [
+            partial(measure_spans, matrix, block, a, b, *sizes) for a, b in _even_parts(cut.texts, config.threads)
+        ]
         run(tasks, config.threads)
         return rows, block
 
@@ -161,7 +163,7 @@ class Search:
         floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
         floors[~self.queries[start:stop].any(1)] = np.float32(4.0)
         found = [Top.empty(stop - start, config.k, top.passages.shape[2]) for _ in parts]
-        tasks = [
+        tasks: list[Callable[[], tuple[int, int]]] = [
             partial(
                 search_block,
                 *(table, block, a, b, config.min_size, config.max_size, floors, allowed, config.prune, config.distinct),
