@@ -120,6 +120,23 @@ def test_triplets_hide_the_translation_among_others_of_its_side(neighbours):
     assert again.true.ids.tobytes() == made.true.ids.tobytes()
 
 
+def test_the_nearest_of_some_false_passages_is_taken():
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(50, 8)).astype(np.float32)
+    phrases, true, false = (random_texts(rng, 12, longest) for longest in (4, 6, 6))
+    triplets = Triplets(cut_of(phrases).bags, cut_of(true), cut_of(false))
+    trainer = SpanTrainer(matrix, SpanTraining(hard=4))
+    made = trainer.harden(triplets)
+    for i in range(12):
+        vector = torch.tensor(matrix[triplets.phrases.ids[slice(*triplets.phrases.offsets[i : i + 2])]].sum(0))
+        tried = [false[i], *(true[(i + shift) % 12] for shift in range(1, 5))]
+        best = max(tried, key=lambda text: float(naive_best(torch.tensor(matrix), text, vector, 1, 20)))
+        assert made.false.text(i).ids.tolist() == [row for word in best for row in word]
+    np.testing.assert_array_equal(made.true.ids, triplets.true.ids)
+    plain = SpanTrainer(matrix, SpanTraining(hard=0)).harden(triplets)
+    np.testing.assert_array_equal(plain.false.ids, triplets.false.ids)
+
+
 def test_training_finds_hidden_translations_better_and_is_repeatable():
     rng = np.random.default_rng(0)
     start = rng.normal(size=(1300, 16)).astype(np.float32)

@@ -41,6 +41,8 @@ class SpanTraining:
         around: most sentences put before, and after, the hidden one.
         neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
             anywhere in it; set it to 0 for a bitext that is no running text.
+        hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
+            nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
         optimiser: ``lazy`` or ``dense``.
         evaluate_every: steps between looks at the development pairs; the best table seen is the result.
         seed: decides the triplets.
@@ -55,6 +57,7 @@ class SpanTraining:
     max_size: int = 20
     around: int = 2
     neighbours: float = 0.5
+    hard: int = 8
     optimiser: Literal["lazy", "dense"] = "lazy"
     evaluate_every: int = 100
     seed: int = 0
@@ -172,6 +175,20 @@ class SpanTrainer:
             lengths.append(norm)
         return concatenate(bags), np.concatenate(units), np.concatenate(lengths)
 
+    def harden(self, triplets: Triplets) -> Triplets:
+        """Return the triplets with the false passage nearest to the phrase, of its own and those of ``hard`` others."""
+        c, size = self.config, len(triplets.phrases)
+        phrases, _ = self._vectors(triplets.phrases)
+        every = np.arange(size)
+        choice, nearest = every.copy(), np.full(size, -np.inf)
+        for shift in range(min(c.hard, size - 1) + 1):
+            rows = (every + shift) % size
+            cut = triplets.true.take(rows) if shift else triplets.false
+            _, scores = best_spans(self.matrix, cut.ids, cut.words, cut.texts, phrases, c.min_size, c.max_size, c.threads)
+            better = scores > nearest
+            choice[better], nearest[better] = (size + rows if shift else every)[better], scores[better]
+        return Triplets(triplets.phrases, triplets.true, join_cuts([triplets.false, triplets.true]).take(choice))
+
     def loss(self, triplets: Triplets) -> float:
         """Mean loss of triplets."""
         _, unit, _ = self._forward(triplets)
@@ -222,7 +239,7 @@ def train_spans(
         raise ConfigError("no training pair has sides that a span can cover: raise max_size or give a larger corpus")
     trainer = SpanTrainer(np.array(matrix, np.float32, order="C"), config)
     fixed = [
-        make_triplets(bitext, rows[:1000], config, [2, k])
+        trainer.harden(make_triplets(bitext, rows[:1000], config, [2, k]))
         for k, bitext in enumerate(development)
         if len(bitext.source) > 1 and len(rows := bitext.usable(config.min_size, config.max_size))
     ]
@@ -233,7 +250,7 @@ def train_spans(
     with single_threaded_blas():
         for step in track(range(config.steps), "train spans", unit="step"):
             which, rows = schedule.at(step)
-            triplets = make_triplets(bitexts[which], usable[which][rows], config, [1, step])
+            triplets = trainer.harden(make_triplets(bitexts[which], usable[which][rows], config, [1, step]))
             rate = config.rate * min(1.0, 2.0 * (config.steps - step) / config.steps)
             running.append(trainer.step(triplets, rate))
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
