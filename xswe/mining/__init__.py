@@ -1,1 +1,1 @@
-"""Finding translations: neighbours, margins, selection, calibration, and the formats they are written in."""
+"""Finding translations: neighbours, margins, sentence and phrase mining."""
