@@ -1,7 +1,7 @@
 """Static word embeddings that encode sentences of English, German, Chinese and Japanese, aligned across languages.
 
     import xswe
-    model = xswe.load("runs/en-ja/…/model")
+    model = xswe.load("mini")           # or a folder that train wrote, or user/repository on the hub
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
 Loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are imported by training only.
@@ -17,21 +17,24 @@ if TYPE_CHECKING:
     from xswe.embedding.static import StaticEmbedding
 
 __version__ = "0.1.0"
-__all__ = ["StaticEmbedding", "__version__", "load"]
+__all__ = ["StaticEmbedding", "__version__", "from_pretrained", "load", "push_to_hub"]
 
 
-def load(path: str | Path) -> StaticEmbedding | Ensemble:
-    """Load a model folder.
+def load(model: str | Path, *, revision: str | None = None) -> StaticEmbedding | Ensemble:
+    """Load a model, or an ensemble of models.
 
     Args:
-        path: the folder that ``python -m xswe train`` (or ``ensemble``, or ``model.save``) wrote.
+        model: the folder that ``python -m xswe train`` (or ``ensemble``, or ``model.save``) wrote, ``mini`` (in this
+            package), or ``user/repository`` on the Hugging Face hub. What is on the disk goes first.
+        revision: branch, tag or commit of a repository on the hub.
 
     Raises:
-        xswe.errors.ModelError: the folder is missing, damaged, too new, or of another library.
+        xswe.errors.ModelError: the model is missing, damaged, too new, or of another library.
     """
     from xswe.embedding.ensemble import load_any
+    from xswe.embedding.locate import locate
 
-    return load_any(Path(path))
+    return load_any(locate(model, revision))
 
 
 def __getattr__(name: str) -> Any:
@@ -39,4 +42,8 @@ def __getattr__(name: str) -> Any:
         from xswe.embedding.static import StaticEmbedding
 
         return StaticEmbedding
+    if name in ("from_pretrained", "push_to_hub"):
+        from xswe.embedding import hub
+
+        return getattr(hub, name)
     raise AttributeError(f"module 'xswe' has no attribute {name!r}")

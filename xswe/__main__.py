@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import logging
 import os
 import re
@@ -12,9 +13,18 @@ from typing import Any
 VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
+    "phrases": "the spans of running text that say what a phrase says",
+    "mine": "translations from two text files, or scores of a bitext",
+    "lexicon": "a dictionary from the vectors of words",
+    "bucc": "the BUCC shared task by its own protocol",
     "evaluate": "figures on benchmarks and on files of your own",
+    "corpus": "fetch, check and convert bitext; corpus list shows what there is",
+    "compare": "several models, and baselines, on the same tasks",
+    "ablate": "one setting varied, all else equal",
     "ensemble": "several static models as one",
     "sweep-table": "the runs of a sweep in one table, and a figure",
+    "export": "a model in another form: smaller, word2vec, ONNX",
+    "import": "vectors of another project as a model",
     "make-teacher": "a small multilingual sentence encoder from bitext",
 }
 
@@ -47,7 +57,15 @@ def main(arguments: list[str] | None = None) -> int:
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
         return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}")
-    return _run(verb, rest)
+    return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _corpus_arguments(arguments: list[str]) -> list[str]:
+    """Spell out what the verb ``corpus`` lets one shorten: ``list``, ``name=…`` and ``version=…``."""
+    if arguments and arguments[0].isalpha():
+        arguments = [f"action={arguments[0]}", *arguments[1:]]
+    long = {"name": "corpus", "version": "corpus.version"}
+    return [f"{long.get(key, key)}{sign}{value}" for key, sign, value in (a.partition("=") for a in arguments)]
 
 
 def _complain(message: str) -> int:
@@ -93,8 +111,9 @@ def _run(verb: str, overrides: list[str]) -> int:
     def task(config: DictConfig) -> Any:
         logging.getLogger("xswe").setLevel(logging.INFO)
         try:
-            command = importlib.import_module(f"xswe.commands.{module}")
-            print(command.run(plain(config)))  # noqa: T201
+            command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
+            if said := command.run(plain(config)):  # nothing where the standard output is the result
+                print(said)  # noqa: T201
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:
                 raise

@@ -7,13 +7,15 @@ splits work itself, over compiled functions that release the interpreter lock, a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -49,6 +51,43 @@ def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
 def over_blocks(function: Callable[[int, int], T], size: int, threads: int) -> list[T]:
     """Call ``function(start, stop)`` on even blocks of ``range(size)``, one a thread; results in block order."""
     return run([lambda a=a, b=b: function(a, b) for a, b in blocks(size, threads)], threads)  # type: ignore[misc]
+
+
+def share(function: Callable[[int, int], object], size: int, block: int, threads: int) -> None:
+    """Call ``function(start, stop)`` on consecutive blocks of ``range(size)``; each thread takes the next one when free."""
+    starts = deque(range(0, size, block))
+
+    def work() -> None:
+        while True:
+            try:
+                start = starts.popleft()  # the one step that threads must not share, and deques promise that
+            except IndexError:
+                return
+            function(start, min(start + block, size))
+
+    run([work] * max(1, min(threads, len(starts))), threads)
+
+
+def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
+    """Like ``map(function, items)``, on ``threads`` threads: results in order, a few items taken in advance.
+
+    The calling thread only takes items and hands results on. When the caller stops early, calls under way are awaited.
+    """
+    if threads <= 1:
+        yield from map(function, items)
+        return
+    waiting: deque[Future[T]] = deque()
+    try:
+        for item in items:
+            waiting.append(_pool(threads).submit(function, item))
+            if len(waiting) > threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+        wait(waiting)
 
 
 @contextmanager

@@ -74,3 +74,30 @@ def test_each_sentence_is_listed_once_and_the_reference_passes_are_counted():
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         ContextConfig(**wrong)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4), st.data())
+def test_rows_left_out_are_as_if_not_there(lists, n, data):
+    rows = sorted(data.draw(st.sets(st.integers(0, len(lists) - 1)) if lists else st.just(set())))
+    chosen = choose_contexts(Bags.of(lists), 10, ContextConfig(per_unit=n), among=np.array(rows, np.int64))
+    expected = naive([lists[r] for r in rows], 10, n, "shortest")
+    assert by_unit(chosen, 10) == {u: [rows[k] for k in found] for u, found in expected.items()}
+
+
+def test_of_the_candidates_drawn_the_shortest_are_taken():
+    lists = [[0] * (1 + i % 50) for i in range(2000)]
+    chosen = by_unit(choose_contexts(Bags.of(lists), 1, ContextConfig(per_unit=10, candidates=100)), 1)[0]
+    lengths = sorted(len(lists[r]) for r in chosen)
+    # Of all 2,000 the shortest ten have one unit each; of 100 drawn at random about two have.
+    assert 1 <= lengths.count(1) < 8
+    assert lengths[-1] <= 12
+
+
+def test_candidates_are_drawn_evenly():
+    hits = np.zeros(200)
+    for seed in range(300):
+        config = ContextConfig(per_unit=20, candidates=20, pick="random", seed=seed)
+        chosen = choose_contexts(Bags.of([[0]] * 200), 1, config)
+        hits[chosen.sentences] += 1
+    assert hits.sum() == 300 * 20
+    assert 10 <= hits.min() <= hits.max() <= 55  # binomial around 30, standard deviation 5

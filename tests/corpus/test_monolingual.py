@@ -48,7 +48,19 @@ def test_the_parts_are_disjoint_and_make_up_the_whole(tmp_path):
     assert list(Sentences.open(tmp_path / "saved", ("en",)).source) == list(parts["train"].source)
 
 
+def test_evaluation_texts_are_dropped(tmp_path):
+    (tmp_path / "a.txt").write_text("A cat sleeps.\nA dog runs.\na cat  sleeps\n", encoding="utf-8")
+    (tmp_path / "sts.tsv").write_text("5.0\tA cat sleeps.\tA fish.\n", encoding="utf-8")
+    sentences, report = read([str(tmp_path / "a.txt")], decontaminate=(str(tmp_path / "sts.tsv"),))
+    assert list(sentences.source) == ["A dog runs."]
+    assert report["dropped"] == {"evaluation text": 1, "evaluation text, normalised": 1}
+
+
 def test_mistakes(tmp_path):
+    with pytest.raises(ConfigError, match="for translations"):
+        read([str(tmp_path / "a.txt")], min_score=1.0)
+    with pytest.raises(ConfigError, match="has no en"):
+        read((), name="ccmatrix")
     with pytest.raises(ConfigError, match="no files"):
         read([])
     with pytest.raises(InputError, match=r"none\.txt"):

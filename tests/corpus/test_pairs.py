@@ -8,8 +8,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext, split
+from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext
 from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.corpus.splits import split
 from xswe.corpus.streams import MAX_LINE_BYTES, Skipped, read_lines
 from xswe.errors import ConfigError, InputError
 

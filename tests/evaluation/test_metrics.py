@@ -7,7 +7,7 @@ from sklearn.metrics import f1_score
 from xswe.corpus.pairs import PairFile
 from xswe.errors import InputError
 from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
-from xswe.evaluation.retrieval import bitext_retrieval, nearest, nearest_by_margin, weighted_f1
+from xswe.evaluation.retrieval import bitext_items, bitext_retrieval, nearest, nearest_by_margin, search, weighted_f1
 from xswe.evaluation.similarity import similarity_correlation
 from xswe.evaluation.tables import table
 
@@ -52,6 +52,34 @@ def test_accuracy_both_ways():
     assert 0.3 < found["f1"] < found["accuracy"] < 1
 
 
+def test_ranks_are_places_in_the_sorted_scores():
+    from sklearn.metrics import label_ranking_average_precision_score
+
+    a, b = vectors(noise=1.5)
+    found = search(a, b)
+    order = np.argsort(-(a @ b.T), axis=1, kind="stable")
+    np.testing.assert_array_equal(found.rank, 1 + (order == np.arange(300)[:, None]).argmax(1))
+    np.testing.assert_array_equal(found.nearest, order[:, 0])
+    expected = label_ranking_average_precision_score(np.eye(300), a @ b.T)  # with one answer a query: the MRR
+    assert bitext_retrieval(a, b)["mrr_forward"] == pytest.approx(expected)
+
+
+def test_ties_go_to_the_lowest_row_in_rank_and_nearest_alike():
+    a = np.eye(4, dtype=np.float32)[[0, 0, 2, 3]]
+    found = search(a, a)
+    np.testing.assert_array_equal(found.nearest, [0, 0, 2, 3])
+    np.testing.assert_array_equal(found.rank, [1, 2, 1, 1])
+    np.testing.assert_array_equal(found.rank == 1, found.nearest == np.arange(4))
+
+
+def test_figures_are_means_of_their_items():
+    a, b = vectors(noise=1.2)
+    for margin in (False, True):
+        items = bitext_items(a, b, margin)
+        assert {k: v.mean() for k, v in items.items()} == pytest.approx(bitext_retrieval(a, b, margin))
+        assert items["f1_forward"].mean() == pytest.approx(weighted_f1(search(a, b).nearest)) or margin
+
+
 def test_hubs_are_what_the_margin_is_for():
     a, b = vectors(noise=0.6)
     hub = b.mean(0)
@@ -90,6 +118,13 @@ def test_files_as_tasks(tmp_path):
     scored.write_text("5.0\tab\tab\nx\tab\tac\n")
     with pytest.raises(InputError, match=r"s\.tsv:2"):
         evaluate_scored(letters, scored, "file")
+    scored.write_text("5.0\tab\tab\nnan\tab\tac\n")
+    with pytest.raises(InputError, match=r"s\.tsv:2.*nan"):
+        evaluate_scored(letters, scored, "file")
+    scored.write_text("5.0\tab\tab\n5.0\tab\tac\n")
+    assert [(row.value, row.note) for row in evaluate_scored(letters, scored, "file")] == [
+        (None, "no correlation: all scores are equal")
+    ] * 2
     (tmp_path / "empty.tsv").write_text("")
     with pytest.raises(InputError, match="no pair"):
         evaluate_bitext(letters, PairFile(tmp_path / "empty.tsv"), "file")

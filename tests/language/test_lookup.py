@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from xswe.language import lookup as lookup_module
 from xswe.language.alphabet import Alphabet
 from xswe.language.lookup import FastLookup
-from xswe.language.subwords import SubwordUnits, is_trained_here, train_subwords
+from xswe.language.subwords import SubwordUnits, chunker, is_trained_here, train_subwords
 from xswe.language.texts import Texts
 from xswe.language.trie import build_trie
 
@@ -98,7 +98,7 @@ def test_chinese_is_not_folded_where_the_model_has_none():
 
 
 def test_an_alphabet_learns_each_character_once(tokenizer):
-    alphabet = Alphabet(tokenizer)
+    alphabet = Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
     before = alphabet.table[0]
     alphabet.learn(np.array([ord("語"), ord("語"), 0x301]))
     assert before[ord("語")] == -1  # readers of the old table are not disturbed
@@ -128,6 +128,9 @@ def test_only_tokenizers_trained_here_are_stood_in_for(tokenizer):
     from tokenizers import pre_tokenizers
 
     assert is_trained_here(tokenizer)
+    tokenizer.pre_tokenizer = chunker("一-鿿ぁ-ゖ")  # of a version that knew fewer characters
+    assert is_trained_here(tokenizer)
+    check_equal(SubwordUnits(tokenizer, "subwords", ALL), ["猫がカ𚿰いる𠮷 a々b", "カタカナ一語"])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     assert not is_trained_here(tokenizer)
 

@@ -115,6 +115,7 @@ def test_round_trip_through_a_folder(tmp_path, tokenizer, sample, segmenters):
 
 def test_runs_and_kana():
     assert cjk_runs("SAP システム、図書館 x") == [(4, 8), (9, 12)]
+    assert cjk_runs("한국어 ꓾ \uf900") == [(6, 7)]  # neither Hangul nor Lisu; compatibility ideographs are
     assert has_kana("ｱ")
     assert not has_kana("図書館 ABC")
 

@@ -45,6 +45,10 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         if value is None and type(None) in arguments:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
+        return build(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
         return value  # the dataclass itself checks its choices and says what they mean
     if origin is tuple:

@@ -3,43 +3,85 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import xswe
-from xswe.corpus.streams import read_lines
+from xswe.commands.config import build
+from xswe.corpus.line_blocks import read_blocks
+from xswe.embedding.ensemble import AnyModel, load_any
+from xswe.embedding.locate import locate
+from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError
-from xswe.files import whole_file
-from xswe.parallel import available_threads
+from xswe.files import file_digest, fingerprint
+from xswe.language.texts import Texts
+from xswe.parallel import available_threads, in_order
 from xswe.progress import bar
 
-_BLOCK = 16_384
+
+@dataclass(frozen=True)
+class EncodeConfig:
+    """Settings of ``encode``; see ``conf/encode.yaml``."""
+
+    model: str
+    input: str
+    output: str
+    dtype: str = "float32"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise ConfigError(f"threads={self.threads}: give at least 1, or null for all processors")
 
 
 def run(values: dict[str, Any]) -> str:
-    """Encode the lines of a file into a ``.npy`` of float32 (lines, d), streamed, whole or not at all."""
-    model = xswe.load(values["model"])
-    threads = values["threads"] or available_threads()
-    output = Path(values["output"])
-    if output.suffix != ".npy":
-        raise ConfigError(f"output={output}: give a name that ends in .npy")
-    lines = (text or "" for _, text in read_lines(values["input"]))
-    start, total = time.monotonic(), 0
-    with whole_file(output) as temporary, open(temporary, "wb") as stream, bar("encode", unit="line") as progress:
-        _write_header(stream, 0, model.dim)
-        while block := list(islice(lines, _BLOCK)):
-            stream.write(model.encode(block, threads=threads).tobytes())
-            total += len(block)
-            progress.update(len(block))
-        _write_header(stream, total, model.dim)
-    seconds = time.monotonic() - start
-    return f"{total:,} lines, {model.dim} dimensions, {total / max(seconds, 1e-9):,.0f} lines/s: {output}"
+    """Encode the lines of a file, streamed, with a resumable output; returns what was done and how fast."""
+    config = build(EncodeConfig, values, "encode")
+    folder = locate(config.model)
+    model = load_any(folder)
+    file = VectorFile(Path(config.output), model.dim, config.dtype)
+    threads = config.threads or available_threads()
+    begun = time.monotonic()
+    with open_writer(file, _signature(folder, config, file)) as writer:
+        kept = writer.kept
+        _encode(model, config.input, writer, threads)
+    seconds, total = max(time.monotonic() - begun, 1e-9), writer.rows
+    speed = f"{(total - kept) / seconds:,.0f} lines/s on {threads} thread{'s' if threads > 1 else ''}"
+    again = f" ({kept:,} of them by an earlier run)" if kept else ""
+    scales = f", scales: {file.scales}" if file.dtype == "int8" and file.path.suffix == ".npy" else ""
+    return f"{total:,} lines{again}, {model.dim} dimensions, {file.dtype}, {speed}: {file.path}{scales}"
 
 
-def _write_header(stream: Any, rows: int, width: int) -> None:
-    """Write (or write again, now that the number of rows is known) the header; numpy leaves room for it to grow."""
-    stream.seek(0)
-    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (rows, width)})
+def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) -> None:
+    """Encode what is still to be encoded; several blocks at a time."""
+
+    def blocks() -> Iterator[tuple[Texts, int, str]]:
+        for texts in read_blocks(source):
+            if (place := writer.admit(texts, source)) is not None:
+                yield texts, *place
+
+    def work(block: tuple[Texts, int, str]) -> tuple[int, int, str]:
+        texts, first, digest = block
+        out = np.empty((len(texts), model.dim), np.float32)
+        model.encode_into(texts, out)
+        writer.write(first, out)
+        return len(texts), first + len(texts), digest
+
+    with bar("encode", unit="line", initial=writer.kept) as progress:
+        for lines, rows, digest in in_order(work, blocks(), threads):
+            progress.update(lines)
+            writer.save(rows, digest)
+
+
+def _signature(folder: Path, config: EncodeConfig, file: VectorFile) -> str:
+    """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
+    source = Path(config.input)
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
+    parts = {str(path.relative_to(folder)): file_digest(path) for path in files}
+    state = source.stat() if source.is_file() else None
+    text = None if state is None else [str(source.resolve()), state.st_size, state.st_mtime_ns]
+    return fingerprint(xswe.__version__, parts, file.path.suffix, file.dtype, file.width, text)

@@ -2,59 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from xswe.commands.config import build
 from xswe.corpus.pairs import find_pairs
-from xswe.errors import ConfigError
+from xswe.evaluation.benchmarks import check, is_path
 from xswe.evaluation.encoders import SentenceEncoder, open_encoder
 from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
-from xswe.evaluation.mteb_bridge import TASKS, run_task
+from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.rows import Row
+from xswe.evaluation.significance import Bootstrap, with_intervals
 from xswe.evaluation.tables import table
 from xswe.files import write_json
 from xswe.parallel import available_threads
 
-# The metrics that the printed table shows; the output file holds all.
+# The metrics that the printed table shows, and the main score of a task that has none of them; the output file holds all.
 _SHOWN = (
-    *("f1", "accuracy", "margin_accuracy", "accuracy_both_ways", "margin_accuracy_both_ways"),
-    *("spearman", "cosine_spearman", "skipped"),
+    *("f1", "accuracy", "margin_accuracy", "mrr", "accuracy_both_ways", "margin_accuracy_both_ways"),
+    *("spearman", "cosine_spearman", "average", "average_s2s", "skipped"),
 )
 
 
 def run(values: dict[str, Any]) -> str:
     """Evaluate an encoder, write the rows, and return the table."""
-    encoder = open_encoder(str(values["model"]), values["threads"] or available_threads())
-    tasks = [values["tasks"]] if isinstance(values["tasks"], str) else list(values["tasks"])
-    root = Path(values["data"]["root"]) if values["data"]["root"] else None
+    tasks = task_list(values)
+    bootstrap = build(Bootstrap, values["bootstrap"], "bootstrap")
+    encoder = open_encoder(values["model"], values["threads"] or available_threads())
     output = Path(values["output"])
-    rows = evaluate(encoder, tasks, root, output.parent / "mteb")
-    write_json(output, {"model": str(values["model"]), "rows": [row.as_dict() for row in rows]})
-    shown = [
-        [row.task, row.subset, row.metric, row.note if row.metric == "skipped" else row.value, row.n, row.source]
-        for row in rows
-        if row.metric in _SHOWN
+    rows = with_intervals(evaluate(encoder, tasks, data_root(values), output.parent / "mteb"), bootstrap)
+    write_json(output, {"model": values["model"], "name": encoder.name, "rows": [row.as_dict() for row in rows]})
+    measured = [row for row in shown(rows) if row.value is not None]
+    lines = [[row.task, row.subset, row.metric, row.value, _interval(row), row.n, row.source] for row in measured]
+    header = ["task", "subset", "metric", "value", f"{bootstrap.level:.0%}", "n", "source"]
+    why: dict[str, list[str]] = {}
+    for row in rows:
+        if row.value is None and row.note:
+            why.setdefault(row.note, []).append(f"{row.task} {row.subset}")
+    skipped = [f"skipped {', '.join(places)}: {reason}" for reason, places in why.items()]
+    return "\n".join([*([table(header, lines), ""] if lines else []), *skipped, f"all rows: {output}"])
+
+
+def _interval(row: Row) -> str | None:
+    return None if row.low is None or row.high is None else f"{100 * row.low:.1f}-{100 * row.high:.1f}"
+
+
+def shown(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that tables show."""
+    rows = [row for row in rows if row.metric != "spearman" or row.source == "xswe"]  # mteb says it twice
+    told = {(row.task, row.subset) for row in rows if row.metric in _SHOWN}
+    return [
+        row for row in rows if row.metric in _SHOWN or (row.metric == "main_score" and (row.task, row.subset) not in told)
     ]
-    return table(["task", "subset", "metric", "value", "n", "source"], shown) + f"\n\nall rows: {output}"
 
 
-def evaluate(encoder: SentenceEncoder, tasks: list[str], root: Path | None, results: Path) -> list[Row]:
+def task_list(values: dict[str, Any]) -> list[str]:
+    """Return the tasks named, all of them known."""
+    tasks = [values["tasks"]] if isinstance(values["tasks"], str) else [str(task) for task in values["tasks"] or []]
+    check(tasks)
+    return tasks
+
+
+def data_root(values: dict[str, Any]) -> Path | None:
+    """Return the folder of data sets, None for the hub."""
+    return Path(values["data"]["root"]) if values["data"]["root"] else None
+
+
+def evaluate(encoder: SentenceEncoder, tasks: Sequence[str], root: Path | None, results: Path) -> list[Row]:
     """Run tasks, in order.
 
     Args:
         encoder: what is evaluated.
-        tasks: names of benchmarks, or paths of files.
+        tasks: presets, names of mteb's tasks, or paths of files.
         root: folder of data sets under their hub names; None for the hub.
         results: folder of mteb's own result tree.
     """
-    known = ", ".join(TASKS)
-    if not tasks:
-        raise ConfigError(f"tasks is empty: name some of {known}, or files")
-    if unknown := [task for task in tasks if task not in TASKS and not (Path(task).suffix or "/" in task)]:
-        raise ConfigError(f"unknown task {unknown[0]!r}: the known ones are {known}, or the path of a file")
+    check(tasks)
     rows: list[Row] = []
     for task in tasks:
-        rows += run_task(encoder, task, root, results) if task in TASKS else _file(encoder, task)
+        rows += _file(encoder, task) if is_path(task) else run_task(encoder, task, root, results)
     return rows
 
 

@@ -12,7 +12,10 @@ import numpy as np
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import find_card
 from xswe.corpus.contexts import ContextConfig
+from xswe.embedding.card import write_card
+from xswe.embedding.licences import sources_of
 from xswe.evaluation.files import score_bitext
 from xswe.evaluation.rows import Row
 from xswe.evaluation.similarity import similarity_correlation
@@ -52,15 +55,28 @@ def run(values: dict[str, Any]) -> str:
         distilled=distilled,
         distilled_identity=distilled_id,
     )
-    rows = _score(result, config) + score_pivots(result, config)
+    rows = [replace(row, note=step) for step in result.stages for row in score_held_out(result, step, config.threads)]
+    rows += score_pivots(result, config)
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
-    replace(result.model, description=description).save(folder / "model")
+    if config.corpus.name:
+        description["corpora"] = [find_card(config.corpus.name).licence_note()]
+    model = replace(result.model, description=description)
+    model.save(folder / "model")
+    write_card(
+        folder / "model",
+        model,
+        name=f"xswe-{values['pair']['name']}",
+        settings=settings,
+        rows=[row.as_dict() for row in rows if row.note == "refinement"],
+        sources=sources_of(settings["corpus"], result.report["corpus"]),
+        versions=versions(),
+    )
     if config.extract.merge == "separate":
-        for code, model in result.by_language["refinement"].items():
-            replace(model, description=description | {"language": code}).save(folder / "languages" / code)
+        for code, own in result.by_language["refinement"].items():
+            replace(own, description=description | {"language": code}).save(folder / "languages" / code)
     if values["keep_steps"]:
-        for step, model in result.stages.items():
-            model.save(folder / "steps" / step.lower().replace(" ", "-"))
+        for step, stage in result.stages.items():
+            stage.save(folder / "steps" / step.lower().replace(" ", "-"))
     write_json(
         folder / "results.json", {"settings": settings, "report": result.report, "rows": [r.as_dict() for r in rows]}
     )
@@ -130,18 +146,16 @@ def load_distilled(
     return distilled, identity
 
 
-def _score(result: TrainResult, config: TrainConfig) -> list[Row]:
-    """Score every step on the held-out pairs, or (a single language) against the teacher's cosines."""
-    rows = []
-    for step, models in result.by_language.items():
-        for name, texts in result.held_out.items():
-            codes = name.split("-")
-            unit = [models[c].encode(t, threads=config.threads) for c, t in zip(codes, texts, strict=True)]
-            if len(codes) == 1:
-                found = score_imitation(unit[0], result.teacher, "held-out", name)
-            else:
-                found = _retrieval(unit[0], unit[1], "held-out", name)
-            rows += [replace(row, note=step) for row in found]
+def score_held_out(result: TrainResult, step: str, threads: int) -> list[Row]:
+    """Score a step on the held-out pairs, or (a single language) against the teacher's cosines."""
+    rows, models = [], result.by_language[step]
+    for name, texts in result.held_out.items():
+        codes = name.split("-")
+        unit = [models[c].encode(t, threads=threads) for c, t in zip(codes, texts, strict=True)]
+        if len(codes) == 1:
+            rows += score_imitation(unit[0], result.teacher, "held-out", name)
+        else:
+            rows += _retrieval(unit[0], unit[1], "held-out", name)
     return rows
 
 

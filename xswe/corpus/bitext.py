@@ -1,25 +1,31 @@
-"""A cleaned bitext in memory, as flat arrays, with a record of what was dropped and of what it was made from."""
+"""A cleaned bitext, as flat arrays, with a record of what was dropped and of what it was made from."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
-from xswe.corpus.streams import OnError, Skipped
+from xswe.corpus.blocks import read_jobs
+from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
+from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.ordered import in_order
+from xswe.corpus.pairs import PairFile, find_pairs
+from xswe.corpus.rows import Rows, copied
+from xswe.corpus.seen import Admission
+from xswe.corpus.sources import corpus_sources, digest_of
+from xswe.corpus.streams import OnError
+from xswe.corpus.views import TextView
 from xswe.errors import ConfigError
-from xswe.files import file_digest
-from xswe.language.texts import Texts
+from xswe.language.texts import Texts, concatenate
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
+_NAMES = list(REASONS)
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,18 @@ class CorpusConfig:
     """What to read and what to drop.
 
     Attributes:
+        name: a corpus card (``python -m xswe corpus list``), whose files are fetched; "" reads ``paths``.
+        version: a release of it; "" for its first.
         paths: files, folders or patterns; see :func:`xswe.corpus.pairs.find_pairs`. For more than one language pair
             a mapping from ``en-de`` and the like to such a list.
+        cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
+        offline: never ask the network; files must be in the cache.
         columns: 0-based source and target column of tab-separated files.
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
         max_characters: longer sides are dropped.
+        min_score: pairs whose score in the corpus is lower are dropped; None reads no scores.
+        clean: filters beyond blank, over-long and repeated pairs.
+        decontaminate: evaluation files or folders; pairs with a side that occurs in them are dropped.
         held_out: fraction of the pairs kept from training for the table at the end, at most ``max_held_out`` pairs.
         development: fraction kept from training for early stopping, at most ``max_development`` pairs.
         max_held_out: see ``held_out``.
@@ -39,10 +52,17 @@ class CorpusConfig:
         limit: use at most this many pairs (drawn at random), 0 for all.
     """
 
+    name: str = ""
+    version: Any = ""
     paths: Any = ()
+    cache: str = ""
+    offline: bool = False
     columns: tuple[int, int] = (0, 1)
     on_error: OnError = "raise"
     max_characters: int = 1000
+    min_score: float | None = None
+    clean: CleanConfig = field(default_factory=CleanConfig)
+    decontaminate: tuple[str, ...] = ()
     held_out: float = 0.1
     development: float = 0.05
     max_held_out: int = 1000
@@ -63,7 +83,7 @@ class CorpusReport:
     Attributes:
         read: pairs read.
         kept: pairs kept.
-        dropped: counts by reason (blank, too long, duplicate, and what ``on_error=skip`` skipped).
+        dropped: counts by reason (see ``xswe.corpus.cleaning.REASONS``, and what ``on_error=skip`` skipped).
         checksums: SHA-256 of each file read.
     """
 
@@ -71,6 +91,15 @@ class CorpusReport:
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     checksums: dict[str, str] = field(default_factory=dict)
+
+    def add(self, rows: int, reasons: np.ndarray, skipped: dict[str, int]) -> None:
+        """Count one block: its pairs, the numbers of the reasons to drop some of them, and what was skipped."""
+        self.read += rows
+        counts = np.bincount(reasons, minlength=len(REASONS) + 1)
+        self.kept += int(counts[0])
+        found = {_NAMES[number - 1]: int(counts[number]) for number in np.flatnonzero(counts[1:]) + 1}
+        for reason, count in [*found.items(), *skipped.items()]:
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def summary(self) -> str:
         """One line for the log."""
@@ -89,8 +118,8 @@ class Bitext:
     """
 
     languages: tuple[str, str]
-    source: Texts
-    target: Texts
+    source: Texts | TextView
+    target: Texts | TextView
 
     def __len__(self) -> int:
         return len(self.source)
@@ -107,8 +136,8 @@ class Bitext:
     def save(self, folder: Path) -> None:
         """Write both sides into ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.source.save(folder, f"{self.name}.source")
-        self.target.save(folder, f"{self.name}.target")
+        self.source[:].save(folder, f"{self.name}.source")
+        self.target[:].save(folder, f"{self.name}.target")
 
     @classmethod
     def open(cls, folder: Path, languages: tuple[str, str]) -> Bitext:
@@ -117,115 +146,112 @@ class Bitext:
         return cls(languages, Texts.open(folder, f"{name}.source"), Texts.open(folder, f"{name}.target"))
 
 
-class _Packer:
-    """Collects strings into the arrays of a ``Texts``, so that a corpus is never a list of Python strings."""
-
-    def __init__(self) -> None:
-        self._data, self._offsets = bytearray(), array("q", [0])
-
-    def add(self, text: str) -> None:
-        self._data += text.encode("utf-8")
-        self._offsets.append(len(self._data))
-
-    def texts(self) -> Texts:
-        return Texts(np.frombuffer(self._data, np.uint8), np.frombuffer(self._offsets, np.int64))
+def make_admission(config: CorpusConfig) -> Admission:
+    """Return the memory of what was kept."""
+    return Admission(config.clean.hubs, (DUPLICATE, NEAR, HUB))
 
 
-def load_bitext(files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig) -> tuple[Bitext, CorpusReport]:
-    """Stream pairs from files, dropping blank, over-long and repeated ones.
+def reasons_of(block: Cleaned, admission: Admission) -> np.ndarray:
+    """Return the number of the reason to drop each pair of a block, 0 for those kept, uint8 (n,)."""
+    return admission(block.keys, block.near, block.sides, block.reason)
+
+
+def make_cleaner(languages: tuple[str, str], config: CorpusConfig) -> Cleaner:
+    """Return the cleaner that a configuration describes."""
+    evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
+    return Cleaner(languages, config.clean, config.max_characters, config.min_score, evaluation)
+
+
+def clean_file(
+    file: PairFile, config: CorpusConfig, cleaner: Cleaner, threads: int = 1, skip: int = 0
+) -> Iterator[Cleaned]:
+    """Stream a file's cleaned blocks in order.
+
+    Args:
+        file: what to read.
+        config: the settings.
+        cleaner: what to do with each block.
+        threads: how many work at once.
+        skip: blocks at the start that are read over.
+    """
+
+    def cleaned() -> Iterator[Any]:
+        for number, job in enumerate(read_jobs(file, on_error=config.on_error, scores=config.min_score is not None)):
+            if number >= skip:
+                yield lambda job=job: cleaner(job())
+
+    return in_order(cleaned(), threads)
+
+
+def kept_rows(rows: Rows, reasons: np.ndarray) -> tuple[Texts, Texts]:
+    """Return both sides of the pairs that no reason drops."""
+    kept = np.flatnonzero(reasons == 0)
+    if len(kept) == len(rows):
+        return rows.source, rows.target
+    sides = [copied(side.data, side.offsets[kept], side.offsets[kept + 1]) for side in (rows.source, rows.target)]
+    return sides[0], sides[1]
+
+
+def load_bitext(
+    files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, threads: int = 1
+) -> tuple[Bitext, CorpusReport]:
+    """Read pairs into memory, dropping what the settings say: by default blank, over-long and repeated ones.
 
     Returns:
         The bitext, in file order, and the report.
     """
-    source, target, report, skipped = _Packer(), _Packer(), CorpusReport(), Skipped()
-    seen: set[bytes] = set()
+    report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config)
+    sides: tuple[list[Texts], list[Texts]] = ([], [])
     with bar(f"read {'-'.join(languages)}", unit="pair") as progress:
         for file in files:
-            for a, b in read_pairs(file, on_error=config.on_error, skipped=skipped):
-                report.read += 1
-                progress.update()
-                if reason := _reason_to_drop(a, b, config, seen):
-                    report.dropped[reason] = report.dropped.get(reason, 0) + 1
-                    continue
-                source.add(a)
-                target.add(b)
-            for path in file.files:
-                report.checksums[path.name] = file_digest(path)
-    for reason, count in skipped.counts.items():
-        report.dropped[reason] = report.dropped.get(reason, 0) + count
-    bitext = Bitext(languages, source.texts(), target.texts())
-    report.kept = len(bitext)
+            for block in clean_file(file, config, cleaner, threads):
+                reasons = reasons_of(block, admission)
+                report.add(len(block.rows), reasons, block.rows.skipped)
+                for parts, side in zip(sides, kept_rows(block.rows, reasons), strict=True):
+                    parts.append(side)
+                progress.update(len(block.rows))
+            report.checksums |= {path.name: digest_of(path) for path in file.files}
+    bitext = Bitext(languages, concatenate(sides[0]), concatenate(sides[1]))
     logger.info("%s: %s", bitext.name, report.summary())
     return bitext, report
 
 
-def _reason_to_drop(a: str, b: str, config: CorpusConfig, seen: set[bytes]) -> str | None:
-    if not a or not b:
-        return "blank"
-    if max(len(a), len(b)) > config.max_characters:
-        return "too long"
-    key = hashlib.blake2b(f"{a}\t{b}".encode(), digest_size=10).digest()
-    if key in seen:
-        return "duplicate"
-    seen.add(key)
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A bitext cut in three at random.
-
-    Attributes:
-        train: what is learnt from.
-        development: decides when to stop.
-        held_out: reported on, and used for nothing else.
-    """
-
-    train: Bitext
-    development: Bitext
-    held_out: Bitext
-
-
-def split(bitext: Bitext, config: CorpusConfig, seed: int) -> Split:
-    """Cut a bitext at random: corpora are sorted by score or by document, so neither end is a fair sample.
-
-    A text that is held out is never trained on: training pairs that share a side with a held-out pair are left out.
-    """
-    order = np.random.default_rng([seed, 7]).permutation(len(bitext))
-    if config.limit:
-        order = order[: config.limit]
-    held_out = min(config.max_held_out, int(len(order) * config.held_out))
-    development = min(config.max_development, int(len(order) * config.development))
-    kept_apart = order[: held_out + development]
-    rest = np.sort(order[held_out + development :])
-    apart = bitext.take(kept_apart)
-    known = set(apart.source) | set(apart.target)
-    rest = (
-        np.array([i for i in rest if bitext.source[i] not in known and bitext.target[i] not in known], np.int64)
-        if known
-        else rest
-    )
-    return Split(
-        bitext.take(rest),
-        bitext.take(np.sort(order[held_out : held_out + development])),
-        bitext.take(np.sort(order[:held_out])),
-    )
+def content_settings(config: CorpusConfig) -> dict[str, Any]:
+    """Return the settings that decide which pairs a corpus has, and what they read like."""
+    names = ("columns", "on_error", "max_characters", "min_score", "clean")
+    settings = {name: value for name, value in asdict(config).items() if name in names}
+    if config.decontaminate:
+        settings["decontaminate"] = EvaluationTexts(config.decontaminate).identity()
+    return settings
 
 
 def describe(config: CorpusConfig, files: Sequence[PairFile]) -> dict[str, Any]:
-    """Return what decides the content of the bitext: settings and the files' checksums."""
-    settings = asdict(config)
-    settings.pop("paths")
-    return {"settings": settings, "files": [[file_digest(p) for p in f.files] + [f.columns] for f in files]}
+    """Return what decides the content of the bitext and its split: settings and the files' checksums."""
+    splits = ("held_out", "development", "max_held_out", "max_development", "limit")
+    settings = content_settings(config) | {name: getattr(config, name) for name in splits}
+    return {"settings": settings, "files": describe_files(files)}
+
+
+def describe_files(files: Sequence[PairFile]) -> list[Any]:
+    """Return the files' checksums and layouts."""
+    out = []
+    for file in files:
+        layout = [file.format, file.columns, file.members, file.score, file.fields]
+        out.append([[digest_of(path) for path in file.files], str(file.hub), getattr(file.hub, "revision", None), layout])
+    return out
 
 
 def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[PairFile]]:
-    """Find the files of each language pair.
+    """Find the files of each language pair; those of a corpus card are fetched.
 
     Raises:
         ConfigError: several pairs but no mapping from pair to paths, or a pair without paths.
     """
-    paths = config.paths
+    if config.name:
+        return {
+            pair: corpus_sources(config.name, str(config.version), pair, config.cache, config.offline) for pair in pairs
+        }
+    paths = config.paths or ()
     if not isinstance(paths, dict):
         if len(pairs) > 1:
             names = ", ".join("-".join(pair) for pair in pairs)

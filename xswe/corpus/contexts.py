@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numba import njit
 
+from xswe.corpus.hashing import mix
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 
@@ -56,40 +58,132 @@ class Contexts:
         return len(self.units)
 
 
-def choose_contexts(bags: Bags, size: int, config: ContextConfig) -> Contexts:
+def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndarray | None = None) -> Contexts:
     """Choose the context sentences of every unit.
 
     A sentence is counted once for a unit however often the unit occurs in it. Sentence length is the number of units.
+    The bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number of sentences.
 
     Args:
         bags: the sentences of one language.
         size: number of units.
         config: how to choose.
+        among: int64, ascending rows that may be chosen; None for all.
 
     Returns:
-        The pairs chosen. The result depends on the bags and the seed only.
+        The pairs chosen. The result depends on the bags, the rows and the seed only.
     """
-    lengths = bags.lengths
-    sentence = np.repeat(np.arange(len(bags)), lengths)
-    pairs = np.unique(np.asarray(bags.ids, np.int64) * max(1, len(bags)) + sentence)
-    unit, sentence = np.divmod(pairs, max(1, len(bags)))
-    draw = np.random.default_rng([config.seed, 11]).permutation(len(pairs))
-    if np.bincount(unit, minlength=size).max(initial=0) > config.candidates and config.pick != "first":
-        kept = np.sort(_first_of_each(unit, draw, config.candidates))
-        unit, sentence, draw = unit[kept], sentence[kept], draw[kept]
-    priority = {"shortest": lengths[sentence], "random": draw, "first": sentence}[config.pick]
-    chosen = _first_of_each(unit, priority, config.per_unit)
-    unit, sentence = unit[chosen], sentence[chosen]
-    order = np.lexsort((unit, sentence))
-    sentences, starts = np.unique(sentence[order], return_index=True)
-    offsets = np.append(starts, len(order)).astype(np.int64)
-    return Contexts(sentences, unit[order].astype(np.int32), offsets)
+    ids, offsets = np.asarray(bags.ids), np.asarray(bags.offsets)
+    rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
+    counts = np.zeros(size, np.int64)
+    _count_sentences(ids, offsets, rows, counts)
+    # Of a unit in more sentences than are looked at, those are drawn that a hash of unit and sentence puts first.
+    drawn = counts > config.candidates if config.pick == "shortest" else np.full(size, config.pick == "random")
+    room = np.where(drawn & (config.pick == "shortest"), config.candidates, config.per_unit)
+    if config.pick == "random":
+        room = np.minimum(room, config.candidates)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(counts, room))])
+    kept = np.empty(starts[-1], np.uint64)
+    _keep_least(ids, offsets, rows, drawn, config.pick == "first", np.uint64(config.seed), starts, kept)
+    chosen = np.empty(np.minimum(np.diff(starts), config.per_unit).sum(), np.int64)
+    _settle(offsets, drawn & (config.pick == "shortest"), starts, kept, config.per_unit, chosen)
+    chosen.sort()
+    sentence, unit = np.divmod(chosen, max(1, size))
+    sentences, first = np.unique(sentence, return_index=True)
+    return Contexts(sentences, unit.astype(np.int32), np.append(first, len(chosen)).astype(np.int64))
 
 
-def _first_of_each(group: np.ndarray, priority: np.ndarray, most: int) -> np.ndarray:
-    """Return the places of the ``most`` entries of lowest priority in each group (ties: the earlier entry)."""
-    order = np.lexsort((priority, group))
-    ordered = group[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    rank = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
-    return order[rank < most]
+@njit(nogil=True, cache=True)
+def _count_sentences(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> None:
+    """Count the sentences that hold each unit."""
+    last = np.full(len(counts), -1, np.int64)
+    for row in rows:
+        for place in range(offsets[row], offsets[row + 1]):
+            unit = ids[place]
+            if last[unit] != row:
+                last[unit] = row
+                counts[unit] += 1
+
+
+@njit(nogil=True, cache=True)
+def _keep_least(
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    rows: np.ndarray,
+    drawn: np.ndarray,
+    by_row: bool,
+    seed: np.uint64,
+    starts: np.ndarray,
+    kept: np.ndarray,
+) -> None:
+    """Keep the least keys of each unit, as a heap with the greatest on top in ``kept[starts[u]:starts[u + 1]]``.
+
+    A key is 32 bits of priority (a hash for drawn units, the row for ``by_row``, else the length) and 32 of the row.
+    """
+    last = np.full(len(drawn), -1, np.int64)
+    filled = np.zeros(len(drawn), np.int64)
+    for row in rows:
+        length = np.uint64(offsets[row + 1] - offsets[row]) << np.uint64(32)
+        for place in range(offsets[row], offsets[row + 1]):
+            unit = ids[place]
+            if last[unit] == row:
+                continue
+            last[unit] = row
+            if drawn[unit]:
+                scrambled = mix(mix(seed + np.uint64(unit)) + np.uint64(row))
+                key = (scrambled & np.uint64(0xFFFFFFFF00000000)) | np.uint64(row)
+            elif by_row:
+                key = np.uint64(row)
+            else:
+                key = length | np.uint64(row)
+            start, room = starts[unit], starts[unit + 1] - starts[unit]
+            if filled[unit] < room:
+                _sift_up(kept, start, filled[unit], key)
+                filled[unit] += 1
+            elif room > 0 and key < kept[start]:
+                _sift_down(kept, start, room, key)
+
+
+@njit(inline="always")
+def _sift_up(heap: np.ndarray, start: int, place: int, key: np.uint64) -> None:
+    """Add a key at the free place at the heap's end."""
+    while place > 0:
+        parent = (place - 1) // 2
+        if heap[start + parent] >= key:
+            break
+        heap[start + place] = heap[start + parent]
+        place = parent
+    heap[start + place] = key
+
+
+@njit(inline="always")
+def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
+    """Put a key in the place of the greatest."""
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if child + 1 < size and heap[start + child + 1] > heap[start + child]:
+            child += 1
+        if heap[start + child] <= key:
+            break
+        heap[start + place] = heap[start + child]
+        place = child
+    heap[start + place] = key
+
+
+@njit(nogil=True, cache=True)
+def _settle(
+    offsets: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
+) -> None:
+    """Write ``row * units + unit`` of the ``most`` least keys of each unit, after drawn ones are keyed by length."""
+    count, units = 0, len(by_length)
+    for unit in range(units):
+        keys = kept[starts[unit] : starts[unit + 1]]
+        if by_length[unit]:
+            for k in range(len(keys)):
+                row = np.int64(keys[k] & np.uint64(0xFFFFFFFF))
+                keys[k] = (np.uint64(offsets[row + 1] - offsets[row]) << np.uint64(32)) | np.uint64(row)
+        keys.sort()
+        for k in range(min(most, len(keys))):
+            chosen[count] = np.int64(keys[k] & np.uint64(0xFFFFFFFF)) * units + unit
+            count += 1

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
+from xswe.corpus.cards import find_card
+from xswe.corpus.cleaning import CleanConfig
+from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
+from xswe.corpus.sources import fetch_release
 from xswe.corpus.streams import Skipped, read_lines
 from xswe.errors import ConfigError, InputError
 from xswe.files import file_digest
@@ -85,13 +89,17 @@ class TextFiles:
 def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
     """Find the files of a language.
 
-    ``corpus.paths`` is a list of plain text files, or a mapping: its entry ``en`` lists plain text files, and of an entry
-    ``en-ja`` the English side is taken.
+    ``corpus.name`` is a monolingual corpus card, whose files are fetched. Else ``corpus.paths`` is a list of plain text
+    files, or a mapping: its entry ``en`` lists plain text files, and of an entry ``en-ja`` the English side is taken.
 
     Raises:
-        ConfigError: no path is given, or none of the entries has the language.
+        ConfigError: no path is given, none of the entries has the language, or a setting is for translations alone.
     """
-    paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths}
+    if config.clean != CleanConfig() or config.min_score is not None:
+        raise ConfigError("corpus.clean and corpus.min_score are for translations; for one language set corpus/clean=none")
+    if config.name:
+        return [_fetched(config, language)]
+    paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths or ()}
     found = []
     for name, given in paths.items():
         codes = tuple(str(name).split("-"))
@@ -106,6 +114,19 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
             f"corpus.paths has {', '.join(map(str, paths)) or 'nothing'}: no entry has the language {language}"
         )
     return found
+
+
+def _fetched(config: CorpusConfig, language: str) -> TextFiles:
+    """Fetch the files of a monolingual corpus card."""
+    card = find_card(config.name)
+    release = card.release_for((language,), str(config.version))
+    if release.format != "lines":
+        raise ConfigError(
+            f"corpus {card.name} is no text file: save its sentences, one a line, and set corpus.paths=[FILE]"
+        )
+    return TextFiles(
+        tuple(PairFile(path) for path in fetch_release(card, release, (language,), config.cache, config.offline))
+    )
 
 
 def _plain(entries: Sequence[Any]) -> list[Path]:
@@ -130,12 +151,13 @@ def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list
 
 
 def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFiles]) -> tuple[Sentences, dict[str, Any]]:
-    """Stream sentences, dropping blank, over-long and repeated ones.
+    """Stream sentences, dropping blank, over-long and repeated ones, and texts of ``corpus.decontaminate``.
 
     Returns:
         The sentences, in file order, and the counts.
     """
     report, skipped = CorpusReport(), Skipped()
+    evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
     seen: set[bytes] = set()
     kept: list[bytes] = []
     with bar(f"read {language}", unit="sentence") as progress:
@@ -162,10 +184,17 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
             report.checksums |= {path.name: file_digest(path) for file in one.files for path in file.files}
     for reason, count in skipped.counts.items():
         report.dropped[reason] = report.dropped.get(reason, 0) + count
-    report.kept = len(kept)
     offsets = np.zeros(len(kept) + 1, np.int64)
     np.cumsum([len(raw) for raw in kept], out=offsets[1:])
-    sentences = Sentences((language,), Texts(np.frombuffer(b"".join(kept), np.uint8), offsets))
+    texts = Texts(np.frombuffer(b"".join(kept), np.uint8), offsets)
+    if evaluation is not None:
+        exact, normalised = evaluation.known(texts)
+        for reason, rows in (("evaluation text", exact), ("evaluation text, normalised", normalised & ~exact)):
+            if rows.any():
+                report.dropped[reason] = int(rows.sum())
+        texts = texts.take(np.flatnonzero(~(exact | normalised)))
+    report.kept = len(texts)
+    sentences = Sentences((language,), texts)
     logger.info("%s: %d sentences read, %d kept", language, report.read, report.kept)
     return sentences, asdict(report)
 

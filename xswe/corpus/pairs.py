@@ -1,18 +1,34 @@
-"""Translation pairs from files: tab-separated columns, or two line-aligned (Moses) files."""
+"""Translation pairs from files of any known format: what a path stands for, and its pairs one by one."""
 
 from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from xswe.corpus.streams import OnError, Skipped, read_lines
+from xswe.corpus.archives import is_tar, is_zip, member_names
+from xswe.corpus.catalogues import read_catalogue
+from xswe.corpus.memories import read_tmx, read_xliff
+from xswe.corpus.rows import Rows
+from xswe.corpus.streams import OnError, Skipped, read_lines, too_few_columns, unequal_sides
+from xswe.corpus.tables import HubSet, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError, InputError
 
 _COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
+PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
+_BY_SUFFIX: dict[str, PairFormat] = {
+    ".tmx": "tmx",
+    ".po": "catalogue",
+    ".mo": "catalogue",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -21,17 +37,31 @@ class PairFile:
 
     Attributes:
         source: the file, or the source side's file.
-        target: the target side's file (Moses), None for a tab-separated file.
+        target: the target side's file (Moses), None for one file of both.
         columns: 0-based columns of source and target in a tab-separated file.
+        format: how the file is laid out.
+        members: in an archive, the names (or patterns) of the member, or of the source's and the target's.
+        score: the 0-based column, or in an archive the member, that holds the corpus's own score; None for none.
+        fields: names of the source's and the target's field in records; None for the language codes.
+        hub: for ``hub``, the data set.
+        languages: source and target language.
     """
 
     source: Path
     target: Path | None = None
     columns: tuple[int, int] = (0, 1)
+    format: PairFormat = "tsv"
+    members: tuple[str, ...] = ()
+    score: int | str | None = None
+    fields: tuple[str, str] | None = None
+    hub: HubSet | None = None
+    languages: tuple[str, str] = ("", "")
 
     @property
     def files(self) -> list[Path]:
         """The files read."""
+        if self.hub is not None:
+            return []
         return [self.source] if self.target is None else [self.source, self.target]
 
 
@@ -46,8 +76,9 @@ def find_pairs(
 
     Args:
         paths: each a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is
-            found beside it), a folder of such files, or a glob pattern; or a mapping ``{path: …, columns: [3, 4]}``
-            for files whose columns are others.
+            found beside it), an archive of such, a file of another format known by its suffix, a folder of these, or a
+            glob pattern; or a mapping ``{path: …, columns: [3, 4]}`` for files whose columns (``score``, ``fields``,
+            ``members``) are others.
         languages: source and target language.
         columns: of tab-separated files.
 
@@ -59,9 +90,14 @@ def find_pairs(
         raise ConfigError("the corpus has no files: set corpus.paths=[a.tsv.gz,...]")
     out: list[PairFile] = []
     for entry in paths:
+        if isinstance(entry, Mapping) and "hub" in entry:
+            out.append(_hub_set(entry, languages))
+            continue
         given, own = (entry["path"], entry.get("columns", columns)) if isinstance(entry, Mapping) else (entry, columns)
         for file in _resolve(given):
             pair = _pair_file(file, languages, (own[0], own[1]))
+            if isinstance(entry, Mapping):
+                pair = _with_entry(pair, entry)
             if pair not in out:
                 out.append(pair)
     return out
@@ -82,16 +118,66 @@ def _resolve(given: str | Path) -> list[Path]:
 
 
 def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
-    """Decide by its name whether a file is one side of a Moses pair, and find the other side."""
+    """Decide by its name what a file is; of one side of a Moses pair, find the other side."""
+    if is_zip(file) or is_tar(file):
+        return _archive(file, languages, columns)
+    kind = _BY_SUFFIX.get(_bare(file).suffix.lower())
+    if kind is not None:
+        return PairFile(file, None, columns, kind, languages=languages)
     language = _bare(file).suffix.lstrip(".")
     if language not in languages:
-        return PairFile(file, None, columns)
+        return PairFile(file, None, columns, languages=languages)
     other = languages[1 - languages.index(language)]
     stem = _bare(file).with_suffix("")
     partner = next((p for end in ("", *_COMPRESSED) if (p := Path(f"{stem}.{other}{end}")).exists()), None)
     if partner is None:
         raise ConfigError(f"{file}: the other side, {stem.name}.{other}, is not beside it")
-    return PairFile(*((file, partner) if language == languages[0] else (partner, file)))
+    sides = (file, partner) if language == languages[0] else (partner, file)
+    return PairFile(*sides, format="moses", languages=languages)
+
+
+def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
+    """Decide what an archive holds: a Moses pair, or one tab-separated file."""
+    names = member_names(file)
+    sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
+    if all(len(side) == 1 for side in sides) and is_zip(file):
+        return PairFile(file, None, columns, "moses", (sides[0][0], sides[1][0]), languages=languages)
+    texts = [name for name in names if name.endswith((".tsv", ".txt")) and "readme" not in name.lower()]
+    if len(texts) == 1:
+        return PairFile(file, None, columns, "tsv", (texts[0],), languages=languages)
+    wanted = f"*.{languages[0]} and *.{languages[1]}, or one .tsv or .txt"
+    raise InputError(file, f"it holds {', '.join(names[:6]) or 'nothing'}", f"an archive must hold {wanted}; or unpack it")
+
+
+def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> PairFile:
+    """Return the data set that a mapping in ``corpus.paths`` describes."""
+    known = ("hub", "config", "split", "revision", "streaming", "fields")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a data set; they are {', '.join(known)}")
+    settings = {name: entry[name] for name in known[1:-1] if name in entry}
+    data = HubSet(str(entry["hub"]), **settings)
+    return PairFile(Path(data.repo), format="hub", hub=data, fields=_two_fields(entry.get("fields")), languages=languages)
+
+
+def _two_fields(fields: Any) -> tuple[str, str] | None:
+    if fields is None:
+        return None
+    if isinstance(fields, str) or len(fields) != 2:
+        raise ConfigError(f"corpus.paths: fields={fields!r} must name two fields, source and target")
+    return str(fields[0]), str(fields[1])
+
+
+def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
+    """Apply what a mapping in ``corpus.paths`` says of a file."""
+    known = ("path", "columns", "score", "fields", "members")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
+    return replace(
+        pair,
+        score=entry.get("score", pair.score),
+        fields=_two_fields(entry.get("fields")),
+        members=tuple(entry.get("members", pair.members)),
+    )
 
 
 def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
@@ -106,17 +192,39 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
         InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
     """
     skipped = skipped if skipped is not None else Skipped()
-    if file.target is None:
+    if file.members:
+        raise ConfigError(f"{file.source}: members of archives are read by blocks (xswe.corpus.blocks)")
+    if file.format == "tsv":
         yield from _read_columns(file, on_error, skipped)
-        return
+    elif file.format == "moses":
+        yield from _read_moses(file, on_error, skipped)
+    elif file.format == "catalogue":
+        yield from read_catalogue(file.source, file.languages, on_error=on_error, skipped=skipped)
+    elif file.format == "jsonl":
+        yield from read_jsonl(file.source, file.languages, file.fields, on_error=on_error, skipped=skipped)
+    elif file.format in ("tmx", "xliff"):
+        read = read_tmx if file.format == "tmx" else read_xliff
+        yield from read(file.source, file.languages, on_error=on_error, skipped=skipped)
+    else:
+        for rows in read_tables(file):
+            yield from zip(rows.source, rows.target, strict=True)
+
+
+def read_tables(file: PairFile) -> Iterator[Rows]:
+    """Stream the blocks of a Parquet file or a data set of the hub."""
+    if file.hub is not None:
+        return read_hub(file.hub, file.languages, file.fields)
+    return read_parquet(file.source, file.languages, file.fields)
+
+
+def _read_moses(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
     sides = (read_lines(path, on_error=on_error, skipped=skipped) for path in file.files)
     for source, target in zip_longest(*sides):
         if source is None or target is None:
-            short, number = (file.source, target[0]) if source is None else (file.target, source[0])
+            short, number = (file.files[0], target[0]) if source is None else (file.files[1], source[0])
             if on_error == "raise":
-                other = file.target if source is None else file.source
-                cure = "the two files must be aligned line by line: fetch both again, or set corpus.on_error=skip"
-                raise InputError(short, f"ends before line {number}, where {other} goes on", cure, number)
+                other = file.files[1] if source is None else file.files[0]
+                raise unequal_sides(short, other, number)
             skipped.add("unequal length")
             return
         if source[1] is not None and target[1] is not None:
@@ -131,9 +239,7 @@ def _read_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterat
         fields = line.split("\t")
         if len(fields) < need:
             if on_error == "raise":
-                found = f"{len(fields)} tab-separated columns where columns {file.columns} need {need}"
-                cure = "set corpus.columns (counted from 0), or corpus.on_error=skip to leave such lines out"
-                raise InputError(file.source, found, cure, number)
+                raise too_few_columns(file.source, len(fields), file.columns, number)
             skipped.add("too few columns")
             continue
         yield fields[file.columns[0]].strip(), fields[file.columns[1]].strip()

@@ -120,22 +120,36 @@ def read_lines(
                     _skip_rest_of_line(stream)
             except (EOFError, OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
                 if on_error == "raise":
-                    raise InputError(
-                        path,
-                        f"the archive is truncated or damaged ({error})",
-                        f"fetch it again, {_SKIPPABLE}",
-                        number + 1,
-                    ) from None
+                    raise damaged_archive(path, error, number + 1) from None
                 skipped.add("damaged archive")
                 return
             if not raw:
                 return
             number += 1
-            yield number, _decode(raw, path, number, on_error, skipped)
+            yield number, decode_line(raw, path, number, on_error, skipped)
 
 
-def _decode(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
-    """Decode one line, or complain of it."""
+def damaged_archive(path: str | Path, error: BaseException, number: int) -> InputError:
+    """The error of a compressed file that ends, or breaks, before line ``number`` is whole."""
+    found = f"the archive is truncated or damaged ({error})"
+    return InputError(path, found, f"fetch it again, {_SKIPPABLE}", number)
+
+
+def too_few_columns(path: str | Path, found: int, columns: tuple[int, int], number: int) -> InputError:
+    """The error of a line without the columns asked for."""
+    problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
+    cure = "set corpus.columns (counted from 0), or corpus.on_error=skip to leave such lines out"
+    return InputError(path, problem, cure, number)
+
+
+def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
+    """The error of two line-aligned files of which one ends before the other's line ``number``."""
+    cure = "the two files must be aligned line by line: fetch both again, or set corpus.on_error=skip"
+    return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
+
+
+def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
+    """Decode one line with its line end, or complain of it."""
     if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
         if on_error == "raise":
             raise InputError(
@@ -146,13 +160,20 @@ def _decode(raw: bytes, path: str | Path, number: int, on_error: OnError, skippe
     if number == 1:
         raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
-        return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
         if on_error == "raise":
             found = f"not UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1})"
             raise InputError(path, found, f"convert the file with iconv, {_SKIPPABLE}", number) from None
         skipped.add("not UTF-8")
         return None
+    if "\0" in text:
+        if on_error == "raise":
+            found = "a NUL byte (UTF-16 text, or no text at all)"
+            raise InputError(path, found, f"convert the file to UTF-8 with iconv, {_SKIPPABLE}", number)
+        skipped.add("NUL byte")
+        return None
+    return text
 
 
 def _skip_rest_of_line(stream: BinaryIO) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from xswe.embedding import storage
-from xswe.embedding.pooling import divide_rows, row_norms
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
 from xswe.files import file_digest, read_json, whole_folder, write_json
@@ -88,6 +87,8 @@ class Ensemble:
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray, *, threads: int = 1) -> None:
         """Encode ``n`` texts into float32 (n, d)."""
+        from xswe.embedding.kernels import divide_rows, row_norms  # compiled: loading a model does without
+
         start = 0
         for part, weight in zip(self.parts, self.weights, strict=True):
             np.multiply(part.encode(texts, threads=threads), np.float32(weight**0.5), out=out[:, start : start + part.dim])
@@ -119,7 +120,7 @@ def is_ensemble(folder: Path) -> bool:
     """Tell whether a folder is an ensemble's."""
     try:
         config = read_json(folder / "config.json")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(config, dict) and config.get("kind") == KIND
 
@@ -147,13 +148,29 @@ def load(folder: Path) -> Ensemble:
     return Ensemble.of(parts, weights, {k: v for k, v in config.items() if k not in own})
 
 
-def load_any(folder: Path) -> StaticEmbedding | Ensemble:
+AnyModel = StaticEmbedding | Ensemble
+
+
+def load_any(folder: Path) -> AnyModel:
     """Load a model folder or an ensemble's.
 
     Raises:
         ModelError: see :func:`xswe.embedding.storage.load` and :func:`load`.
     """
     return load(folder) if is_ensemble(folder) else storage.load(folder)
+
+
+def load_single(folder: Path) -> StaticEmbedding:
+    """Load a model folder, for what an ensemble cannot do because it has no one table.
+
+    Raises:
+        ModelError: it is an ensemble's; else see :func:`xswe.embedding.storage.load`.
+    """
+    if is_ensemble(folder):
+        raise ModelError(
+            f"{folder}: an ensemble, where one table of vectors is needed; give one of its parts, {folder}/part-0"
+        )
+    return storage.load(folder)
 
 
 def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:

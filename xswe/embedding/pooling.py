@@ -1,75 +1,81 @@
-"""Gathering and averaging rows: the compiled heart of encoding, of the sentence PCA and of training.
+"""Averaging rows: a text's vector is the mean of its units' rows (EN paper 3.1).
 
-A text's vector is the mean of its units' rows (EN paper 3.1). Each function walks the flat arrays of a ``Bags`` once,
-releases the interpreter lock and writes into an array that the caller gives, so that threads need no copies.
+Two implementations give the same bytes: the compiled one of :mod:`xswe.embedding.kernels`, and one in plain numpy for a
+few texts in a process that has not loaded the compiler's run time yet, which takes longer than they do.
 """
 
 from __future__ import annotations
 
+import sys
+from itertools import pairwise
+
 import numpy as np
-from numba import njit
 
 from xswe.language.bags import Bags
 from xswe.parallel import over_blocks
 
-
-@njit(nogil=True, cache=True)
-def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = sum of matrix[ids[t]] for starts[i] <= t < stops[i]; float32 (bags, d)."""
-    width = out.shape[1]
-    for i in range(out.shape[0]):
-        for j in range(width):
-            out[i, j] = 0.0
-        for t in range(starts[i], stops[i]):
-            row = ids[t]
-            for j in range(width):
-                out[i, j] += matrix[row, j]
+_FEW = 20_000  # rows to gather for which loading the compiled code does not pay
+_NO_SCALES = np.ones(1, np.float32)
 
 
-@njit(nogil=True, cache=True)
-def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
-    """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
-    for i in range(out.shape[0]):
-        if divisors[i] != 0:
-            inverse = np.float32(1.0) / np.float32(divisors[i])
-            for j in range(out.shape[1]):
-                out[i, j] *= inverse
-
-
-@njit(nogil=True, cache=True, fastmath=True)
-def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
-    """out[i] = Euclidean norm of row i."""
-    for i in range(matrix.shape[0]):
-        total = np.float32(0.0)
-        for j in range(matrix.shape[1]):
-            total += matrix[i, j] * matrix[i, j]
-        out[i] = np.sqrt(total)
-
-
-def pool(matrix: np.ndarray, bags: Bags, *, normalise: bool, threads: int = 1, out: np.ndarray | None = None) -> np.ndarray:
+def pool(
+    matrix: np.ndarray,
+    bags: Bags,
+    *,
+    normalise: bool,
+    threads: int = 1,
+    out: np.ndarray | None = None,
+    scales: np.ndarray | None = None,
+) -> np.ndarray:
     """Average the rows of each bag.
 
     Args:
-        matrix: float32 (units, d), C-contiguous.
+        matrix: (units, d) float32, float16 or int8, C-contiguous; gathered from as it is, without a float32 copy.
         bags: n bags of row numbers below ``units``.
         normalise: scale each result to Euclidean norm 1 (an empty bag, or one whose rows cancel, stays zero).
         threads: how many threads share the bags.
         out: float32 (n, d) to write into; made anew if not given.
+        scales: float32 (units,), what the rows of an int8 matrix are multiplied with.
 
     Returns:
         float32 (n, d).
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
+    if "numba" not in sys.modules and len(bags.ids) < _FEW:
+        pool_plainly(matrix, scales, bags, normalise, out)
+        return out
+    from xswe.embedding.kernels import pool_rows
+
+    # numba has no float16 on processors: the kernel reads its bits.
+    numbers = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
+    factors = _NO_SCALES if scales is None else scales
 
     def work(start: int, stop: int) -> None:
-        part, starts, stops = out[start:stop], bags.offsets[start:stop], bags.offsets[start + 1 : stop + 1]
-        sum_rows(matrix, bags.ids, starts, stops, part)
-        if normalise:
-            norms = np.empty(len(part), np.float32)
-            row_norms(part, norms)
-            divide_rows(part, norms)
-        else:
-            divide_rows(part, stops - starts)
+        pool_rows(numbers, factors, bags.ids, bags.offsets[start : stop + 1], normalise, out[start:stop])
 
     over_blocks(work, len(bags), threads)
     return out
+
+
+def pool_plainly(matrix: np.ndarray, scales: np.ndarray | None, bags: Bags, normalise: bool, out: np.ndarray) -> None:
+    """Do what :func:`pool` does, in numpy, with the same additions in the same order."""
+    ids = bags.ids.tolist()
+    for i, (start, stop) in enumerate(pairwise(bags.offsets.tolist())):
+        total = out[i]
+        total[:] = 0.0
+        for unit in ids[start:stop]:
+            row = matrix[unit].astype(np.float32, copy=False)
+            total += row if scales is None else row * scales[unit]
+        divisor = np.sqrt(_fold(total * total)) if normalise else np.float32(stop - start)
+        if divisor > 0:
+            total *= np.float32(1.0) / divisor
+
+
+def _fold(numbers: np.ndarray) -> np.float32:
+    """Add up an array by folding it in halves, in place."""
+    size = len(numbers)
+    while size > 1:
+        half = size // 2
+        numbers[:half] += numbers[size - half : size]
+        size -= half
+    return np.float32(numbers[0])

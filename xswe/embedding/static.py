@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xswe.embedding.pooling import pool
+from xswe.embedding.precision import PRECISIONS, Precision, check_precision, convert, restore
 from xswe.errors import ConfigError, ModelError
 from xswe.language.units import Units
+from xswe.parallel import in_order, share
+
+BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +25,9 @@ class StaticEmbedding:
 
     Attributes:
         units: the function from text to unit ids.
-        matrix: float32 (units, d), row ``i`` the vector of unit ``i``; zero for a unit without one.
+        matrix: (units, d) float32, float16 or int8, row ``i`` the vector of unit ``i``; zero for a unit without one.
         description: what else ``config.json`` says of the model (teacher, corpora, training), as plain JSON values.
+        scales: float32 (units,), what each row of an int8 matrix is multiplied with; None for the others.
 
     Example:
         model = xswe.load("runs/en-ja/model")
@@ -32,12 +38,18 @@ class StaticEmbedding:
     units: Units
     matrix: np.ndarray
     description: dict[str, Any] = field(default_factory=dict)
+    scales: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or self.matrix.dtype != np.float32:
-            raise ModelError(f"the matrix is {self.matrix.dtype} {self.matrix.shape}, expected float32 (units, d)")
-        if len(self.matrix) != len(self.units.tokens):
-            raise ModelError(f"{len(self.matrix)} vectors for {len(self.units.tokens)} units")
+        matrix, scales = self.matrix, self.scales
+        if matrix.ndim != 2 or matrix.dtype.name not in PRECISIONS:
+            raise ModelError(f"the matrix is {matrix.dtype} {matrix.shape}, expected float32, float16 or int8 (units, d)")
+        if (scales is not None) != (matrix.dtype == np.int8):
+            raise ModelError("an int8 matrix needs scales, and no other has any")
+        if scales is not None and (scales.dtype != np.float32 or scales.shape != matrix.shape[:1]):
+            raise ModelError(f"the scales are {scales.dtype} {scales.shape}, expected float32 ({len(matrix)},)")
+        if len(matrix) != len(self.units):
+            raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units")
 
     @property
     def dim(self) -> int:
@@ -45,24 +57,80 @@ class StaticEmbedding:
         return int(self.matrix.shape[1])
 
     @property
+    def dtype(self) -> Precision:
+        """How the matrix is kept: float32, float16 or int8."""
+        return self.matrix.dtype.name  # type: ignore[return-value]
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The units' vectors as float32 (units, d), whatever the precision; the matrix itself where it is float32."""
+        return restore(self.matrix, self.scales)
+
+    @property
     def languages(self) -> tuple[str, ...]:
         """Codes of the model's languages."""
         return self.units.languages
 
-    def encode(self, texts: str | Sequence[str], *, threads: int = 1) -> np.ndarray:
+    def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
         """Encode texts; their languages need not be told.
 
         Args:
             texts: one text, or any number of them.
-            threads: how many threads share the work.
+            threads: how many threads share the work, look-up included. All read one matrix.
 
         Returns:
             float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text with no known unit (an empty one,
-            say) is the zero vector.
+            say) is the zero vector. A text's vector does not depend on the others, nor on the number of threads.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
-        return pool(self.matrix, self.units.bags(texts), normalise=True, threads=threads)
+        rows = texts if isinstance(texts, Sequence) else list(texts)
+        out = np.empty((len(rows), self.dim), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            self.encode_into(rows[start:stop], out[start:stop])
+
+        share(work, len(rows), BLOCK, threads)
+        return out
+
+    def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
+        """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
+        pool(self.matrix, self.units.bags(texts), normalise=True, out=out, scales=self.scales)
+
+    def encode_stream(self, texts: Iterable[str], *, threads: int = 1, block: int = BLOCK) -> Iterator[np.ndarray]:
+        """Encode texts as they come, with no more than a few blocks of them in memory.
+
+        Args:
+            texts: any number of texts, taken one after the other as they are needed.
+            threads: how many threads share the work.
+            block: texts a block.
+
+        Yields:
+            float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+        """
+        source = iter(texts)
+
+        def work(part: list[str]) -> np.ndarray:
+            out = np.empty((len(part), self.dim), np.float32)
+            self.encode_into(part, out)
+            return out
+
+        yield from in_order(work, iter(lambda: list(islice(source, block)), []), threads)
+
+    def astype(self, dtype: Precision) -> StaticEmbedding:
+        """Return the model with its matrix in another precision; it computes from it as it is.
+
+        Args:
+            dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
+
+        Raises:
+            ConfigError: the precision is unknown.
+            ModelError: the vectors do not fit it.
+        """
+        if check_precision(dtype) == self.dtype:
+            return self
+        matrix, scales = convert(self.vectors, dtype)
+        return StaticEmbedding(self.units, matrix, self.description, scales)
 
     def truncate(self, dim: int) -> StaticEmbedding:
         """Return the model with its first ``dim`` dimensions only; best where it was trained with ``objective.prefixes``.
@@ -74,8 +142,13 @@ class StaticEmbedding:
             raise ConfigError(f"dim={dim}: the model has {self.dim} dimensions; keep between 1 and as many")
         return replace(self, matrix=np.ascontiguousarray(self.matrix[:, :dim]))
 
-    def save(self, folder: str | Path) -> None:
-        """Write the model folder, whole or not at all; see :mod:`xswe.embedding.storage`."""
+    def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
+        """Write the model folder, whole or not at all; see :mod:`xswe.embedding.storage`.
+
+        Args:
+            folder: its name.
+            dtype: precision of the stored matrix; None for the model's own.
+        """
         from xswe.embedding.storage import save
 
-        save(self, Path(folder))
+        save(self if dtype is None else self.astype(dtype), Path(folder))

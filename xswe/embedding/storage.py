@@ -1,25 +1,48 @@
 """The model folder: written whole, read with care, opened by three libraries.
 
-``config.json`` (format version, units, description), ``model.safetensors`` (one tensor, ``embeddings``), ``tokenizer.json``
-and, for sentence-transformers, ``modules.json`` with a normalising module. Nothing in a folder is ever executed.
+``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32, float16, or
+int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers, ``modules.json`` with a
+normalising module. model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means
+the same to all three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
+``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.embedding.portable`.
+Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xswe.embedding.portable import write_portable
+from xswe.embedding.precision import is_finite
 from xswe.embedding.static import StaticEmbedding
-from xswe.errors import ModelError
+from xswe.errors import ConfigError, ModelError
 from xswe.files import whole_folder
+from xswe.language.codes import check_languages
 from xswe.language.units import load_units
+from xswe.language.words import WordUnits
 
 FORMAT_VERSION = 1
 MODEL_TYPE = "xswe"
+_DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
+# What config.json says of the folder itself; all else is the model's description.
+_OWN = {
+    *(
+        "model_type",
+        "format_version",
+        "hidden_dim",
+        "vocabulary_size",
+        "normalize",
+        "max_length",
+        "embedding_dtype",
+        "units",
+    ),
+}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -42,21 +65,27 @@ def save(model: StaticEmbedding, folder: Path) -> None:
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
     units = model.units
     with whole_folder(folder) as temporary:
-        save_file({"embeddings": np.ascontiguousarray(model.matrix)}, temporary / "model.safetensors")
         units.save(temporary)
+        tensors = {"embeddings": np.ascontiguousarray(model.matrix)}
+        if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
+            tensors |= write_portable(units, temporary, model.scales)
+        elif model.scales is not None:
+            tensors["weights"] = model.scales
+        save_file(tensors, temporary / "model.safetensors")
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,
             "hidden_dim": model.dim,
             "vocabulary_size": len(model.matrix),
             "normalize": True,
+            "max_length": None,  # model2vec: no text is cut
+            "embedding_dtype": model.dtype,
             "units": units.settings,
             **model.description,
         }
         _write(temporary / "config.json", config)
-        if units.kind != "words":
-            _write(temporary / "modules.json", _MODULES)
-            (temporary / "1_Normalize").mkdir()
+        _write(temporary / "modules.json", _MODULES)
+        (temporary / "1_Normalize").mkdir()
 
 
 def load(folder: Path) -> StaticEmbedding:
@@ -66,9 +95,15 @@ def load(folder: Path) -> StaticEmbedding:
         ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
     """
     config = _read_config(folder)
-    matrix = _read_matrix(folder / "model.safetensors", config)
-    own = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "units"}
-    return StaticEmbedding(load_units(folder), matrix, {k: v for k, v in config.items() if k not in own})
+    matrix, scales = _read_matrix(folder / "model.safetensors", config)
+    try:
+        units = load_units(folder)
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelError(f"{folder / 'config.json'}: its units cannot be read ({error}); fetch the model again") from None
+    if len(units) != len(matrix):
+        name = "words.json" if units.kind == "words" else "tokenizer.json"
+        raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
+    return StaticEmbedding(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -81,32 +116,69 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind, version = config["model_type"], config["format_version"]
         int(config["hidden_dim"]), config["units"]["kind"], list(config["units"]["languages"])
-    except (ValueError, KeyError, TypeError) as error:
+        check_languages(config["units"]["languages"])
+    except (ValueError, KeyError, TypeError, RecursionError, ConfigError) as error:
         raise ModelError(f"{path}: damaged or of another library ({error!r}); fetch or train the model again") from None
     if kind != MODEL_TYPE:
         raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ModelError(f"{path}: format_version is {version!r}, no version; fetch or train the model again")
+    if version > FORMAT_VERSION:
         raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
     return config
 
 
-def _read_matrix(path: Path, config: dict[str, Any]) -> np.ndarray:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
+def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read the matrix, and the scales of an int8 one."""
     if not path.is_file():
         raise ModelError(f"{path}: missing; fetch or train the model again")
-    try:
-        tensors = load_file(path)
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
-    matrix = tensors.get("embeddings")
+    factors = "scales" if config["units"]["kind"] == "words" else "weights"
+    tensors = _read_tensors(path, ("embeddings", factors))
+    matrix, scales = tensors.get("embeddings"), tensors.get(factors)
     if matrix is None or matrix.ndim != 2 or matrix.shape[1] != config["hidden_dim"]:
         found = "no tensor 'embeddings'" if matrix is None else f"a tensor of shape {matrix.shape}"
         raise ModelError(f"{path}: {found}, config.json says (…, {config['hidden_dim']}); fetch the model again")
-    if not np.isfinite(matrix).all():
+    dtype = config.get("embedding_dtype", "float32")
+    if matrix.dtype.name != dtype:
+        raise ModelError(f"{path}: {matrix.dtype.name} vectors, config.json says {dtype}; fetch the model again")
+    if (dtype == "int8") != (scales is not None) or (
+        scales is not None and (scales.shape, scales.dtype) != ((len(matrix),), np.float32)
+    ):
+        raise ModelError(
+            f"{path}: int8 vectors need one float32 factor a row in the tensor {factors!r}; fetch the model again"
+        )
+    if not is_finite(matrix) or (scales is not None and not is_finite(scales)):
         raise ModelError(f"{path}: holds values that are not finite; fetch or train the model again")
-    return np.ascontiguousarray(matrix, np.float32)
+    return matrix, scales
+
+
+def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Read some tensors of a safetensors file, those that it has.
+
+    Each is read straight into its array: the library's own reader holds a large matrix in memory twice.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as checked:  # checks the header against the size of the file
+            names = [name for name in names if name in checked.keys()]  # noqa: SIM118 (not a mapping)
+        tensors = {}
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size))
+            for name in names:
+                entry = header[name]
+                if entry["dtype"] not in _DTYPES:
+                    raise ModelError(
+                        f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}; fetch the model again"
+                    )
+                tensors[name] = np.empty(entry["shape"], _DTYPES[entry["dtype"]])
+                stream.seek(8 + size + entry["data_offsets"][0])
+                if stream.readinto(tensors[name].reshape(-1).view(np.uint8).data) != tensors[name].nbytes:
+                    raise ValueError("the file ends early")
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
+    return tensors
 
 
 def copy_model(source: Path, target: Path) -> None:

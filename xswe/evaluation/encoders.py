@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import yaml
 
-from xswe.embedding.ensemble import is_ensemble
-from xswe.embedding.ensemble import load as load_ensemble
 from xswe.embedding.static import StaticEmbedding
-from xswe.embedding.storage import load
-from xswe.evaluation.ensembles import EnsembleEncoder
+from xswe.errors import ConfigError
 from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
+from xswe.resources import resource
+
+
+@dataclass(frozen=True)
+class About:
+    """What a result file says of an encoder beside its name; the words are mteb's.
+
+    Attributes:
+        library: who runs it; the first half of the name in mteb's result tree.
+        framework: what it is made with.
+        static: it is a table of vectors.
+        max_tokens: what is beyond is cut off.
+        license: of the weights, in mteb's spelling; None if unknown.
+        adapted_from: the model that it was made from.
+    """
+
+    library: str = "xswe"
+    framework: tuple[str, ...] = ("NumPy", "safetensors")
+    static: bool = True
+    max_tokens: float = float("inf")
+    license: str | None = None
+    adapted_from: str | None = None
 
 
 class SentenceEncoder(Protocol):
@@ -37,8 +58,16 @@ class SentenceEncoder(Protocol):
         """Number of weights."""
 
     @property
+    def size(self) -> int:
+        """Bytes of the weights in memory."""
+
+    @property
     def identity(self) -> str:
         """A fingerprint of the weights."""
+
+    @property
+    def about(self) -> About:
+        """What else is known of it."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""
@@ -47,14 +76,17 @@ class SentenceEncoder(Protocol):
 class StaticEncoder:
     """A static embedding under evaluation."""
 
-    def __init__(self, model: StaticEmbedding, name: str, threads: int = 1) -> None:
+    def __init__(self, model: StaticEmbedding, name: str, threads: int = 1, about: About | None = None) -> None:
         self.model, self.name, self._threads = model, name, threads
         self.languages, self.dim, self.parameters = model.languages, model.dim, model.matrix.size
+        self.size = model.matrix.nbytes
+        teacher = model.description.get("teacher")
+        self.about = about or About(adapted_from=str(teacher) if teacher else None)
 
     @property
     def identity(self) -> str:
         """A fingerprint of units and matrix."""
-        return fingerprint(self.model.units.settings, float(np.abs(self.model.matrix).sum()), self.model.matrix.shape)
+        return fingerprint(self.model.units.settings, float(np.abs(self.model.vectors).sum()), self.model.matrix.shape)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""
@@ -62,14 +94,26 @@ class StaticEncoder:
 
 
 class TeacherEncoder:
-    """A teacher under evaluation: its sentence vectors, in whatever languages it is asked."""
+    """A teacher under evaluation: its sentence vectors, in whatever languages it is asked.
 
-    def __init__(self, model: str, threads: int = 1) -> None:
+    Args:
+        model: a name in the configuration group ``teacher`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.
+        threads: torch's threads.
+        languages: codes of the languages to evaluate it on.
+    """
+
+    def __init__(self, model: str, threads: int = 1, languages: Sequence[str] = tuple(LANGUAGES)) -> None:
         from xswe.teacher.transformer import TeacherConfig, load_teacher
 
-        self._teacher = load_teacher(TeacherConfig(model=model, threads=threads))
-        self.name, self.languages, self.dim = f"teacher:{Path(model).name}", tuple(LANGUAGES), self._teacher.dim
-        self.parameters = sum(p.numel() for p in self._teacher.model.parameters())
+        settings = teacher_settings(model)
+        self._teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))
+        self.name, self.languages, self.dim = f"teacher:{Path(model).name}", tuple(languages), self._teacher.dim
+        weights = list(self._teacher.model.parameters())
+        self.parameters = sum(p.numel() for p in weights)
+        self.size = sum(p.numel() * p.element_size() for p in weights)
+        self.about = About(
+            framework=("PyTorch", "Transformers"), static=False, max_tokens=float(self._teacher.config.max_tokens)
+        )
 
     @property
     def identity(self) -> str:
@@ -81,13 +125,19 @@ class TeacherEncoder:
         return self._teacher.vectors(texts)
 
 
-def open_encoder(which: str, threads: int) -> SentenceEncoder:
-    """Open what ``model=`` names: a model folder, or ``teacher:`` and a teacher (``mini``, a folder, a hub name)."""
-    if which.startswith("teacher:"):
-        return TeacherEncoder(which.removeprefix("teacher:"), threads)
-    folder = Path(which)
-    parent = folder.resolve().parent.name if folder.name == "model" else ""
-    name = f"{parent}/{folder.name}".strip("/")
-    if is_ensemble(folder):
-        return EnsembleEncoder(load_ensemble(folder), name, threads)
-    return StaticEncoder(load(folder), name, threads)
+def teacher_settings(name: str) -> dict[str, Any]:
+    """Return a teacher's settings: those of the configuration group for a name in it, else a folder or hub name alone."""
+    file = resource("conf") / "teacher" / f"{name}.yaml"
+    if "/" in name or not file.is_file():
+        return {"model": name}
+    settings: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    if not isinstance(settings.get("model"), str) or settings["model"] == "???":
+        raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
+    return settings
+
+
+def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
+    """Open what ``model=`` names; see :func:`xswe.evaluation.models.open_any`."""
+    from xswe.evaluation.models import open_any
+
+    return open_any(which, threads)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xswe.embedding.ensemble import Ensemble
+from xswe.evaluation.encoders import About
 from xswe.files import fingerprint
 
 
@@ -18,11 +19,12 @@ class EnsembleEncoder:
         self.languages, self.dim = model.languages, model.dim
         self.parameters = sum(part.matrix.size for part in model.parts)
         self.size = sum(part.matrix.nbytes for part in model.parts)
+        self.about = About()
 
     @property
     def identity(self) -> str:
         """A fingerprint of weights, units and matrices."""
-        parts = [(part.units.settings, float(np.abs(part.matrix).sum()), part.matrix.shape) for part in self.model.parts]
+        parts = [(part.units.settings, float(np.abs(part.vectors).sum()), part.matrix.shape) for part in self.model.parts]
         return fingerprint(self.model.weights, parts)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import numpy as np
 from xswe.corpus.pairs import PairFile, read_pairs
 from xswe.corpus.streams import read_lines
 from xswe.errors import InputError
-from xswe.evaluation.retrieval import bitext_retrieval
+from xswe.evaluation.retrieval import bitext_items
 from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.similarity import CORRELATIONS, cosines
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 
@@ -33,10 +34,18 @@ def evaluate_bitext(encode: Encode, file: PairFile, name: str) -> list[Row]:
 
 def score_bitext(encode: Encode, source: Sequence[str], target: Sequence[str], task: str, subset: str) -> list[Row]:
     """Score translation retrieval between two aligned lists of texts."""
-    a, b = encode(source), encode(target)
-    rows = [Row(task, subset, name, value, len(a)) for name, value in bitext_retrieval(a, b).items()]
-    by_margin = bitext_retrieval(a, b, margin=True)
-    return rows + [Row(task, subset, f"margin_{name}", value, len(a)) for name, value in by_margin.items()]
+    return score_vectors(encode(source), encode(target), task, subset)
+
+
+def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
+    """Score translation retrieval between two aligned float32 (n, d) of unit vectors."""
+    if not len(source):
+        return []
+    return [
+        Row(task, subset, f"{prefix}{metric}", float(items.mean()), len(source), items=items)
+        for prefix, margin in (("", False), ("margin_", True))
+        for metric, items in bitext_items(source, target, margin).items()
+    ]
 
 
 def is_scored(path: Path) -> bool:
@@ -54,16 +63,34 @@ def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
     """Correlate cosines with the scores of a ``score<TAB>a<TAB>b`` file.
 
     Raises:
-        InputError: a line has no number or fewer than three columns.
+        InputError: a line has no number or fewer than three columns, or there is no line.
     """
     scores, left, right = [], [], []
     for number, line in read_lines(path):
         fields = (line or "").split("\t")
         try:
-            scores.append(float(fields[0]))
-            left.append(fields[1])
-            right.append(fields[2])
+            score, a, b = float(fields[0]), fields[1], fields[2]
         except (ValueError, IndexError):
             raise InputError(path, "not score<TAB>text<TAB>text", "mend or remove the line", number) from None
-    found = similarity_correlation(encode(left), encode(right), np.array(scores))
-    return [Row(name, path.name, metric, value, len(scores)) for metric, value in found.items()]
+        if not math.isfinite(score):
+            raise InputError(path, f"the score is {fields[0]}", "mend or remove the line", number)
+        scores.append(score)
+        left.append(a)
+        right.append(b)
+    if not scores:
+        raise InputError(path, "no pair in it", "give a file of score<TAB>text<TAB>text lines")
+    return score_similarity(encode(left), encode(right), np.array(scores), name, path.name)
+
+
+def score_similarity(left: np.ndarray, right: np.ndarray, scores: np.ndarray, task: str, subset: str) -> list[Row]:
+    """Correlate the cosines of two float32 (n, d) of unit vectors with scores, float (n,)."""
+    items = np.stack([cosines(left, right).astype(np.float64), scores])
+    rows = []
+    for metric, correlate in CORRELATIONS.items():
+        value = correlate(*items)
+        if math.isfinite(value):
+            rows.append(Row(task, subset, metric, value, len(scores), items=items))
+        else:
+            what = "all scores are equal" if np.ptp(scores) == 0 else "all cosines are equal"
+            rows.append(Row(task, subset, metric, None, len(scores), note=f"no correlation: {what}"))
+    return rows

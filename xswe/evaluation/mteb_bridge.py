@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.evaluation.benchmarks import Job, averages, import_mteb, jobs
 from xswe.evaluation.encoders import SentenceEncoder
-from xswe.evaluation.retrieval import bitext_retrieval
+from xswe.evaluation.files import score_vectors
 from xswe.evaluation.rows import Row
+from xswe.evaluation.similarity import cosines, pearson
 from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
+from xswe.progress import track
 
 logger = logging.getLogger(__name__)
-
-# Our task names: mteb's name, and for each language pair (or language) of ours its subset there.
-TASKS: dict[str, tuple[str, dict[str, str]]] = {
-    "tatoeba": ("Tatoeba", {"en-de": "deu-eng", "en-zh": "cmn-eng", "en-ja": "jpn-eng"}),
-    "bucc": ("BUCC", {"en-de": "de-en", "en-zh": "zh-en"}),
-    "bucc.v2": ("BUCC.v2", {"en-de": "de-en", "en-zh": "zh-en"}),
-    "sts17": ("STS17", {"en-de": "en-de", "en": "en-en"}),
-    "sts22": ("STS22", {"en-de": "de-en", "en-zh": "zh-en", "en": "en", "de": "de", "zh": "zh"}),
-    "sts22.v2": ("STS22.v2", {"en-de": "de-en", "en-zh": "zh-en", "en": "en", "de": "de", "zh": "zh"}),
-}
+# Tasks whose items are pairs, so that the two sides have one length.
+_PAIRED = ("BitextMining", "STS", "PairClassification")
+_BATCH = 1024  # texts that mteb hands over at a time; the encoder joins them again
 
 
 class MtebEncoder:
@@ -36,129 +33,197 @@ class MtebEncoder:
         from mteb.models.model_meta import ModelMeta, ScoringFunction
 
         self._encoder = encoder
-        self.encoded: dict[tuple[str, str], list[np.ndarray]] = {}  # the vectors given, by subset and split
+        self.sides: dict[tuple[str, str], list[np.ndarray]] = {}  # of paired tasks, by subset and split
+        self.sizes: dict[tuple[str, str], list[int]] = {}  # texts a call, by subset and split
+        about = encoder.about
         self.mteb_model_meta = ModelMeta(
             loader=None,
-            name=f"xswe/{encoder.name.replace('/', '-').replace(':', '-')}",
+            name=f"{about.library}/{encoder.name.replace('/', '-').replace(':', '-')}",
             revision=encoder.identity,
             release_date=None,
             languages=[LANGUAGES[code].bcp for code in encoder.languages],
             n_parameters=encoder.parameters,
-            memory_usage_mb=encoder.parameters * 4 / 2**20,
-            max_tokens=float("inf"),
+            n_embedding_parameters=encoder.parameters if about.static else None,
+            memory_usage_mb=round(encoder.size / 2**20, 3),
+            max_tokens=about.max_tokens,
             embed_dim=encoder.dim,
-            license=None,
+            license=about.license,
             open_weights=True,
             public_training_code=None,
             public_training_data=None,
-            framework=["NumPy", "safetensors"],
+            framework=list(about.framework),  # type: ignore[arg-type]
             similarity_fn_name=ScoringFunction.COSINE,
             use_instructions=False,
             training_datasets=None,
+            adapted_from=about.adapted_from,
         )
 
-    def encode(self, inputs: Any, *, hf_split: str = "", hf_subset: str = "", **_: Any) -> np.ndarray:
+    def encode(self, inputs: Any, *, task_metadata: Any, hf_split: str, hf_subset: str, **_: Any) -> np.ndarray:
         """Encode mteb's batches, float32 (n, d)."""
         texts = [text for batch in inputs for text in batch["text"]]
         vectors = self._encoder.encode(texts)
-        self.encoded.setdefault((hf_subset, hf_split), []).append(vectors)
+        self.sizes.setdefault((hf_subset, hf_split), []).append(len(texts))
+        if task_metadata.type in ("BitextMining", "STS"):  # kept for what mteb does not give
+            self.sides.setdefault((hf_subset, hf_split), []).append(vectors)
         return vectors
 
-    def similarity(self, left: Any, right: Any) -> np.ndarray:
-        """All cosines, (n, m)."""
-        return np.atleast_2d(left) @ np.atleast_2d(right).T
+    def similarity(self, left: Any, right: Any) -> Any:
+        """All cosines, a tensor (n, m)."""
+        from mteb.similarity_functions import cos_sim
 
-    def similarity_pairwise(self, left: Any, right: Any) -> np.ndarray:
-        """Cosines row by row, (n,)."""
-        return np.einsum("ij,ij->i", np.atleast_2d(left), np.atleast_2d(right))
+        return cos_sim(left, right)
 
+    def similarity_pairwise(self, left: Any, right: Any) -> Any:
+        """Cosines row by row, a tensor (n,)."""
+        from mteb.similarity_functions import pairwise_cos_sim
 
-def subsets(task: str, languages: Sequence[str]) -> dict[str, str]:
-    """Return our pair name and mteb's subset of a task, for the pairs and languages that the model knows."""
-    if task not in TASKS:
-        raise ConfigError(f"unknown task {task!r}: the known ones are {', '.join(TASKS)}, or the path of a file")
-    return {ours: theirs for ours, theirs in TASKS[task][1].items() if set(ours.split("-")) <= set(languages)}
+        return pairwise_cos_sim(left, right)
 
 
 def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Path) -> list[Row]:
-    """Run one of mteb's tasks on the subsets of the encoder's languages.
+    """Run a task of mteb, or a preset of tasks, on what is in the encoder's languages.
 
     Args:
         encoder: what is evaluated.
-        task: our name of the task.
+        task: a preset, or mteb's name of a task in any case.
         root: a folder that holds data sets under their hub names; None to let mteb ask the hub.
         results: folder of mteb's own result tree.
 
     Returns:
         A row a metric and subset. A data set that is not there gives one row without a value and with the reason.
     """
+    wanted, rows = jobs(task, encoder.languages)
+    for job in track(wanted, task, unit="task") if len(wanted) > 1 else wanted:
+        rows += _run(encoder, job, root, results)
+    return rows + averages(task, rows)
+
+
+def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -> list[Row]:
+    """Run one task."""
+    mteb = import_mteb(f"the task {job.name}")
+    judged, note = MtebEncoder(encoder), None
     try:
-        import mteb
-    except ImportError:
-        raise DependencyError("mteb", "evaluate", f"the task {task}") from None
-    judged, languages = MtebEncoder(encoder), encoder.languages
-    wanted = subsets(task, languages)
-    name = TASKS[task][0]
-    if not wanted:
-        return [_skipped(task, "-", f"{name} has no subset for {', '.join(languages)}")]
-    the_task = mteb.get_task(name, hf_subsets=list(wanted.values()))
-    hub_name = the_task.metadata.dataset["path"]
-    if root is not None:
-        folder = (root / hub_name).resolve()
-        if not folder.is_dir():
-            return [_skipped(task, ours, f"{folder} is missing: put the data set {hub_name} there") for ours in wanted]
-        # Without a cache of its own, datasets would serve any earlier folder of the same name.
-        local = {**the_task.metadata.dataset, "path": str(folder), "cache_dir": str(results / "data" / _state(folder))}
-        the_task.metadata = the_task.metadata.model_copy(update={"dataset": local})
-    try:
-        done = mteb.evaluate(
-            judged, [the_task], cache=mteb.ResultCache(results), show_progress_bar=False, overwrite_strategy="always"
-        )
+        if root is None:
+            done = _evaluate(mteb, judged, job.task, results)
+        else:
+            state = fingerprint([_localise(part, root) for part in getattr(job.task, "tasks", [job.task])])
+            note = f"local copy, files {state}"
+            # Without a cache of its own, datasets would serve any earlier folder of the same name.
+            with _datasets_cache(results / "data" / state):
+                done = _evaluate(mteb, judged, job.task, results)
     except Exception as error:  # whatever a damaged data set raises inside mteb and datasets; reported, never a zero
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        logger.warning("%s: %s", name, reason)
-        return [_skipped(task, ours, reason) for ours in wanted]
-    return [row for result in done.task_results for row in _rows(task, wanted, result, judged.encoded)]
+        reason = str(error)
+        if not isinstance(error, _MissingError):
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            logger.warning("%s is skipped: %s", job.task.metadata.name, reason)
+        return [Row(job.name, ours, "skipped", None, 0, "mteb", note=reason) for ours in job.subsets]
+    return [row for result in done.task_results for row in _rows(job, result, judged, note)]
 
 
-def _state(folder: Path) -> str:
-    """Return a fingerprint of a data set's files as they are now."""
+def _evaluate(mteb: Any, judged: MtebEncoder, task: Any, results: Path) -> Any:
+    if task.metadata.type == "STS":
+        task.load_data()  # what is loaded before stays, and with it the scores
+    options = {"show_progress_bar": False, "overwrite_strategy": "always", "co2_tracker": False}
+    return mteb.evaluate(judged, task, cache=mteb.ResultCache(results), encode_kwargs={"batch_size": _BATCH}, **options)
+
+
+class _MissingError(Exception):
+    """A data set that is not under ``data.root``."""
+
+
+def _localise(task: Any, root: Path) -> str:
+    """Let a task read its data set from a folder; return a fingerprint of the folder's files as they are now."""
+    hub_name = task.metadata.dataset["path"]
+    folder = (root / hub_name).resolve()
+    if not folder.is_dir():
+        raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there")
+    task.metadata = task.metadata.model_copy(update={"dataset": {**task.metadata.dataset, "path": str(folder)}})
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return fingerprint([(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files])
 
 
-def _skipped(task: str, subset: str, reason: str) -> Row:
-    return Row(task, subset, "skipped", None, 0, "mteb", note=reason)
+@contextmanager
+def _datasets_cache(folder: Path) -> Iterator[None]:
+    """Let the library ``datasets`` keep what it prepares in a folder, inside the block."""
+    import datasets
+
+    before = datasets.config.HF_DATASETS_CACHE
+    datasets.config.HF_DATASETS_CACHE = folder
+    try:
+        yield
+    finally:
+        datasets.config.HF_DATASETS_CACHE = before
 
 
-def _rows(task: str, wanted: dict[str, str], result: Any, encoded: dict[tuple[str, str], list[np.ndarray]]) -> list[Row]:
+def _rows(job: Job, result: Any, judged: MtebEncoder, note: str | None) -> list[Row]:
     """Turn one mteb result into rows, and add what mteb does not measure on the same vectors."""
-    ours = {theirs: mine for mine, theirs in wanted.items()}
+    ours = {theirs: mine for mine, theirs in job.subsets.items()}
     rows = []
     for split, scores in result.scores.items():
         for entry in scores:
             subset = entry["hf_subset"]
-            sides = encoded.get((subset, split), [])
-            about = {"n": len(sides[-1]) if sides else 0, "revision": result.dataset_revision, "split": split}
-            theirs = {k: v for k, v in entry.items() if isinstance(v, float) and k != "main_score"}
+            sizes = judged.sizes.get((subset, split), [])
+            paired = job.task.metadata.type in _PAIRED
+            about = {
+                "n": sizes[-1] if paired and sizes else sum(sizes),
+                "revision": result.dataset_revision,
+                "split": split,
+                "note": _note(job, subset, split, sizes, note),
+            }
+            theirs = {k: float(v) for k, v in entry.items() if isinstance(v, float) and math.isfinite(v)}
+            if "main_score" not in theirs:
+                reason = f"mteb's main score is {entry.get('main_score')}"
+                rows.append(Row(job.name, ours[subset], "skipped", None, source="mteb", **{**about, "note": reason}))
+            sides = judged.sides.get((subset, split), [])
+            own = _both_ways(job.name, ours[subset], theirs, sides)
+            scored = _scored(job, subset, split, theirs, sides)
+            for metric, value in theirs.items():
+                items = own[f"{metric}_forward"].items if f"{metric}_forward" in own else scored.get(metric)
+                version = f"mteb {result.mteb_version}"
+                rows.append(Row(job.name, ours[subset], metric, value, source=version, items=items, **about))
             rows += [
-                Row(task, ours[subset], k, v, source=f"mteb {result.mteb_version}", **about) for k, v in theirs.items()
+                Row(job.name, ours[subset], f"{metric}_both_ways", row.value, items=row.items, **about)
+                for metric, row in own.items()
+                if not metric.endswith(("_forward", "_backward"))
             ]
-            rows += [Row(task, ours[subset], k, v, **about) for k, v in _both_ways(theirs, sides).items()]
     return rows
 
 
-def _both_ways(theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, float]:
+def _scored(job: Job, subset: str, split: str, theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return cosines and scores of a similarity task, float64 (2, n), under the metrics that correlate them.
+
+    Empty unless their correlation is mteb's.
+    """
+    if job.task.metadata.type != "STS" or len(sides) != 2 or not job.task.data_loaded:
+        return {}
+    data = job.task.dataset
+    scores = np.array(data.get(subset, data)[split]["score"], np.float64)
+    items = np.stack([cosines(*sides).astype(np.float64), scores])
+    if not abs(pearson(*items) - theirs.get("cosine_pearson", math.inf)) <= 1e-3:
+        return {}
+    return dict.fromkeys(("cosine_spearman", "cosine_pearson"), items)
+
+
+def _note(job: Job, subset: str, split: str, sizes: list[int], note: str | None) -> str | None:
+    """Say where the data came from, and whether it is fewer or more than mteb's own statistics say."""
+    stats = (job.task.metadata.descriptive_stats or {}).get(split, {})
+    expected = stats.get("hf_subset_descriptive_stats", {}).get(subset, stats).get("num_samples")
+    aligned = job.task.metadata.type in _PAIRED and len(sizes) == 2 and sizes[0] == sizes[1]
+    if aligned and expected and sizes[0] != expected:
+        return ", ".join(filter(None, [note, f"{sizes[0]:,} of the data set's {expected:,} pairs"]))
+    return note
+
+
+def _both_ways(task: str, subset: str, theirs: dict[str, float], sides: list[np.ndarray]) -> dict[str, Row]:
     """Score an aligned bitext in both directions, by cosine and by margin; mteb looks one way and by cosine only.
 
-    Empty unless the vectors are two aligned sides, which is so if our forward F1 is mteb's.
+    Empty unless the vectors are two aligned sides, which is so if our F1 in one direction is mteb's. mteb may encode the
+    two columns in either order.
     """
     if "f1" not in theirs or len(sides) != 2 or len(sides[0]) != len(sides[1]):
         return {}
-    found = bitext_retrieval(sides[0], sides[1])
-    if abs(found["f1_forward"] - theirs["f1"]) > 1e-3:
-        return {}
-    by_margin = bitext_retrieval(sides[0], sides[1], margin=True)
-    return {f"{k}_both_ways": found[k] for k in ("accuracy", "f1")} | {
-        f"margin_{k}_both_ways": by_margin[k] for k in ("accuracy", "f1")
-    }
+    for left, right in (sides, sides[::-1]):
+        found = {row.metric: row for row in score_vectors(left, right, task, subset)}
+        if found and abs((found["f1_forward"].value or 0.0) - theirs["f1"]) <= 1e-3:
+            return found
+    return {}

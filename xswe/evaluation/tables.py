@@ -1,4 +1,4 @@
-"""Plain-text tables."""
+"""Tables, as plain text and as Markdown."""
 
 from __future__ import annotations
 
@@ -26,3 +26,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         return "  ".join(parts).rstrip()
 
     return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Lay rows out as a Markdown table; the first column stands left, the others right."""
+    lines = [list(map(str, header)), ["---"] + ["---:"] * (len(header) - 1)]
+    lines += [[cell(value).replace("|", "\\|") for value in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,22 +1,24 @@
-"""What a sub-word tokenizer's normaliser and chunker do to each single character, as a table that fills itself.
+"""What a normaliser and a chunker do to each single character, as a table that fills itself.
 
-The table is asked of the tokenizer itself, character by character, when a character is first met: it cannot disagree
-with it. Characters whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked
-``COMPLEX``, and a text that holds one is left to the tokenizer as a whole.
+Both are asked, character by character, when a character is first met: the table cannot disagree with them. Characters
+whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text that
+holds one is left to the slow path as a whole.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
 SPACE, MARK, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
+
+_BETWEEN = " a "  # keeps characters apart that are normalised together
 
 # Blocks whose characters normalise one by one, whatever stands beside them; marks in them are found by category.
 _SIMPLE_BLOCKS = (
@@ -44,10 +46,12 @@ _SIMPLE_BLOCKS = (
 
 
 class Alphabet:
-    """The self-filling table of one tokenizer.
+    """The self-filling table of one normaliser and chunker.
 
     Args:
-        tokenizer: with the normaliser and the chunker of :mod:`xswe.language.subwords`.
+        normalise: text to normalised text.
+        chunks: normalised text to its chunks, the first of each tuple.
+        mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
         table: two int32 arrays, replaced (never changed) when characters are learnt, so that threads may read them.
@@ -55,8 +59,10 @@ class Alphabet:
             the place of several such in the second array; there their number, and then the outputs.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._normalise, self._chunks = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+    def __init__(
+        self, normalise: Callable[[str], str], chunks: Callable[[str], Sequence[tuple[str, Any]]], mark: str
+    ) -> None:
+        self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
         self._expansions: list[int] = [0]
         self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32)
@@ -65,19 +71,23 @@ class Alphabet:
     def learn(self, codes: np.ndarray) -> None:
         """Fill in the entries of those of ``codes`` (character codes) that are still unknown."""
         entries = self.table[0].copy()
-        for code in codes[entries[codes] == UNKNOWN].tolist():
-            entries[code] = self._entry(code)
+        characters = [chr(code) for code in np.unique(codes[entries[codes] == UNKNOWN]).tolist()]
+        simple = [character for character in characters if _is_simple(character)]
+        outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
+        self._classify(sorted({out for text in outputs.values() for out in text if not _is_mark(out)} - set(self._classes)))
+        for character in characters:
+            entries[ord(character)] = self._entry(outputs[character]) if character in outputs else COMPLEX
         self.table = entries, np.array(self._expansions, np.int32)
 
-    def _entry(self, code: int) -> int:
-        character = chr(code)
-        simple = any(low <= code <= high for low, high in _SIMPLE_BLOCKS)
-        if not simple or unicodedata.category(character).startswith("M"):
+    def _normalise_all(self, characters: list[str]) -> list[str]:
+        """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
+        parts = self._normalise(_BETWEEN.join(characters)).split(_BETWEEN)
+        return parts if len(parts) == len(characters) else [self._normalise(character) for character in characters]
+
+    def _entry(self, outputs: str) -> int:
+        if any(map(_is_mark, outputs)):
             return COMPLEX
-        outputs = self._normalise(character)
-        if any(unicodedata.category(out).startswith("M") for out in outputs):
-            return COMPLEX
-        packed = [(self._class_of(out) << CLASS_SHIFT) | ord(out) for out in outputs]
+        packed = [(self._classes[out] << CLASS_SHIFT) | ord(out) for out in outputs]
         if any(one < 0 for one in packed):
             return COMPLEX
         if len(packed) == 1:
@@ -87,18 +97,38 @@ class Alphabet:
         self._expansions += [len(packed), *packed]
         return _FIRST_EXPANSION - (len(self._expansions) - len(packed) - 1)
 
-    def _class_of(self, character: str) -> int:
-        """Find out how the chunker treats a character, -1 if like nothing known."""
-        if character not in self._classes:
-            seen = tuple(
-                tuple(chunk for chunk, _ in self._chunks(text)) for text in (character, character * 2, f"a{character}a")
-            )
-            c = character
-            known: dict[Any, int] = {
-                ((), (), ("▁a", "▁a")): SPACE,
-                ((c,), (c, c), ("▁a", c, "▁a")): MARK,
-                ((c,), (c + c,), ("▁a", c, "▁a")): CJK,
-                ((f"▁{c}",), (f"▁{c}{c}",), (f"▁a{c}a",)): WORD,
-            }
-            self._classes[c] = known.get(seen, -1)
-        return self._classes[character]
+    def _classify(self, characters: list[str]) -> None:
+        """Find out how the chunker treats characters, -1 for like nothing known.
+
+        Each is shown alone, doubled and between letters. Neighbours by code are mostly of one class: a list is halved
+        until all of it is.
+        """
+        if not characters:
+            return
+        m = self._mark
+        kinds: dict[int, Callable[[str], tuple[str, ...]]] = {
+            WORD: lambda c: (f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"),
+            CJK: lambda c: (c, c + c, f"{m}a", c, f"{m}a"),
+            MARK: lambda c: (c, c, c, f"{m}a", c, f"{m}a"),
+            SPACE: lambda c: (f"{m}a", f"{m}a"),
+        }
+        seen = [chunk for chunk, _ in self._chunks(" ".join(f"{c} {c}{c} a{c}a" for c in characters))]
+        for kind, chunks_of in kinds.items():
+            if seen == [chunk for c in characters for chunk in chunks_of(c)]:
+                self._classes.update(dict.fromkeys(characters, kind))
+                return
+        if len(characters) == 1:
+            self._classes[characters[0]] = -1
+            return
+        half = len(characters) // 2
+        self._classify(characters[:half])
+        self._classify(characters[half:])
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _is_simple(character: str) -> bool:
+    """Tell whether a character normalises by itself, whatever stands beside it."""
+    return any(low <= ord(character) <= high for low, high in _SIMPLE_BLOCKS) and not _is_mark(character)

@@ -72,7 +72,9 @@ class Bags:
 
 
 def concatenate(parts: Sequence[Bags]) -> Bags:
-    """Join several ``Bags`` into one."""
+    """Join several ``Bags`` into one; a single one is returned as it is."""
+    if len(parts) == 1:
+        return parts[0]
     offsets = [np.zeros(1, np.int64)]
     base = 0
     for part in parts:

@@ -11,8 +11,11 @@ import re
 import unicodedata
 from functools import lru_cache
 
+import numpy as np
+
 # Han: ideographs, their extensions, iteration and zero marks. Kana: both syllabaries, the length mark, half-width forms.
-_HAN = "々〇〻㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff"
+# The compatibility ideographs are escaped: an editor that normalises would turn them into others.
+_HAN = "々〇〻㐀-䶿一-鿿\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿｦ-ﾟ\U0001aff0-\U0001b16f"
 CJK_CHARACTERS = _HAN + _KANA  # the inside of a character class, for any regular-expression engine
 _CJK_RUN = re.compile(f"[{CJK_CHARACTERS}]+")
@@ -29,6 +32,15 @@ def cjk_runs(text: str) -> list[tuple[int, int]]:
 def has_kana(text: str) -> bool:
     """Tell whether any Kana occurs."""
     return _KANA_CHARACTER.search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def kana_codes() -> np.ndarray:
+    """Return for each character code whether it is Kana, bool (0x110000,)."""
+    characters = "".join(" " if 0xD800 <= code < 0xE000 else chr(code) for code in range(0x20000))
+    out = np.zeros(0x110000, bool)
+    out[[match.start() for match in _KANA_CHARACTER.finditer(characters)]] = True
+    return out
 
 
 @lru_cache(maxsize=65536)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from tokenizers import Tokenizer
@@ -11,15 +13,36 @@ from tokenizers import Tokenizer
 from xswe.errors import ConfigError, DependencyError
 
 SegmenterName = Literal["teacher", "fugashi", "jieba"]
-Segmenter = Callable[[str], list[tuple[int, int]]]
+Spans = list[tuple[int, int]]
 
 
-def _surfaces_to_spans(surfaces: list[str]) -> list[tuple[int, int]]:
-    spans, place = [], 0
-    for surface in surfaces:
-        spans.append((place, place + len(surface)))
-        place += len(surface)
-    return spans
+@dataclass(frozen=True)
+class Segmenter:
+    """Cuts runs of Han and Kana.
+
+    Attributes:
+        words: runs to the words of each.
+        spans: runs to the (start, end) of each word.
+        tokenizer: whose pieces the words are, if they are those of one.
+    """
+
+    words: Callable[[list[str]], list[list[str]]]
+    spans: Callable[[list[str]], list[Spans]]
+    tokenizer: Tokenizer | None = None
+
+    def __call__(self, run: str) -> Spans:
+        """Cut one run."""
+        return self.spans([run])[0]
+
+
+def _of_words(words: Callable[[str], list[str]]) -> Segmenter:
+    """Make a segmenter of a function from a run to words that tile it."""
+
+    def spans(run: str) -> Spans:
+        ends = list(accumulate(map(len, words(run))))
+        return list(zip([0, *ends], ends, strict=False))
+
+    return Segmenter(lambda runs: list(map(words, runs)), lambda runs: list(map(spans, runs)))
 
 
 def _fugashi() -> Segmenter:
@@ -29,8 +52,8 @@ def _fugashi() -> Segmenter:
     except ImportError:
         raise DependencyError("fugashi (with unidic-lite)", "words", "segmenting Japanese with fugashi") from None
     # Naming the dictionary keeps another one that happens to be installed from changing the words.
-    tagger = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"')
-    return lambda run: _surfaces_to_spans(tagger.parse(run).split())
+    parse = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"').parse
+    return _of_words(lambda run: parse(run).split())
 
 
 def _jieba() -> Segmenter:
@@ -39,25 +62,29 @@ def _jieba() -> Segmenter:
     except ImportError:
         raise DependencyError("jieba", "words", "segmenting Chinese with jieba") from None
     jieba.setLogLevel(logging.WARNING)
-    tokenizer = jieba.Tokenizer()
-    return lambda run: _surfaces_to_spans(tokenizer.lcut(run))
+    return _of_words(jieba.Tokenizer().lcut)
 
 
 def _teacher(tokenizer: Tokenizer) -> Segmenter:
-    def spans(run: str) -> list[tuple[int, int]]:
-        offsets = tokenizer.encode(run, add_special_tokens=False).offsets
-        out: list[tuple[int, int]] = []
+    def settle(offsets: Spans) -> Spans:
+        out: Spans = []
         for start, end in offsets:
             start = max(start, out[-1][1] if out else 0)  # byte pieces of one character report it several times
             if start < end:
                 out.append((start, end))
         return out
 
-    return spans
+    def spans(runs: list[str]) -> list[Spans]:
+        return [settle(encoding.offsets) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
+
+    def words(runs: list[str]) -> list[list[str]]:
+        return [[run[start:end] for start, end in found] for run, found in zip(runs, spans(runs), strict=True)]
+
+    return Segmenter(words, spans, tokenizer)
 
 
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:
-    """Return a function from a run of Han and Kana to the (start, end) of its words.
+    """Return the segmenter of a language's runs of Han and Kana.
 
     Args:
         name: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh).

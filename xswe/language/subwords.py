@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,14 +23,13 @@ from xswe.language.codes import check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import CJK_CHARACTERS
 from xswe.language.texts import Texts
-from xswe.language.units import BLOCK, LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
 
 logger = logging.getLogger(__name__)
 _MARK = "▁"
-_FEW = 64  # texts for which building the fast look-up (a trie over all pieces) does not pay
 
 
 class SubwordUnits:
@@ -38,21 +39,29 @@ class SubwordUnits:
         tokenizer: any tokenizer of the ``tokenizers`` library; its special tokens are never units.
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
+        lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
     """
 
-    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str]) -> None:
+    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False) -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self.tokenizer, self.kind, self.languages = tokenizer, kind, check_languages(languages)
         self._is_unit = np.ones(tokenizer.get_vocab_size(with_added_tokens=True), bool)
         self._is_unit[[i for i, added in tokenizer.get_added_tokens_decoder().items() if added.special]] = False
-        if (unknown := unknown_id(tokenizer)) is not None:
+        state = json.loads(tokenizer.to_str())
+        if (unknown := _unknown_of(tokenizer, state)) is not None:
             self._is_unit[unknown] = False
+        self._lone_mark = lone_mark
         # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
-        if (lone := tokenizer.token_to_id(_MARK)) is not None:
+        if not lone_mark and (lone := tokenizer.token_to_id(_MARK)) is not None:
             self._is_unit[lone] = False
         self._fast: FastLookup | None = None
-        self._is_fast = is_trained_here(tokenizer)
+        self._fast_possible = _is_trained_here(state)
+        self._seen = 0  # characters looked up by the tokenizer so far
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._is_unit)
 
     @property
     def tokens(self) -> list[str]:
@@ -64,19 +73,28 @@ class SubwordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind and languages."""
-        return {"kind": self.kind, "languages": list(self.languages)}
+        """Kind, languages, and the lone mark where it is a unit."""
+        return {"kind": self.kind, "languages": list(self.languages)} | ({"lone_mark": True} if self._lone_mark else {})
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""
-        if not self._is_fast or (len(texts) < _FEW and self._fast is None):
+        fast = self._fast_lookup(texts)
+        if fast is None:
             return concatenate([self._by_tokenizer(block) for block in in_blocks(texts)])
-        if self._fast is None:
-            from xswe.language.lookup import FastLookup
-
-            self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
         blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-        return concatenate([self._fast(Texts.of(block)) for block in blocks])
+        return concatenate([fast(Texts.of(block)) for block in blocks])
+
+    def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
+        if self._fast is None and self._fast_possible:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
+                with self._lock:
+                    if self._fast is None:
+                        from xswe.language.lookup import FastLookup
+
+                        self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
+        return self._fast
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         """Look well-formed texts up with the tokenizer itself."""
@@ -116,12 +134,21 @@ class SubwordUnits:
     def load(cls, folder: Path) -> SubwordUnits:
         """Load from a model folder (``config.json`` names the kind and the languages)."""
         units = read_json(folder / "config.json")["units"]
-        return cls(load_tokenizer(folder / "tokenizer.json"), units["kind"], units["languages"])
+        return cls(
+            load_tokenizer(folder / "tokenizer.json"),
+            units["kind"],
+            units["languages"],
+            lone_mark=bool(units.get("lone_mark")),
+        )
 
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
     """Return the id that a tokenizer gives to what it does not know, None if it has none."""
-    model = json.loads(tokenizer.to_str())["model"]
+    return _unknown_of(tokenizer, json.loads(tokenizer.to_str()))
+
+
+def _unknown_of(tokenizer: Tokenizer, state: dict[str, Any]) -> int | None:
+    model = state["model"]
     if model.get("unk_id") is not None:
         return int(model["unk_id"])
     return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
@@ -137,8 +164,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception for any malformed file
-        raise ModelError(f"{path}: not a tokenizer ({error}); fetch or train the model again") from None
+    except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
+        ) from None
 
 
 def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
@@ -184,15 +215,15 @@ def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
     return tokenizer
 
 
-def chunker() -> pre_tokenizers.PreTokenizer:
+def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
     """Return the pre-tokeniser of sub-word models: text to the chunks within which pieces are sought.
 
     Blanks end a chunk and are dropped; every punctuation mark, and every run of Han and Kana, is a chunk of its own. All
     other chunks are words of spaced scripts and start with the mark U+2581, wherever they stand: a word after a bracket
     or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.language.scripts`.
     """
-    cjk = Regex(f"[{CJK_CHARACTERS}]+")
-    unmarked = Regex(f"{_MARK}(?=[{CJK_CHARACTERS}\\p{{P}}$+<=>^`|~])")
+    cjk = Regex(f"[{cjk_characters}]+")
+    unmarked = Regex(f"{_MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.WhitespaceSplit(),
@@ -206,9 +237,17 @@ def chunker() -> pre_tokenizers.PreTokenizer:
 
 def is_trained_here(tokenizer: Tokenizer) -> bool:
     """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces."""
-    own = json.loads(tokenizer.to_str())
+    return _is_trained_here(json.loads(tokenizer.to_str()))
+
+
+def _is_trained_here(own: dict[str, Any]) -> bool:
     ours = Tokenizer(models.Unigram())
-    ours.pre_tokenizer = chunker()
+    # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
+    parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
+    classes = [re.fullmatch(r"\[([^][\\]+)\]\+", part["pattern"].get("Regex", "")) for part in parts if "pattern" in part]
+    if not classes or classes[0] is None:
+        return False
+    ours.pre_tokenizer = chunker(classes[0].group(1))
     steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
     return (
         own["model"]["type"] == "Unigram"

@@ -17,9 +17,11 @@ import numpy as np
 from xswe.errors import ModelError
 from xswe.files import read_json
 from xswe.language.bags import Bags
+from xswe.language.texts import Texts
 
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
+FEW = 300_000  # characters for which a compiled look-up does not pay (code to load, tables to build)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,9 @@ class Units(Protocol):
     kind: UnitKind
     languages: tuple[str, ...]
 
+    def __len__(self) -> int:
+        """How many ids there are."""
+
     @property
     def tokens(self) -> list[str]:
         """The units' strings, by id; an empty string for an id that is no unit and has no vector."""
@@ -59,6 +64,11 @@ class Units(Protocol):
 
     def save(self, folder: Path) -> None:
         """Write the files from which :func:`load_units` makes the same units again."""
+
+
+def characters(texts: Sequence[str]) -> int:
+    """Count characters; of flat texts bytes, which cost nothing to count."""
+    return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 
 
 def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -93,4 +103,6 @@ def load_units(folder: Path) -> Units:
         return WordUnits.load(folder)
     if kind in ("teacher", "subwords"):
         return SubwordUnits.load(folder)
-    raise ModelError(f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords")
+    raise ModelError(
+        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords; upgrade xswe"
+    )

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ModelError
 from xswe.files import read_json
-from xswe.language.bags import Bags
+from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.subwords import load_tokenizer
-from xswe.language.units import LocatedBags, UnitKind, in_blocks, settle
+from xswe.language.texts import Texts
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
-_CLEAN = normalizers.Sequence(
+if TYPE_CHECKING:
+    from xswe.language.scan import Table
+    from xswe.language.word_lookup import Ids, OneLanguage, WordLookup
+
+_MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
+
+CLEAN = normalizers.Sequence(
     [
         normalizers.NFKC(),
         normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False),
@@ -61,9 +69,14 @@ class WordSplitter:
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
         if "zh" in spaceless and folding is None:
-            folding = normalizers.Sequence([_CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))])
+            folding = normalizers.Sequence([CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))])
         self.folding = folding if "zh" in spaceless else None
         self._cut = pre_tokenizers.BertPreTokenizer()
+
+    @property
+    def han_languages(self) -> tuple[str, ...]:
+        """The languages that a text's Han can be in; none where the model knows neither zh nor ja."""
+        return tuple(self._segment)
 
     def language_of_han(self, text: str) -> str | None:
         """Return the language that this text's Han runs are in: ja if any kana occurs, as far as the model knows it."""
@@ -71,12 +84,23 @@ class WordSplitter:
             return "ja"
         return "zh" if "zh" in self._segment else None
 
+    def normaliser(self, language: str | None) -> normalizers.Normalizer:
+        """Return the normaliser of texts whose Han is in a language."""
+        return self.folding if language == "zh" and self.folding is not None else CLEAN
+
+    def lookup(self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]) -> OneLanguage:
+        """Return the compiled twin of this splitter for texts whose Han is in a language."""
+        from xswe.language.word_lookup import OneLanguage
+
+        segmenter = self._segment[language] if language is not None else None
+        normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
+        return OneLanguage(normalise, cut, segmenter, ids, known, slow)
+
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
         language = self.language_of_han(text)
-        normaliser = self.folding if language == "zh" and self.folding is not None else _CLEAN
         whole = PreTokenizedString(text)
-        whole.normalize(normaliser.normalize)
+        whole.normalize(self.normaliser(language).normalize)
         self._cut.pre_tokenize(whole)
         if language is not None and not text.isascii():
             whole.split(lambda _, part: self._cut_cjk(part, language))
@@ -119,9 +143,15 @@ class WordUnits:
     def __init__(self, vocabulary: Sequence[str], splitter: WordSplitter, pieces: Tokenizer | None) -> None:
         self.tokens = list(vocabulary)
         self.languages = splitter.languages
-        self.splitter, self._pieces = splitter, pieces
-        self._index = {word: i for i, word in enumerate(self.tokens)}
+        self.splitter, self.pieces = splitter, pieces
+        self.index = {word: i for i, word in enumerate(self.tokens)}
         self._backed_off: dict[str, int] = {}
+        self._fast: WordLookup | None = None
+        self._seen = 0  # characters looked up plainly so far
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -130,32 +160,59 @@ class WordUnits:
             "kind": self.kind,
             "languages": list(self.languages),
             "segmenters": self.splitter.segmenters,
-            "backoff": self._pieces is not None,
+            "backoff": self.pieces is not None,
         }
 
     def identify(self, form: str) -> int:
         """Return the id of a word or of what it backs off to, -1 for none."""
-        index = self._index
+        index = self.index
         found = index.get(form, -1)
         if found < 0:
             found = index.get(form.lower(), -1)
-        if found < 0 and self._pieces is not None:
+        if found < 0 and self.pieces is not None:
             found = self._backed_off.get(form, -2)
             if found == -2:
+                if len(self._backed_off) >= _MOST_BACKED_OFF:
+                    self._backed_off = {}
                 found = self._backed_off[form] = self._back_off(form)
         return found
 
     def _back_off(self, form: str) -> int:
-        ends = sorted({end for _, end in self._pieces.encode(form, add_special_tokens=False).offsets})  # type: ignore[union-attr]
-        for end in reversed([end for end in ends if 0 < end < len(form)]):
+        encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
+        # The lone mark of a word's start reports the first character as its own: that is no boundary.
+        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != "▁"}
+        for end in sorted((end for end in ends if 0 < end < len(form)), reverse=True):
             prefix = form[:end]
             for candidate in (prefix, prefix.lower()):
-                if candidate in self._index:
-                    return self._index[candidate]
+                if candidate in self.index:
+                    return self.index[candidate]
         return -1
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; a word with nothing known is left out."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return self._plainly(texts)
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        return concatenate([fast(Texts.of(block)) for block in blocks])
+
+    def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it."""
+        if self._fast is None:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
+                with self._lock:
+                    self._fast = self._fast or self._make_fast()
+        return self._fast
+
+    def _make_fast(self) -> WordLookup:
+        from xswe.language.word_lookup import Ids, WordLookup, known_words
+
+        rest = Ids(self.identify, self.index, self.pieces), known_words(self.tokens), self._plainly
+        return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
+
+    def _plainly(self, texts: Sequence[str]) -> Bags:
+        """Look texts up word by word: what the compiled look-up must equal."""
         lists = []
         for block in in_blocks(texts):
             for text in block:
@@ -175,25 +232,25 @@ class WordUnits:
         return LocatedBags(Bags.of(lists), where[:, 0], where[:, 1])
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
+        """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
         tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(self.tokens)}, unk_token=""))
-        tokenizer.normalizer = self.splitter.folding or _CLEAN
+        tokenizer.normalizer = self.splitter.folding or CLEAN
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.save(str(folder / "tokenizer.json"))
-        if self._pieces is not None:
-            self._pieces.save(str(folder / "backoff.json"))
+        tokenizer.save(str(folder / "words.json"), pretty=False)
+        if self.pieces is not None:
+            self.pieces.save(str(folder / "backoff.json"))
 
     @classmethod
     def load(cls, folder: Path) -> WordUnits:
         """Load from a model folder (``config.json`` names the languages and segmenters)."""
         units = read_json(folder / "config.json")["units"]
-        stored = load_tokenizer(folder / "tokenizer.json")
+        stored = load_tokenizer(folder / "words.json")
         pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
         splitter = WordSplitter(units["languages"], units["segmenters"], pieces, stored.normalizer)
         index = stored.get_vocab(with_added_tokens=False)
         vocabulary = sorted(index, key=index.__getitem__)
         if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
-            raise ModelError(f"{folder / 'tokenizer.json'}: its ids have gaps; fetch or train the model again")
+            raise ModelError(f"{folder / 'words.json'}: its ids have gaps; fetch or train the model again")
         return cls(vocabulary, splitter, pieces)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, load_bitext, split
+from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
+from xswe.corpus.ordered import in_order
+from xswe.corpus.prepared import open_training, prepare
+from xswe.corpus.store import FlatWriter
+from xswe.corpus.views import TextView, joined
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
@@ -21,7 +26,6 @@ from xswe.language.bags import concatenate as concatenate_bags
 from xswe.language.codes import check_languages
 from xswe.language.subwords import SubwordUnits, load_tokenizer, pieces_only, train_subwords, with_folding
 from xswe.language.texts import Texts
-from xswe.language.texts import concatenate as concatenate_texts
 from xswe.language.units import UnitKind, Units, load_units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.progress import track
@@ -82,7 +86,7 @@ def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]
 
 
 def make_corpus(
-    stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int
+    stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int, threads: int = 1
 ) -> tuple[Path, str, Sequence[Pair]]:
     """Stage ``corpus``: read, clean and split the bitexts, or the sentences of a single language.
 
@@ -99,13 +103,10 @@ def make_corpus(
     def make(folder: Path, _: str) -> None:
         report = {}
         for pair, found in files.items():
-            bitext, counts = load_bitext(found, pair, config)
-            parts = split(bitext, config, seed)
-            for part in PARTS:
-                getattr(parts, part).save(folder / part)
-            report[bitext.name] = asdict(counts) | {part: len(getattr(parts, part)) for part in PARTS}
-            if not len(parts.train):
-                raise ConfigError(f"{bitext.name}: no training pair is left ({counts.summary()}); give a larger corpus")
+            counts, sizes = prepare(found, pair, config, seed, folder, stages.folder, threads)
+            report["-".join(pair)] = asdict(counts) | sizes
+            if not sizes["train"]:
+                raise ConfigError(f"{'-'.join(pair)}: no training pair is left ({counts.summary()}); give a larger corpus")
         write_json(folder / "report.json", report)
 
     return *stages.run("corpus", inputs, make), pairs
@@ -129,22 +130,26 @@ def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: i
 
 def open_part(corpus: Path, part: str, pairs: Sequence[Pair]) -> Sequence[Bitext | Sentences]:
     """Memory-map one part (``train``, ``development``, ``held_out``) of the corpus stage."""
-    return [
-        Bitext.open(corpus / part, (pair[0], pair[1])) if len(pair) == 2 else Sentences.open(corpus / part, (pair[0],))
-        for pair in pairs
-    ]
+    return [_open(corpus, part, pair) for pair in pairs]
 
 
-def sides(bitext: Bitext | Sentences) -> list[tuple[str, str, Texts]]:
+def _open(corpus: Path, part: str, pair: Pair) -> Bitext | Sentences:
+    if len(pair) == 1:
+        return Sentences.open(corpus / part, (pair[0],))
+    languages = (pair[0], pair[1])
+    return open_training(corpus, languages) if part == "train" else Bitext.open(corpus / part, languages)
+
+
+def sides(bitext: Bitext | Sentences) -> list[tuple[str, str, Texts | TextView]]:
     """Return (``source`` or ``target``, language, texts) of each side."""
     if isinstance(bitext, Sentences):
         return [("source", bitext.name, bitext.source)]
     return [("source", bitext.languages[0], bitext.source), ("target", bitext.languages[1], bitext.target)]
 
 
-def texts_of(bitexts: Sequence[Bitext | Sentences], language: str) -> Texts:
+def texts_of(bitexts: Sequence[Bitext | Sentences], language: str) -> Texts | TextView:
     """Return all texts of one language."""
-    return concatenate_texts([side for bitext in bitexts for _, code, side in sides(bitext) if code == language])
+    return joined([side for bitext in bitexts for _, code, side in sides(bitext) if code == language])
 
 
 def make_units(
@@ -232,7 +237,12 @@ def _count_vocabulary(
 
 
 def make_bags(
-    stages: Stages, corpus: Path, identities: Sequence[str], pairs: Sequence[Pair], units: Units
+    stages: Stages,
+    corpus: Path,
+    identities: Sequence[str],
+    pairs: Sequence[Pair],
+    units: Units,
+    threads: int = 1,
 ) -> tuple[Path, str]:
     """Stage ``bags``: look every training and development text up, once."""
 
@@ -240,10 +250,11 @@ def make_bags(
         for part in PARTS[:2]:
             for bitext in open_part(corpus, part, pairs):
                 for name, _, side in sides(bitext):
-                    blocks = range(0, len(side), 8192)
-                    shown = track(blocks, f"look up {bitext.name} {part} {name}", unit="block")
-                    bags = concatenate_bags([units.bags(side[start : start + 8192]) for start in shown])
-                    bags.save(folder, f"{part}.{bitext.name}.{name}")
+                    blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
+                    jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
+                    with FlatWriter(folder, f"{part}.{bitext.name}.{name}", "ids", np.int32) as out:
+                        for bags in in_order(jobs, threads):
+                            out.append(bags.ids, bags.offsets)
 
     return stages.run("bags", list(identities), make)
 

@@ -124,7 +124,7 @@ class _Run:
         bitexts = open_part(self.corpus, "train", self.pairs)
         if any(bitext.languages[0] != hub for bitext in bitexts):
             raise ConfigError(f"every bitext must have {hub} as its first language, whose sentences are distilled")
-        inputs, hubs = [self.corpus_id, self.distilled_identity], [sides(bitext)[0][2] for bitext in bitexts]
+        inputs, hubs = [self.corpus_id, self.distilled_identity], [sides(bitext)[0][2][:] for bitext in bitexts]
         return dict(zip(self.pairs, vectors_stage(self.stages, inputs, self.distilled, hubs), strict=True))
 
     def bitexts(self, part: str, vectors: dict[Pair, RowVectors] | None) -> list[ParallelBags]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from xswe.corpus.hashing import hash_texts
 from xswe.language.bags import Bags, concatenate
 from xswe.training.features import RowVectors
 
@@ -64,16 +65,8 @@ class ParallelBags:
 
 def equal_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
-    ids, starts = np.asarray(bags.ids, np.uint64), np.asarray(bags.offsets)
-    # A 64-bit polynomial hash of each bag by one cumulative pass: sum of mixed ids times a power of its place.
-    place = np.arange(len(ids), dtype=np.uint64) - np.repeat(starts[:-1].astype(np.uint64), bags.lengths)
-    with np.errstate(over="ignore"):
-        mixed = (ids + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= (place + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9) | np.uint64(1)
-        mixed ^= mixed >> np.uint64(32)
-        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        keys = total[starts[1:]] - total[starts[:-1]]
+    keys = np.empty(len(bags), np.uint64)
+    hash_texts(np.asarray(bags.ids, np.int32).view(np.uint8), 4 * np.asarray(bags.offsets), keys)
     return np.unique(keys, return_inverse=True)[1].astype(np.int32)
 
 

@@ -106,12 +106,14 @@ class _Run:
         self.distilled_identity = distilled_identity
         self.folder, self.stages = folder, Stages(folder)
         c = config
-        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed)
+        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
         corpus_id = self.corpus_id
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
         )
-        self.bags, self.bags_id = make_bags(self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units)
+        self.bags, self.bags_id = make_bags(
+            self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units, c.threads
+        )
         self.tables = Tables(tuple(c.languages), self.units, c.extract.merge == "separate")
         self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
 
@@ -129,7 +131,7 @@ class _Run:
         vectors = self.vectors()
         final = self.refinement(start, start_id, vectors) if self.config.refine.steps else start
         steps["refinement"] = final
-        held_out = {b.name: tuple(t for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
+        held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
         merged = self.config.languages if self.tables.separate else ()
         counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in merged]
         models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
@@ -163,7 +165,7 @@ class _Run:
         for part in parts:
             for bitext in open_part(self.corpus, part, self.pairs):
                 by_code = {code: side for _, code, side in sides(bitext)}
-                texts.append(by_code.get(hub, bitext.source))
+                texts.append(by_code.get(hub, bitext.source)[:])
         inputs = [self.corpus_id, self.distilled_identity, *parts[1:]]
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
         return {part: [next(made) for _ in self.pairs] for part in parts}
@@ -175,8 +177,8 @@ class _Run:
             bags, texts = self.bags_of(language), texts_of(bitexts, language)
             distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
             size = len(self.units.tokens)
-            contexts = choose_contexts(bags.take(distinct), size, self.config.contexts)
-            yield LanguageSample(language, texts.take(distinct[contexts.sentences]), contexts, bags.counts(size))
+            contexts = choose_contexts(bags, size, self.config.contexts, among=distinct)
+            yield LanguageSample(language, texts.take(contexts.sentences), contexts, bags.counts(size))
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         """Stage ``extract``."""
@@ -206,7 +208,9 @@ class _Run:
         """Stage ``pca``: fit on sentences of all languages, project the unit vectors."""
 
         def make(folder: Path, _: str) -> None:
-            pca = SentencePCA(settings.drop, settings.dim).fit(self.sentence_vectors(matrix, settings.sentences))
+            words = iter([matrix[matrix.any(1)]])
+            vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings.sentences)
+            pca = SentencePCA(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
             projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
             if settings.norm:

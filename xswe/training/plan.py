@@ -10,7 +10,9 @@ import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
+from xswe.corpus.views import TextView
 from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError
 from xswe.language.texts import Texts
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
@@ -23,6 +25,7 @@ class PCAConfig:
     """Settings of the sentence PCA.
 
     Attributes:
+        level: what the components are fitted on: ``sentence`` (paper) or ``word``, each unit once (its ablation).
         drop: components removed, ``auto`` for floor(d / 100).
         dim: components kept, and the model's dimensions.
         sentences: of each language, drawn at random (paper: 100,000).
@@ -30,10 +33,15 @@ class PCAConfig:
             factor for all: it changes no similarity, only how far one step of Adam goes.
     """
 
+    level: str = "sentence"
     drop: Any = "auto"
     dim: int = 256
     sentences: int = 100_000
     norm: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.level not in ("sentence", "word"):
+            raise ConfigError(f"pca.level={self.level!r}: use sentence or word")
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,6 @@ class TrainResult:
     by_language: dict[str, dict[str, StaticEmbedding]]
     held_out: dict[str, tuple[Texts, ...]]
     teacher: np.ndarray | None
-    training: Callable[[str], Texts]
+    training: Callable[[str], Texts | TextView]
     report: dict[str, Any]
     seconds: dict[str, float]

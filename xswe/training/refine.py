@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from xswe.embedding.pooling import divide_rows, row_norms, sum_rows
+from xswe.embedding.kernels import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, whole_file
 from xswe.language.bags import Bags

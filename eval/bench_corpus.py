@@ -1,0 +1,280 @@
+"""How conversion, counting, the choice of contexts and an epoch scale with the size of a corpus.
+
+    python eval/bench_corpus.py --sizes 2 5 10 20 --folder /tmp/bench --output eval/results/corpus.json
+
+makes, for each size in millions of pairs, a zip in the form of CCMatrix (two line-aligned members and one of scores, sorted
+by score) from shuffled words of the en-de files under XSWE_DATA, and measures each phase in a process of its own: seconds,
+pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``--kill`` kills the
+conversion of the first size several times and compares the bytes at the end. The corpora are removed afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from xswe.corpus.bitext import Bitext, CorpusConfig
+from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.corpus.convert import convert
+from xswe.corpus.kernels import copy_spans
+from xswe.corpus.ordered import in_order
+from xswe.corpus.pairs import PairFile, find_pairs
+from xswe.corpus.store import FlatWriter
+from xswe.files import file_digest, write_json
+from xswe.language.bags import Bags
+from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords
+from xswe.language.texts import Texts
+from xswe.parallel import available_threads
+from xswe.training.pairs import ParallelBags, equal_bags
+
+PAIR = ("en", "de")
+PHASES = ("convert", "count", "contexts", "epoch")
+BLOCK = 100_000
+BATCH = 512
+
+
+def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
+    """Return the running words of both sides, each with a blank after it: drawn at random they keep their frequencies."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for file in files:
+        bitext, _ = _load(file)
+        for words, side in zip(sides, (bitext.source, bitext.target), strict=True):
+            for text in side:
+                words.extend(f"{word} " for word in text.split())
+                if len(words) > most:
+                    break
+    return [Texts.of(words) for words in sides]
+
+
+def _load(file: PairFile) -> tuple[Bitext, object]:
+    from xswe.corpus.bitext import load_bitext
+
+    return load_bitext([file], PAIR, CorpusConfig(on_error="skip"))
+
+
+def sentences(words: Texts, seed: list[int], count: int) -> bytes:
+    """Return ``count`` lines of shuffled words; the last hundredth repeats the first."""
+    generator, repeats = np.random.default_rng(seed), count // 100
+    count -= repeats
+    lengths = np.clip(generator.lognormal(2.6, 0.6, count), 2, 80).astype(np.int64)
+    rows = generator.integers(0, len(words), lengths.sum())
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(words.sizes[rows])])
+    out = np.empty(offsets[-1], np.uint8)
+    copy_spans(words.data, words.offsets[rows], offsets, out)
+    out[offsets[np.cumsum(lengths)] - 1] = 0x0A
+    repeated = offsets[lengths[:repeats].sum()]
+    return out.tobytes() + out[:repeated].tobytes()
+
+
+def generate(path: Path, pairs: int, words: list[Texts]) -> None:
+    """Write a corpus in the form of CCMatrix's zip, member by member."""
+    block = min(BLOCK, pairs)
+    blocks = max(1, pairs // block)
+    stem = "-".join(sorted(PAIR))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for side, code in enumerate(PAIR):
+            with archive.open(f"CCMatrix.{stem}.{code}", "w", force_zip64=True) as member:
+                for number in range(blocks):
+                    member.write(sentences(words[side], [number, side], block))
+        with archive.open(f"CCMatrix.{stem}.scores", "w", force_zip64=True) as member:
+            total = blocks * block
+            for start in range(0, total, BLOCK):
+                place = np.arange(start, min(start + BLOCK, total))
+                member.write("".join(f"{score:.7f}\n" for score in 1.25 - 0.19 * place / total).encode())
+
+
+def phase_convert(folder: Path, threads: int, _: Path) -> dict[str, float]:
+    """Convert the zip; pairs read."""
+    files = find_pairs([folder / "corpus.zip"], PAIR)
+    _, report = convert(files, PAIR, CorpusConfig(on_error="skip"), folder / "converted", threads=threads)
+    return {"pairs": report.read, "kept": report.kept, "bytes": _size(folder / "converted")}
+
+
+def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+    """Look every text up and write its bag; count the units."""
+    bitext = Bitext.open(folder / "converted", PAIR)
+    units = SubwordUnits(load_tokenizer(tokenizer), "subwords", PAIR)
+    (folder / "bags").mkdir(exist_ok=True)
+    counts = np.zeros(len(units.tokens), np.int64)
+    for name, side in (("source", bitext.source), ("target", bitext.target)):
+        jobs = (partial(units.bags, side[start : start + 8192]) for start in range(0, len(side), 8192))
+        with FlatWriter(folder / "bags", name, "ids", np.int32) as out:
+            for bags in in_order(jobs, threads):
+                counts += bags.counts(len(counts))
+                out.append(bags.ids, bags.offsets)
+    np.save(folder / "bags" / "counts.npy", counts)
+    return {"pairs": len(bitext), "units": int(counts.sum()), "bytes": _size(folder / "bags")}
+
+
+def phase_contexts(folder: Path, _: int, __: Path) -> dict[str, float]:
+    """Choose up to 100 contexts a unit among the distinct sentences of the source side."""
+    bags = Bags.open(folder / "bags", "source")
+    distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
+    size = len(np.load(folder / "bags" / "counts.npy"))
+    chosen = choose_contexts(bags, size, ContextConfig(), among=distinct)
+    return {"pairs": len(bags), "sentences": len(chosen.sentences), "contexts": len(chosen.units)}
+
+
+def phase_epoch(folder: Path, _: int, __: Path) -> dict[str, float]:
+    """Draw every pair once, in random batches, as the refinement does."""
+    bitext = ParallelBags(Bags.open(folder / "bags", "source"), Bags.open(folder / "bags", "target"))
+    order = np.random.default_rng(0).permutation(len(bitext))
+    units = 0
+    for start in range(0, len(order), BATCH):
+        units += len(bitext.batch(order[start : start + BATCH]).ids)
+    return {"pairs": len(bitext), "units": units}
+
+
+RUN: dict[str, Callable[[Path, int, Path], dict[str, float]]] = {
+    "convert": phase_convert,
+    "count": phase_count,
+    "contexts": phase_contexts,
+    "epoch": phase_epoch,
+}
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _memory(entry: str) -> int:
+    """Return an entry of this process's memory in bytes: ``VmHWM`` (peak), ``RssAnon`` (now, not mapped from files)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{entry}:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+    """Run a phase in this process and measure it."""
+    peak, over = [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            peak[0] = max(peak[0], _memory("RssAnon"))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    begun, used = time.monotonic(), time.process_time()
+    found = RUN[phase](folder, threads, tokenizer)
+    seconds, used = time.monotonic() - begun, time.process_time() - used
+    over.set()
+    watcher.join()
+    return {
+        **found,
+        "seconds": round(seconds, 2),
+        "core_seconds": round(used, 2),
+        "pairs_per_second": round(found["pairs"] / seconds),
+        "pairs_per_core_second": round(found["pairs"] / max(used, 1e-9)),
+        "peak_mib": _memory("VmHWM") >> 20,
+        "peak_anonymous_mib": peak[0] >> 20,
+    }
+
+
+def in_process_of_its_own(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+    """Run a phase as its own process, so that its peak memory is its own."""
+    command = [sys.executable, __file__, "--phase", phase, "--folder", str(folder), "--threads", str(threads)]
+    done = subprocess.run([*command, "--tokenizer", str(tokenizer)], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def kills(folder: Path, threads: int, tokenizer: Path, seconds: float) -> dict[str, object]:
+    """Kill the conversion at several moments, let it end, and compare the bytes with an undisturbed one."""
+    undisturbed = {p.name: file_digest(p) for p in (folder / "converted").glob("*.npy")}
+    shutil.rmtree(folder / "converted")
+    command = [sys.executable, __file__, "--phase", "convert", "--folder", str(folder), "--threads", str(threads)]
+    killed = 0
+    for share in (0.2, 0.35, 0.5):
+        process = subprocess.Popen([*command, "--tokenizer", str(tokenizer)], stdout=subprocess.DEVNULL)
+        time.sleep(2.0 + share * seconds)
+        process.send_signal(signal.SIGKILL)
+        killed += process.wait() == -signal.SIGKILL
+    in_process_of_its_own("convert", folder, threads, tokenizer)
+    again = {p.name: file_digest(p) for p in (folder / "converted").glob("*.npy")}
+    return {"killed": killed, "identical": again == undisturbed}
+
+
+def figure(rows: list[dict[str, object]], path: Path) -> None:
+    """Draw seconds against millions of pairs, one line a phase, as SVG."""
+    width, height, margin = 640, 400, 60
+    most_x = max(float(str(row["pairs"])) for row in rows) / 1e6
+    most_y = max(float(str(row["seconds"])) for row in rows)
+    colours = dict(zip(PHASES, ("#1b6ca8", "#c8553d", "#4c956c", "#7d4f9e"), strict=True))
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return margin + x / most_x * (width - 2 * margin), height - margin - y / most_y * (height - 2 * margin)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">'
+    ]
+    parts.append(f'<path d="M{margin} {margin}V{height - margin}H{width - margin}" fill="none" stroke="#333"/>')
+    for k in range(5):
+        (x, bottom), (left, y) = at(most_x * k / 4, 0), at(0, most_y * k / 4)
+        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{most_x * k / 4:g} M</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{most_y * k / 4:.0f} s</text>')
+    for number, phase in enumerate(PHASES):
+        points = [at(float(str(r["pairs"])) / 1e6, float(str(r["seconds"]))) for r in rows if r["phase"] == phase]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colours[phase]}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[phase]}"/>' for x, y in points]
+        parts.append(f'<text x="{margin + 12}" y="{margin + 16 * number}" fill="{colours[phase]}">{phase}</text>')
+    path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure, print a table and write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=float, nargs="+", default=[2, 5, 10, 20], help="millions of pairs")
+    parser.add_argument("--folder", type=Path, default=Path("bench-corpus"))
+    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of the units; default: trained here")
+    parser.add_argument("--pieces", type=int, default=32_000, help="of the tokenizer trained here")
+    parser.add_argument("--threads", type=int, default=available_threads())
+    parser.add_argument("--output", type=Path, default=Path("corpus.json"))
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.phase:
+        print(json.dumps(measure(given.phase, given.folder, given.threads, given.tokenizer)))
+        return
+    words = words_of(find_pairs([Path(os.environ["XSWE_DATA"]) / "train" / "en-de"], PAIR))
+    given.folder.mkdir(parents=True, exist_ok=True)
+    if given.tokenizer is None:
+        sample = (line for side in (0, 1) for line in sentences(words[side], [0, side], 30_000).decode().splitlines())
+        given.tokenizer = given.folder / "tokenizer.json"
+        train_subwords(sample, PAIR, given.pieces, given.threads).save(str(given.tokenizer))
+    rows: list[dict[str, object]] = []
+    killed: dict[str, object] = {}
+    for size in given.sizes:
+        folder = given.folder / f"{size:g}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        generate(folder / "corpus.zip", int(size * 1e6), words)
+        zipped = (folder / "corpus.zip").stat().st_size
+        for phase in PHASES:
+            found = in_process_of_its_own(phase, folder, given.threads, given.tokenizer)
+            rows.append({"phase": phase, "millions": size, "zip_bytes": zipped, **found})
+            print(json.dumps(rows[-1]), flush=True)
+        if given.kill and not killed:
+            killed = kills(folder, given.threads, given.tokenizer, float(str(rows[-len(PHASES)]["seconds"])))
+            print(json.dumps(killed), flush=True)
+        shutil.rmtree(folder)
+    (given.folder / "tokenizer.json").unlink(missing_ok=True)
+    write_json(given.output, {"threads": given.threads, "rows": rows, "killed": killed})
+    figure(rows, given.output.with_suffix(".svg"))
+
+
+if __name__ == "__main__":
+    main()

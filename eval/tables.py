@@ -1,0 +1,268 @@
+"""Fill the tables of README.md and eval/results/*.md from measured results, beside the published figures.
+
+    python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->
+    python eval/tables.py --check   # change nothing; exit with 1 if something would change
+
+What a table shows is declared in TABLES, once; figures come from JSON files alone: measured ones from eval/results (rows of
+task, subset, metric, value, …, as eval/main_job.py, compare and ablate write them), published ones from
+eval/published.yaml. The best measured figure of a column is bold. A table of which no file is there is left as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xswe.evaluation.rows import primary_metrics
+from xswe.evaluation.tables import markdown
+from xswe.files import whole_file
+
+HERE = Path(__file__).resolve().parent
+_PLACE = re.compile(r"(<!-- table:(?P<name>[\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of figures.
+
+    Attributes:
+        title: its header.
+        task: of the rows that it shows.
+        subset: of the rows that it shows.
+        metric: of the rows that it shows.
+        published: the task of the published figures beside them, where it has another name there; None for none.
+    """
+
+    title: str
+    task: str
+    subset: str
+    metric: str
+    published: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        sources: JSON files, or folders of them, below eval/results.
+        keys: what identifies a line: fields of the rows.
+        titles: what the header calls them.
+        where: fields that a row must have, and their values; a row without the field passes.
+        columns: the figures; None for the main figure of every task and subset in the file.
+        published: sections of published.yaml whose figures stand below the measured ones.
+    """
+
+    sources: tuple[str, ...]
+    keys: tuple[str, ...]
+    titles: tuple[str, ...]
+    where: tuple[tuple[str, Any], ...] = ()
+    columns: tuple[Column, ...] | None = None
+    published: tuple[str, ...] = ()
+
+
+PAIRS = ("en-de", "en-zh", "en-ja")
+LANGUAGES = ("en", "de", "zh", "ja")
+TATOEBA = tuple(Column(f"Tatoeba {pair}", "tatoeba", pair, "f1", "tatoeba") for pair in PAIRS)
+BY_MARGIN = tuple(Column(f"by margin {pair}", "tatoeba", pair, "margin_f1_both_ways") for pair in PAIRS)
+WMT23 = tuple(Column(f"WMT23 {pair}", "file", f"wmt23.{pair}.tsv", "f1") for pair in PAIRS)
+STSB_XLING = tuple(Column(f"STS-B {pair}", "file", f"stsb-xling.{pair}.tsv", "spearman") for pair in PAIRS)
+STSB = tuple(Column(f"STS-B {code}", "file", f"stsb.{code}.tsv", "spearman") for code in LANGUAGES)
+STUDIES = {
+    "dim": "dimensions",
+    "vocabulary": "words a language",
+    "pieces": "pieces",
+    "drop": "components removed",
+    "contexts": "sentences a unit",
+    "pick": "sentences",
+    "pca_level": "PCA fitted on",
+    "segmenters": "segmenters",
+}
+# What tables call the steps of the method, by main_job.py's names.
+STEPS = {
+    "extraction": "extraction",
+    "pca-without-abtt": "+ sentence PCA, none removed",
+    "pca-with-abtt": "+ sentence PCA with ABTT",
+    "refinement": "+ refinement",
+}
+MAIN = ("main", "baselines.json")
+TABLES = {
+    "main": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*TATOEBA, *WMT23, *STSB_XLING), ("retrieval",)),
+    "retrieval": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*TATOEBA, *BY_MARGIN, *WMT23), ("retrieval",)),
+    "similarity": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*STSB_XLING, *STSB)),
+    "sizes": Table(
+        ("main",), ("size", "model"), ("pairs", "model"), (("step", "refinement"),), (*TATOEBA, *WMT23, *STSB_XLING)
+    ),
+    "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
+    **{
+        f"ablation.{name}": Table((f"ablation/{name}.json",), ("variant", "step"), (title, "after"))
+        for name, title in STUDIES.items()
+    },
+}
+
+
+def load(folder: Path, sources: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Return the rows of all files that are there, each with the fields of its file; None if there is no file.
+
+    Args:
+        folder: eval/results.
+        sources: names of files and folders in it.
+    """
+    files = [file for source in sources for file in _files(folder / source)]
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        about = {key: value for key, value in record.items() if not isinstance(value, (dict, list))}
+        steps = record["rows"] if isinstance(record["rows"], dict) else {None: record["rows"]}
+        for step, found in steps.items():
+            own = {**about, **_named(about, step)} if step else about
+            rows += [{**own, **row} for row in found]
+    rows.sort(key=lambda row: row.get("pairs") or math.inf)  # 0 is all pairs
+    return rows if files else None
+
+
+def _files(source: Path) -> list[Path]:
+    return sorted(source.glob("*.json")) if source.is_dir() else [source] if source.is_file() else []
+
+
+def _named(about: Mapping[str, Any], step: str) -> dict[str, Any]:
+    """Name a line of the main job: which step, from which start, on how many pairs."""
+    teacher, size = about["teacher"], about.get("pairs", 0)
+    if step == "teacher":
+        model = f"the teacher ({teacher})"
+    elif teacher == "none":
+        model = f"random start {STEPS.get(step, step)}"
+    else:
+        model = f"{STEPS.get(step, step)} ({teacher})"
+    return {"step": step, "model": model, "size": f"{size:,}" if size else "all"}
+
+
+def render(table: Table, rows: Sequence[Mapping[str, Any]], published: Mapping[str, Any]) -> str:
+    """Lay one table out in Markdown.
+
+    Args:
+        table: what it shows.
+        rows: of its sources.
+        published: the figures of published.yaml.
+    """
+    rows = [row for row in rows if all(row.get(key, value) == value for key, value in table.where)]
+    columns = table.columns or _all_columns(rows)
+    by_key = {(column.task, column.subset, column.metric): column for column in columns}
+    lines: dict[tuple[Any, ...], dict[Column, float]] = {}
+    for row in rows:
+        line = lines.setdefault(tuple(row[key] for key in table.keys), {})
+        column = by_key.get((row["task"], row["subset"], row["metric"]))
+        if column is not None and row["value"] is not None:
+            line[column] = float(row["value"])
+    columns = tuple(column for column in columns if any(column in line for line in lines.values()))
+    best = {column: max(line[column] for line in lines.values() if column in line) for column in columns}
+    below = _published(table, columns, published)
+    origin = bool(below)
+    header = [*table.titles, *(["figures"] if origin else []), *(column.title for column in columns)]
+    body: list[list[Any]] = []
+    for key, line in lines.items():
+        if line:
+            figures = [_figure(line.get(column), best[column]) for column in columns]
+            body.append([*map(str, key), *(["measured here"] if origin else []), *figures])
+    return markdown(header, body + below)
+
+
+def _figure(value: float | None, best: float) -> str | None:
+    """Write one measured figure, the best one bold; two that are written alike are both the best."""
+    if value is None:
+        return None
+    text = f"{100 * value:.1f}"
+    return f"**{text}**" if text == f"{100 * best:.1f}" else text
+
+
+def _published(table: Table, columns: Sequence[Column], published: Mapping[str, Any]) -> list[list[Any]]:
+    """Return the published lines that have a figure in any column."""
+    out = []
+    for section in table.published:
+        for entry in published[section]:
+            figures = [entry.get(column.published or "", {}).get(column.subset) for column in columns]
+            if any(figure is not None for figure in figures):
+                name = f"{entry['model']} ({entry['dims']})"
+                origin = f"published: {published['sources'][section]}"
+                rest = [""] * (len(table.keys) - 1)
+                out.append([name, *rest, origin, *(None if f is None else f"{f:.1f}" for f in figures)])
+    return out
+
+
+def _all_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Return a column for the main figure of every task and subset, in the order of the rows."""
+    chosen = primary_metrics(((row["task"], row["subset"]), row["metric"]) for row in rows)
+    return tuple(
+        Column(" ".join(filter(None, [task if task != "file" else "", subset])), task, subset, metric)
+        for (task, subset), metric in chosen.items()
+    )
+
+
+def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Fill the marked places of a text.
+
+    Args:
+        text: with places ``<!-- table:NAME -->`` … ``<!-- end -->``.
+        folder: of the measured results.
+        published: the figures of published.yaml.
+
+    Returns:
+        The text, and a remark for each place that was left alone.
+
+    Raises:
+        KeyError: a place names a table that is not declared.
+    """
+    remarks: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name not in TABLES:
+            raise KeyError(f"table:{name} is not declared; TABLES has {', '.join(TABLES)}")
+        rows = load(folder, TABLES[name].sources)
+        if rows is None:
+            remarks.append(f"table:{name} is left as it is: {folder} has no {' or '.join(TABLES[name].sources)}")
+            return match[0]
+        content = render(TABLES[name], rows, published)
+        return f"{match[1]}{content}\n{match[3]}"
+
+    return _PLACE.sub(place, text), remarks
+
+
+def main() -> int:
+    """Fill all files, or check that they are filled."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something would change")
+    parser.add_argument("--root", type=Path, default=HERE.parent, help="the checkout")
+    options = parser.parse_args()
+    results = options.root / "eval" / "results"
+    published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
+    stale = False
+    for file in [options.root / "README.md", *sorted(results.glob("**/*.md"))]:
+        before = file.read_text(encoding="utf-8")
+        try:
+            after, remarks = fill(before, results, published)
+        except (KeyError, ValueError) as error:
+            print(f"{file}: {error.args[0]}", file=sys.stderr)
+            return 2
+        for remark in remarks:
+            print(f"{file}: {remark}")
+        if after != before:
+            stale = True
+            print(f"{file}: {'is not up to date' if options.check else 'filled'}")
+            if not options.check:
+                with whole_file(file) as temporary:
+                    temporary.write_text(after, encoding="utf-8")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

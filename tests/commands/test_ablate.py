@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from test_compare import settings
+
+from xswe.commands import ablate
+from xswe.errors import ConfigError
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def small(tiny_teacher, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ablate")
+    return folder, [
+        "pair=en-ja",
+        "teacher=custom",
+        f"teacher.model={tiny_teacher}",
+        "units=teacher",
+        "contexts.per_unit=3",
+        "pca.dim=16",
+        "refine.steps=20",
+        "refine.batch=64",
+        "threads=1",
+        f"output={folder / 'run'}",
+    ]
+
+
+def stages(folder):
+    # The converted text, text.en-ja-..., lies beside them.
+    return sorted(path.name for path in (folder / "run" / "stages").iterdir() if not path.name.startswith("text."))
+
+
+def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
+    folder, common = small
+    table = ablate.run(settings("ablate", *common, "study=drop", "study.values=[0,2,20]"))
+    names = [name.split("-")[0] for name in stages(folder)]
+    assert {name: names.count(name) for name in set(names)} == {
+        **dict.fromkeys(("corpus", "units", "bags", "extract"), 1),
+        "pca": 2,  # none removed is what 0 is
+        "refine": 2,
+    }
+    assert "skipped 20: pca.drop=20 and pca.dim=16 need vectors of 36" in table
+    found = json.loads((folder / "run" / "ablation" / "drop.json").read_text())
+    assert {(row["variant"], row["step"]) for row in found["rows"]} == {
+        (value, step) for value in (0, 2) for step in ("PCA with ABTT", "refinement")
+    }
+    assert [skip["variant"] for skip in found["skipped"]] == [20]
+    markdown = (folder / "run" / "ablation" / "drop.md").read_text().splitlines()
+    assert markdown[0] == "| components removed | after | dims | units | held-out en-ja |"
+    assert len([line for line in markdown if line.startswith("| ")]) == 2 + 5
+    svg = (folder / "run" / "ablation" / "drop.svg").read_bytes()
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    before = stages(folder)
+    ablate.run(settings("ablate", *common, "study=drop", "study.values=[0,2,20]"))
+    assert stages(folder) == before
+    assert (folder / "run" / "ablation" / "drop.svg").read_bytes() == svg
+
+
+def test_stages_are_one_run(small):
+    folder, common = small
+    table = ablate.run(settings("ablate", *common, f"results={folder / 'results'}"))
+    steps = ("extraction", "PCA without ABTT", "PCA with ABTT", "refinement")
+    assert all(step in table for step in steps)
+    found = json.loads((folder / "results" / "stages.json").read_text())
+    assert tuple(dict.fromkeys(row["step"] for row in found["rows"])) == steps
+    assert {row["dim"] for row in found["rows"] if row["step"] == "extraction"} == {32}
+
+
+def test_the_pca_of_words_is_another(small):
+    folder, common = small
+    ablate.run(settings("ablate", *common, "study=pca_level"))
+    rows = json.loads((folder / "run" / "ablation" / "pca_level.json").read_text())["rows"]
+    assert {row["variant"] for row in rows} == {"sentence", "word"}
+    pcas = [name for name in stages(folder) if name.startswith("pca-")]
+    fitted = {
+        json.loads((folder / "run" / "stages" / name / "stage.json").read_text())["inputs"][1]["level"] for name in pcas
+    }
+    assert fitted == {"sentence", "word"}
+
+
+@pytest.mark.parametrize("study", ["dim", "vocabulary", "pieces", "contexts", "pick", "segmenters"])
+def test_every_study_composes_and_names_real_settings(study):
+    from xswe.commands.config import build
+    from xswe.evaluation.study import Study
+
+    values = settings("ablate", f"study={study}")
+    made = build(Study, values["study"], "study")
+    for value in made.values:
+        changed = ablate.with_settings(values, {**made.fixed, made.setting: value})
+        assert changed["units"]["kind"] == made.fixed.get("units.kind", values["units"]["kind"])
+
+
+def test_mistakes_are_named(small):
+    _, common = small
+    with pytest.raises(ConfigError, match="there is no such setting"):
+        ablate.run(settings("ablate", *common, "study=custom", "study.setting=refine.bach", "study.values=[1]"))
+    with pytest.raises(ConfigError, match=r"study\.axis=choice"):
+        ablate.run(settings("ablate", *common, "study=drop", "study.values=[auto,3]"))
+    with pytest.raises(ConfigError, match="choose one, as in teacher=mini"):
+        ablate.run(settings("ablate", "study=drop", "teacher=none"))
+    with pytest.raises(ConfigError, match=r"pca\.drop=40"):
+        ablate.run(settings("ablate", *common, "study=drop", "study.values=[40]"))

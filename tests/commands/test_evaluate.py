@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from test_compare import settings
+
+from xswe.commands import evaluate
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError, ModelError
+from xswe.evaluation.benchmarks import is_path
+from xswe.evaluation.rows import Row
+from xswe.language.subwords import SubwordUnits
+
+
+@pytest.fixture
+def model(tokenizer, tmp_path):
+    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
+    StaticEmbedding(units, matrix).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_what_is_missing_is_told_below_the_table(model, tmp_path, monkeypatch):
+    pytest.importorskip("mteb")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.tsv").write_text("a cat\t猫\na dog\t犬\n", encoding="utf-8")
+    text = evaluate.run(
+        settings("evaluate", f"model={model}", "tasks=[own.tsv,tatoeba,bucc]", "data.root=sets", "threads=1")
+    )
+    assert "skipped tatoeba en-ja: sets/mteb/tatoeba-bitext-mining is missing: put the data set" in text
+    assert "skipped bucc -: BUCC has nothing in en, ja" in text
+    assert "own.tsv" in text.split("skipped")[0]
+    record = json.loads((tmp_path / "eval.json").read_text())
+    assert record["model"] == str(model)
+    assert [row["value"] for row in record["rows"] if row["task"] == "tatoeba"] == [None]
+
+
+def test_moses_files_and_folders_are_tasks(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "news.en").write_text("a cat\na dog\n", encoding="utf-8")
+    (tmp_path / "news.ja").write_text("猫\n犬\n", encoding="utf-8")
+    evaluate.run(settings("evaluate", f"model={model}", "tasks=[news.en]", "bootstrap.rounds=0", "threads=1"))
+    rows = json.loads((tmp_path / "eval.json").read_text())["rows"]
+    assert {(row["subset"], row["n"], row["low"]) for row in rows} == {("news.en", 2, None)}
+
+
+def test_the_table_shows_the_main_score_where_nothing_else_is_known():
+    rows = [
+        Row("sts12", "en", "main_score", 0.5, 9),
+        Row("sts12", "en", "cosine_spearman", 0.5, 9),
+        Row("banking77classification", "en", "main_score", 0.7, 9),
+        Row("banking77classification", "en", "f1_weighted", 0.6, 9),
+    ]
+    assert [(row.task, row.metric) for row in evaluate.shown(rows)] == [
+        ("sts12", "cosine_spearman"),
+        ("banking77classification", "main_score"),
+    ]
+
+
+@pytest.mark.parametrize(("task", "expected"), [("bucc.v2", False), ("X.V2", False), ("a.tsv", True), ("d/x", True)])
+def test_names_of_tasks_are_no_paths(task, expected):
+    assert is_path(task) is expected
+
+
+def test_mistakes_are_named(model):
+    with pytest.raises(ConfigError, match="tasks is empty"):
+        evaluate.run(settings("evaluate", f"model={model}", "tasks=[]"))
+    with pytest.raises(ModelError, match="nowhere"):
+        evaluate.run(settings("evaluate", "model=nowhere", "tasks=[own.tsv]"))
+    with pytest.raises(ConfigError, match=r"bootstrap\.round"):
+        evaluate.run(settings("evaluate", f"model={model}", "tasks=[own.tsv]", "+bootstrap.round=3"))

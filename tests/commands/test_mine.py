@@ -1,0 +1,128 @@
+"""``mine``, ``lexicon`` and ``bucc`` as a stranger uses them: subprocesses, pipes, kills."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+def cli(*arguments, cwd, **options):
+    env = {**os.environ, "XSWE_PROGRESS": "0"}
+    command = [sys.executable, "-m", "xswe", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, cwd=cwd, env=env, **options)
+
+
+@pytest.fixture
+def files(sample, tmp_path):
+    (tmp_path / "en.txt").write_text("".join(f"{line}\n" for line in sample["en"][:800]), encoding="utf-8")
+    (tmp_path / "ja.txt").write_text("".join(f"{line}\n" for line in sample["ja"][400:1200]), encoding="utf-8")
+    return tmp_path
+
+
+def test_mine_writes_pairs_and_prints_a_summary(files, model_folder):
+    done = cli(
+        "mine", f"model={model_folder}", "source=en.txt", "target=ja.txt", "output=pairs.tsv", "threads=1", cwd=files
+    )
+    said = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    for part in ("source: 800 lines read", "expected precision", "pairs: ", "median", "lines/s"):
+        assert part in said
+    lines = [line.split("\t") for line in (files / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    scores = [float(line[0]) for line in lines]
+    assert scores == sorted(scores, reverse=True)
+    assert {len(line) for line in lines} == {3}
+    assert {p.name for p in files.iterdir()} == {"en.txt", "ja.txt", "pairs.tsv"}
+
+
+def test_mine_to_standard_output_says_nothing_else_there(files, model_folder):
+    settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1", "threshold=null"]
+    piped = cli("mine", *settings, "output=-", cwd=files)
+    cli("mine", *settings, "output=pairs.tsv", cwd=files)
+    assert piped.stdout == (files / "pairs.tsv").read_bytes()
+    assert b"lines read" in piped.stderr
+
+
+def test_score_from_standard_input_to_standard_output(files, model_folder):
+    raw = b"A cat.\t\xe7\x8c\xab\xe3\x80\x82\r\nx\ty\tz"
+    done = cli("mine", f"model={model_folder}", "mode=score", "input=-", "output=-", cwd=files, input=raw)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.split(b"\r\n")
+    assert first.startswith(b"A cat.\t\xe7\x8c\xab\xe3\x80\x82\t")
+    assert second.startswith(b"x\ty\tz\t")
+    assert not done.stdout.endswith(b"\n")
+
+
+def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
+    settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1"]
+    cli("mine", *settings, "output=whole.tsv", cwd=files)
+    env = {**os.environ, "XSWE_PROGRESS": "0"}
+    command = [sys.executable, "-m", "xswe", "mine", *settings, "output=killed.tsv"]
+    work = files / "killed.tsv.work"
+    for awaited in (work, work / "source", work / "target" / "side.json"):
+        process = subprocess.Popen(command, cwd=files, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        limit = time.monotonic() + 60
+        while not awaited.exists() and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if (files / "killed.tsv").exists():
+            break
+    done = cli("mine", *settings, "output=killed.tsv", cwd=files)
+    assert done.returncode == 0, done.stderr
+    assert (files / "killed.tsv").read_bytes() == (files / "whole.tsv").read_bytes()
+    assert not work.exists()
+
+
+def test_lexicon(files, model_folder):
+    (files / "gold.tsv").write_text("the\tの\n", encoding="utf-8")
+    done = cli("lexicon", f"model={model_folder}", "output=d.tsv", "gold=gold.tsv", "threads=1", cwd=files)
+    assert done.returncode == 0, done.stderr
+    assert b"P@1" in done.stdout
+    rows = [line.split("\t") for line in (files / "d.tsv").read_text(encoding="utf-8").splitlines()]
+    assert {len(row) for row in rows} == {4}
+    assert {row[3] for row in rows} == {"1"}
+
+
+def test_bucc(files, sample, model_folder):
+    for name, start in (("train", 0), ("test", 60)):
+        for language, end in (("ja", 50), ("en", 60)):
+            rows = sample[language][start : start + end]
+            (files / f"{name}.{language}").write_text("".join(f"{language}-{i}\t{t}\n" for i, t in enumerate(rows)))
+        (files / f"{name}.gold").write_text("".join(f"ja-{i}\ten-{i}\n" for i in range(50)))
+    settings = ["training=train", "test=test", "languages=[ja,en]", "output=found.tsv", "threads=1"]
+    done = cli("bucc", f"model={model_folder}", *settings, cwd=files)
+    assert done.returncode == 0, done.stderr
+    assert b"bucc_f1" in done.stdout
+    assert all(line.startswith("ja-") for line in (files / "found.tsv").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["mine", "source=en.txt", "output=o"], "target="),
+        (["mine", "source=en.txt", "target=none.txt", "output=o"], "none.txt: no such file"),
+        (["mine", "source=en.txt", "target=ja.txt"], "output is not set"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=o", "mode=filter"], "mode='filter'"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=o", "score=dot"], "score='dot'"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=o", "neighbours.method=annoy"], "exact, clusters"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=o", "filters.script=true"], "languages=[en,ja]"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=o.parquet", "format=tsv"], "laser, bucc"),
+        (["mine", "mode=score", "output=o"], "input="),
+        (["mine", "mode=score", "input=en.txt", "output=o"], "en.txt:1: 1 tab-separated columns"),
+        (["lexicon", "output=d", "source=en.txt"], "target="),
+        (["bucc", "training=a", "test=b"], "a.de"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_status_2(files, model_folder, arguments, found):
+    done = cli(arguments[0], f"model={model_folder}", *arguments[1:], cwd=files)
+    said = done.stderr.decode().splitlines()
+    assert done.returncode == 2
+    assert len(said) == 1
+    assert said[0].startswith("xswe: ")
+    assert found in said[0]
+    assert not (files / "o").exists()

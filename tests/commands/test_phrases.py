@@ -1,0 +1,159 @@
+"""``python -m xswe phrases`` as a stranger uses it."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+import xswe
+from xswe.commands.phrases import read_queries, write_hits, write_terms
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import InputError
+from xswe.language.subwords import SubwordUnits
+from xswe.mining.phrases import find
+from xswe.mining.phrases.find import Hit, Place, find_phrases
+from xswe.mining.phrases.search import Search, SpanConfig
+from xswe.resources import resource
+
+
+def cli(*arguments, cwd):
+    env = {**os.environ, "XSWE_PROGRESS": "0"}
+    return subprocess.run(
+        [sys.executable, "-m", "xswe", "phrases", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tokenizer_json, sample):
+    """A model of random vectors, phrases and gzipped passages."""
+    folder = tmp_path_factory.mktemp("phrases")
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ("en", "de", "zh", "ja"))
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 16)).astype(np.float32)
+    StaticEmbedding(units, matrix).save(folder / "model")
+    lines = [f"{a}  {b}" for a, b in zip(sample["en"], sample["ja"], strict=True)]
+    with gzip.open(folder / "passages.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("".join(f"{line}\n" for line in [*lines, "", *lines[:50]]))
+    phrases = [" ".join(text.split()[1:4]) for text in sample["en"][:20]] + ["", sample["ja"][7][:6]]
+    (folder / "terms.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
+    return folder
+
+
+SETTINGS = ("model=model", "queries=terms.txt", "passages=passages.txt.gz")
+
+
+def test_the_file_holds_what_the_library_finds(folder):
+    done = cli(*SETTINGS, "output=hits.tsv", "k=3", "max_size=6", "threads=2", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in (folder / "hits.tsv").read_text("utf-8").splitlines()]
+    with gzip.open(folder / "passages.txt.gz", "rt", encoding="utf-8") as stream:
+        passages = [line.rstrip("\n") for line in stream]
+    queries = read_queries(str(folder / "terms.txt"))
+    assert len(queries) == 21
+    found = find_phrases(xswe.load(folder / "model"), queries, passages, SpanConfig(k=3, max_size=6))
+    assert ["\t".join(row) for row in rows] == list(write_hits(queries, found))
+    assert len(rows) == 63
+    for _, score, line, start, end, text in rows:
+        assert " ".join(passages[int(line) - 1][int(start) : int(end)].split()) == text
+        assert 0 < float(score) <= 1.0001
+    assert sum(float(row[1]) > 0.9999 for row in rows) >= 21
+    assert f"{len(passages):,} passages, 21 queries, 63 hits for 21" in done.stdout
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_terms_are_grouped_and_shown_in_context(folder):
+    done = cli(*SETTINGS, "output=terms.tsv", "mode=terms", "k=2", "max_size=4", "examples=2", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("\t") for line in (folder / "terms.tsv").read_text("utf-8").splitlines()]
+    assert len(rows) == 42
+    best = rows[0]
+    assert best[0].casefold().strip(".,") == best[3].casefold().strip(".,")
+    assert float(best[1]) == pytest.approx(1.0)
+    assert int(best[2]) >= 2
+    assert len(best) == 6
+    assert best[4].startswith("1: ")
+    assert all(f"[{best[3]}]" in example for example in best[4:])
+
+
+_KILLED = """
+import sys, xswe
+from pathlib import Path
+from xswe.mining.phrases import find
+find._CHARACTERS = 20_000
+lines = Path("long.txt").read_text("utf-8").splitlines()
+model = xswe.load("model")
+find.find_phrases(model, ["cat"], lines, checkpoint=Path("state"), passages_identity=1, checkpoint_seconds=0.0)
+"""
+
+
+def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, monkeypatch):
+    lines = [" ".join(sample["en"][i : i + 4]) for i in range(len(sample["en"]) - 4)] * 12
+    (folder / "long.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    state = folder / "state"
+    process = subprocess.Popen([sys.executable, "-c", _KILLED], cwd=folder)
+    while not state.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert state.exists()
+    monkeypatch.setattr(find, "_CHARACTERS", 20_000)
+    model, read = xswe.load(folder / "model"), []
+    monkeypatch.setattr(
+        Search, "add", lambda self, block, base, add=Search.add: read.append(base) or add(self, block, base)
+    )
+    resumed = find_phrases(model, ["cat"], lines, checkpoint=state, passages_identity=1)
+    assert not read or read[0] > 0
+    assert resumed == find_phrases(model, ["cat"], lines)
+    state.unlink()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["model=nowhere", *SETTINGS[1:], "output=x"], "no such folder"),
+        ([*SETTINGS[:2], "passages=none.txt", "output=x"], "none.txt: no such file"),
+        (["model=model", "queries=none.txt", SETTINGS[2], "output=x"], "none.txt: no such file"),
+        ([*SETTINGS, "output=x", "mode=guess"], "phrases, terms"),
+        ([*SETTINGS, "output=x", "max_size=0"], "min_size <= max_size"),
+        ([*SETTINGS, "output=x", "k=many"], "phrases.k='many': expected int"),
+        ([*SETTINGS, "output=x", "first_stage=guess"], "none or words"),
+    ],
+)
+def test_mistakes_get_one_line_and_exit_status_2(folder, arguments, found):
+    done = cli(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert found in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (folder / "x").exists()
+
+
+def test_every_setting_of_the_code_is_in_the_configuration_with_the_same_default():
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
+        composed = compose("phrases")
+    default = SpanConfig()
+    names = {f.name for f in dataclasses.fields(SpanConfig)} - {"distinct", "prune", "threads"}
+    assert {name: composed[name] for name in names} == {name: getattr(default, name) for name in names}
+
+
+def test_files_without_a_phrase_are_refused(tmp_path: Path):
+    (tmp_path / "empty.txt").write_text("\n  \n")
+    with pytest.raises(InputError, match=r"empty\.txt: no phrase"):
+        read_queries(str(tmp_path / "empty.txt"))
+
+
+def test_texts_cannot_break_the_table():
+    place = Place(0, 1, 4, "xa\tbx")
+    hits = [[Hit(0.5, 2, (place, place))]]
+    assert list(write_hits(["q\t1"], hits)) == ["q 1\t0.5000\t1\t1\t4\ta b"]
+    assert list(write_terms(["q"], hits)) == ["q\t0.5000\t2\ta b\t1: x[a b]x\t1: x[a b]x"]

@@ -1,0 +1,176 @@
+"""Blocks of lines: the compiled path against the plain reader, and the archives that corpora come in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.corpus import lines as lines_module
+from xswe.corpus.blocks import read_jobs
+from xswe.corpus.lines import Lines
+from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
+from xswe.corpus.rows import text_hashes
+from xswe.corpus.streams import MAX_LINE_BYTES, Skipped
+from xswe.errors import InputError
+from xswe.language.texts import Texts
+
+EN_JA = ("en", "ja")
+BLANKS = " \t\u00a0\u3000\u2003\u2028\u200a\u1680\u205f\u202f\x85\x1c"
+line = st.one_of(
+    st.text(alphabet=f"ab猫é😀{BLANKS}", max_size=12).map(lambda t: t.replace("\x1c", " ").encode()),
+    st.lists(st.text(alphabet=f"x ー{BLANKS[2:]}", max_size=4), max_size=5).map(lambda f: "\t".join(f).encode()),
+    st.binary(max_size=10).map(lambda b: b.replace(b"\n", b"")),
+)
+
+
+def fast(file, **options):
+    pairs, skipped = [], {}
+    for job in read_jobs(file, **options):
+        rows = job()
+        pairs += zip(rows.source, rows.target, strict=True)
+        for reason, count in rows.skipped.items():
+            skipped[reason] = skipped.get(reason, 0) + count
+    return pairs, skipped
+
+
+def slow(file, on_error):
+    skipped = Skipped()
+    return list(read_pairs(file, on_error=on_error, skipped=skipped)), skipped.counts
+
+
+def outcome(read, whole=True):
+    """The pairs, or the error: its message, or only its line (of two files with errors either may be named)."""
+    try:
+        return read()
+    except InputError as error:
+        return str(error) if whole else error.line
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(line, max_size=8), st.sampled_from([(0, 1), (1, 0), (2, 0), (1, 1)]), st.booleans(), st.booleans())
+def test_compiled_columns_are_those_of_the_plain_reader(tmp_path_factory, content, columns, feed, carriage):
+    path = tmp_path_factory.getbasetemp() / "columns.txt"
+    end = b"\r\n" if carriage else b"\n"
+    path.write_bytes(end.join(content) + end * feed)
+    file = PairFile(path, None, columns)
+    assert fast(file, on_error="skip") == slow(file, "skip")
+    assert outcome(lambda: fast(file)[0]) == outcome(lambda: slow(file, "raise")[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(line, max_size=6), st.lists(line, max_size=6))
+def test_compiled_moses_sides_are_those_of_the_plain_reader(tmp_path_factory, a, b):
+    folder = tmp_path_factory.getbasetemp()
+    for name, side in (("m.en", a), ("m.ja", b)):
+        (folder / name).write_bytes(b"".join(one + b"\n" for one in side))
+    file = PairFile(folder / "m.en", folder / "m.ja", format="moses")
+    assert fast(file, on_error="skip")[0] == slow(file, "skip")[0]
+    assert outcome(lambda: fast(file)[0], whole=False) == outcome(lambda: slow(file, "raise")[0], whole=False)
+
+
+def test_lines_come_in_blocks_however_the_stream_is_cut(monkeypatch):
+    monkeypatch.setattr(lines_module, "_CHUNK", 7)
+    monkeypatch.setattr(lines_module, "_BLOCK_BYTES", 40)
+    data = b"".join(b"%d" % i * (i % 9) + b"\n" for i in range(200)) + b"no feed"
+    lines, found = Lines(io.BytesIO(data)), []
+    while count := lines.ready(13):
+        assert count <= 13
+        found += [bytes(lines_of.encode()) for lines_of in lines.take(count)]
+    assert b"".join(found) == data + b"\n"
+
+
+def test_a_line_without_end_neither_fills_the_memory_nor_hides_what_follows(tmp_path):
+    path = tmp_path / "long.tsv"
+    with gzip.open(f"{path}.gz", "wb", compresslevel=1) as stream:
+        stream.write(b"a\tA\n")
+        for _ in range(70):
+            stream.write(b"x" * MAX_LINE_BYTES)
+        stream.write(b"\nb\tB\n")
+    file = PairFile(Path(f"{path}.gz"))
+    assert fast(file, on_error="skip") == ([("a", "A"), ("b", "B")], {"line too long": 1})
+    with pytest.raises(InputError, match=r"long\.tsv\.gz:2: a line of over 1 MiB"):
+        fast(file)
+
+
+def moses_zip(path, name="CCMatrix", source=b"a\nb\nc\n", target="あ\nい\nう\n", scores=b"1.2\n1.1\n1.0\n"):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("README", "about")
+        archive.writestr("LICENSE", "terms")
+        archive.writestr(f"{name}.en-ja.en", source)
+        archive.writestr(f"{name}.en-ja.ja", target)
+        archive.writestr(f"{name}.en-ja.scores", scores)
+    return path
+
+
+def test_a_moses_zip_is_read_without_unpacking(tmp_path):
+    (file,) = find_pairs([moses_zip(tmp_path / "en-ja.txt.zip")], EN_JA)
+    assert fast(file) == ([("a", "あ"), ("b", "い"), ("c", "う")], {})
+    (file,) = find_pairs([tmp_path / "en-ja.txt.zip"], ("ja", "en"))
+    assert fast(file)[0][0] == ("あ", "a")
+    assert [p.name for p in tmp_path.iterdir()] == ["en-ja.txt.zip"]
+
+
+def test_scores_of_a_moses_zip(tmp_path):
+    path = moses_zip(tmp_path / "en-ja.txt.zip", scores=b"1.25\n\n0.5\n")
+    (file,) = find_pairs([{"path": path, "score": "*.scores"}], EN_JA)
+    (job,) = read_jobs(file, scores=True)
+    np.testing.assert_array_equal(job().score, np.array([1.25, np.nan, 0.5], np.float32))
+
+
+def test_unequal_members_name_the_shorter_one(tmp_path):
+    (file,) = find_pairs([moses_zip(tmp_path / "x.zip", target="あ\n")], EN_JA)
+    with pytest.raises(InputError, match=r"x\.zip!CCMatrix\.en-ja\.ja:2: ends before line 2"):
+        fast(file)
+    assert fast(file, on_error="skip") == ([("a", "あ")], {"unequal length": 1})
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"), [("url\turl\t0.8\tHello\tやあ\n", [3, 4]), ("url\t0.8\tHello\tやあ\n", [2, 3])]
+)
+def test_jparacrawl_tar_of_versions_3_and_2(tmp_path, row, columns):
+    path = tmp_path / "en-ja.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in (("en-ja/README", "about"), ("en-ja/en-ja.bicleaner05.txt", row * 3)):
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    (file,) = find_pairs([{"path": path, "columns": columns, "score": columns[0] - 1}], EN_JA)
+    assert fast(file)[0] == [("Hello", "やあ")] * 3
+    (job,) = read_jobs(file, scores=True)
+    np.testing.assert_array_equal(job().score, np.full(3, 0.8, np.float32))
+
+
+def test_a_cut_archive_is_an_error_or_a_counted_end(tmp_path):
+    generator = np.random.default_rng(0)
+    side = b"".join(b"%d\n" % n for n in generator.integers(0, 1 << 60, 60_000))
+    whole = moses_zip(tmp_path / "whole.zip", source=side, target=side, scores=b"")
+    data = bytearray(whole.read_bytes())
+    data[len(data) // 4 : len(data) // 4 + 2000] = bytes(2000)
+    (tmp_path / "cut.zip").write_bytes(data)
+    (file,) = find_pairs([tmp_path / "cut.zip"], EN_JA)
+    with pytest.raises(InputError, match="truncated or damaged"):
+        fast(file)
+    pairs, skipped = fast(file, on_error="skip")
+    assert skipped == {"damaged archive": 1}
+    assert 0 < len(pairs) < 60_000
+    (tmp_path / "short.zip").write_bytes(data[:-500])
+    with pytest.raises(InputError, match="truncated or damaged"):
+        find_pairs([tmp_path / "short.zip"], EN_JA)
+
+
+@given(st.lists(st.text(max_size=20), max_size=30))
+def test_equal_texts_and_no_others_share_a_hash(texts):
+    texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    hashes = text_hashes(Texts.of(texts))
+    assert len(set(hashes.tolist())) == len(set(texts))
+    of = dict(zip(texts, hashes.tolist(), strict=True))
+    assert [of[text] for text in texts] == hashes.tolist()
+    assert 0 not in hashes

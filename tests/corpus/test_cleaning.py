@@ -1,0 +1,195 @@
+"""Filters one by one, with known answers; near-duplicates and decontamination."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.corpus.bitext import CorpusConfig, describe, load_bitext
+from xswe.corpus.cleaning import REASONS, CleanConfig
+from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.pairs import find_pairs
+from xswe.corpus.seen import Admission, KeySet
+from xswe.errors import ConfigError, InputError
+from xswe.language.texts import Texts
+
+EN_JA = ("en", "ja")
+
+
+def clean(tmp_path, rows, languages=EN_JA, **settings):
+    path = tmp_path / "c.tsv"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    names = {f.name for f in dataclasses.fields(CleanConfig)}
+    filters = CleanConfig(**{k: v for k, v in settings.items() if k in names})
+    rest = {k: v for k, v in settings.items() if k not in names and k != "score"}
+    files = find_pairs([{"path": path, "score": settings["score"]} if "score" in settings else path], languages)
+    bitext, report = load_bitext(files, languages, CorpusConfig(clean=filters, **rest))
+    return list(zip(bitext.source, bitext.target, strict=True)), report.dropped
+
+
+GOOD = ("Good day", "こんにちは")
+
+
+@pytest.mark.parametrize(
+    ("settings", "bad", "reason"),
+    [
+        ({"min_characters": 3}, ("ok", "はい、そう"), "too short"),
+        ({"letters": 0.5}, ("12.000 / 14", "これは本です"), "few letters"),
+        ({"letters": 0.5}, ("A book", "――――本――――"), "few letters"),
+        ({"script": 0.6}, ("Привет, Welt", "これは本です"), "other script"),
+        ({"script": 0.6}, ("A book", "this is 本"), "other script"),
+        ({"ratio": 3.0}, ("no", "いいえ、そうではありません"), "length ratio"),
+        ({"identical": True}, ("PDF", "PDF"), "identical"),
+    ],
+)
+def test_each_filter_drops_and_counts(tmp_path, settings, bad, reason):
+    assert clean(tmp_path, [GOOD, bad], **settings) == ([GOOD], {reason: 1})
+    assert clean(tmp_path, [GOOD, bad]) == ([GOOD, bad], {})  # off by default
+    assert reason in REASONS
+
+
+def test_script_of_chinese_is_han_and_accents_are_latin(tmp_path):
+    rows = [("Größe, l'œuvre", "大小"), ("Größe", "おおきさ")]
+    assert clean(tmp_path, rows, ("de", "zh"), script=0.9) == (rows[:1], {"other script": 1})
+
+
+def test_texts_are_changed_before_they_are_judged(tmp_path):
+    rows = [("a\u200b  b\x07c", "ＡＢＣ　ｶﾞｷﾞ１２"), ("a b c", "ABC ガギ12")]
+    assert clean(tmp_path, rows, control=True, width=True) == ([rows[1]], {"duplicate": 1})
+    assert clean(tmp_path, [("cafe\u0301", "漢\u2f00")], normalise="NFKC")[0] == [("café", "漢一")]
+    assert clean(tmp_path, [("cafe\u0301", "漢\u2f00")], normalise="NFC")[0] == [("café", "漢\u2f00")]
+    assert clean(tmp_path, [("x", "漢語學習")], ("en", "zh"), simplify=True)[0] == [("x", "汉语学习")]
+    assert clean(tmp_path, [("x", "漢語學習")], EN_JA, simplify=True)[0] == [("x", "漢語學習")]
+    assert clean(tmp_path, [("\u3000", "ｘ"), ("ｘ\u3000", "\u00a0y")], normalise="NFKC") == ([("x", "y")], {"blank": 1})
+
+
+def test_low_scores(tmp_path):
+    rows = [("a", "A", "1.1"), ("b", "B", "0.9"), ("c", "C", "none")]
+    assert clean(tmp_path, rows, min_score=1.0, score=2) == ([("a", "A")], {"low score": 2})
+    with pytest.raises(ConfigError, match=r"corpus\.min_score: these files have no scores"):
+        clean(tmp_path, rows, min_score=1.0)
+
+
+def test_hubs_are_kept_a_few_times(tmp_path):
+    rows = [("Home", f"ページ{i}") for i in range(10)] + [("Away", "ページ1"), ("x", "y")]
+    kept, dropped = clean(tmp_path, rows, hubs=3)
+    assert kept == [*rows[:3], *rows[-2:]]
+    assert dropped == {"hub": 7}
+
+
+def test_near_duplicates_share_most_shingles(tmp_path):
+    text = "The committee will meet again on the {} of next month in the great hall of the city"
+    other = "委員会は来月{}日に市の大ホールで再び会議を開く予定であることを発表しました"
+    rows = [(text.format(n), other.format(n)) for n in ("12", "14", "30")]
+    rows += [("A quite different sentence about a cat", "猫についてのまったく別の文"), ("Yes", "はい"), ("No", "いいえ")]
+    kept, dropped = clean(tmp_path, rows, near_duplicates=True)
+    assert kept == [rows[0], *rows[3:]]  # digits are all alike to a sketch
+    assert dropped == {"near duplicate": 2}
+
+
+def test_a_sketch_meets_near_texts_and_seldom_others(tmp_path):
+    generator = np.random.default_rng(5)
+    words = ["".join(map(chr, generator.integers(97, 123, 6))) for _ in range(4000)]
+    base = [list(generator.choice(words, 25)) for _ in range(300)]
+    near = [[*row[:12], "other", *row[13:]] for row in base]  # about 80 % of the shingles in common
+    apart = [[*row[:8], *generator.choice(words, 17)] for row in base]  # about 20 %
+    rows = [(" ".join(row), f"文{i}" * 20) for part in (base, near, apart) for i, row in enumerate(part)]
+    _, found = clean(tmp_path, rows[:600], near_duplicates=True)
+    _, wrong = clean(tmp_path, rows[:300] + rows[600:], near_duplicates=True)
+    assert found["near duplicate"] > 150
+    assert wrong.get("near duplicate", 0) < 10
+
+
+def test_the_order_of_the_reasons_and_of_the_lines(tmp_path):
+    rows = [("", ""), ("PDF", "PDF"), GOOD, GOOD, ("x" * 2000, "y")]
+    kept, dropped = clean(tmp_path, rows, identical=True, letters=0.1)
+    assert kept == [GOOD]
+    assert dropped == {"identical": 1, "duplicate": 1, "too long": 1}  # a line of blanks is no pair
+
+
+def evaluation(tmp_path):
+    folder = tmp_path / "eval"
+    folder.mkdir()
+    (folder / "sts.tsv").write_text("4.5\tA cat sleeps.\tEine Katze schläft.\n", encoding="utf-8")
+    record = {"translation": {"en": "The end", "ja": "ＮＨＫの、ニュース"}, "n": 3}
+    (folder / "x.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (folder / "about.md").write_text("not an evaluation file")
+    return folder
+
+
+def test_evaluation_texts_are_dropped_exactly_and_normalised(tmp_path):
+    folder = evaluation(tmp_path)
+    rows = [
+        ("A cat sleeps.", "猫が寝る"),
+        ("a CAT: sleeps", "猫"),
+        ("News", "NHKのニュース"),
+        ("4.5", "四・五"),
+        ("The end of it", "その終わり"),
+    ]
+    kept, dropped = clean(tmp_path, rows, decontaminate=(str(folder),))
+    assert kept == rows[3:]
+    assert dropped == {"evaluation text": 1, "evaluation text, normalised": 2}
+    texts = EvaluationTexts([folder])
+    assert (texts.count, len(texts.files)) == (4, 2)
+    exact, normalised = texts.known(Texts.of(["The end", "the end", "", "!?"]))
+    assert exact.tolist() == [True, False, False, False]
+    assert normalised.tolist() == [True, True, False, False]
+
+
+def test_the_evaluation_files_are_part_of_what_a_corpus_is(tmp_path):
+    folder = evaluation(tmp_path)
+    (tmp_path / "c.tsv").write_text("a\tb\n")
+    files = find_pairs([tmp_path / "c.tsv"], EN_JA)
+    before = describe(CorpusConfig(decontaminate=(str(folder),)), files)
+    (folder / "sts.tsv").write_text("4.5\tA dog sleeps.\tx\n")
+    assert describe(CorpusConfig(decontaminate=(str(folder),)), files) != before
+    assert describe(CorpusConfig(decontaminate=(str(folder),), cache="/elsewhere"), files) != before
+
+
+@pytest.mark.parametrize(("name", "text"), [("none.tsv", None), ("empty.tsv", "1\t2\n"), ("bad.jsonl", "{")])
+def test_evaluation_files_that_cannot_be_used(tmp_path, name, text):
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=name):
+        EvaluationTexts([tmp_path / name])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 60), max_size=40), max_size=6))
+def test_a_key_set_is_a_set_in_order(blocks):
+    mine, naive = KeySet(), set()
+    for block in blocks:
+        fresh = mine.add(np.array(block, np.uint64))
+        expected = []
+        for key in block:
+            expected.append(key not in naive)
+            naive.add(key)
+        assert fresh.tolist() == expected
+    assert len(mine) == len(naive)
+    assert mine.has(np.arange(1, 61, dtype=np.uint64)).tolist() == [k in naive for k in range(1, 61)]
+
+
+def test_a_key_set_and_counts_grow():
+    keys = np.random.default_rng(0).integers(1, 1 << 62, 100_000, dtype=np.uint64)
+    mine = KeySet()
+    assert all(mine.add(block).all() for block in np.split(keys, 10))
+    assert not mine.add(keys).any()
+    admission, none = Admission(2, (1, 2, 3)), np.empty((50_000, 0), np.uint64)
+    sides, fine = np.repeat(keys[:50_000], 2).reshape(-1, 2), np.zeros(50_000, np.uint8)
+    # Both sides of a pair are the same text here, which is met twice a pair: at its second pair it is a hub.
+    assert not admission(keys[:50_000], none, sides, fine).any()
+    assert (admission(keys[50_000:], none, sides, fine) == 3).all()
+    assert (admission(keys[:50_000], none, sides, fine) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"normalise": "NFX"}, {"letters": 2.0}, {"ratio": 0.5}, {"hubs": 300}, {"min_characters": -1}]
+)
+def test_settings_that_cannot_work(wrong):
+    with pytest.raises(ConfigError, match=r"corpus\.clean"):
+        CleanConfig(**wrong)

@@ -1,0 +1,246 @@
+"""Conversion: the pairs of the reader in memory, whatever the threads, the cuts and the kills; splits without a copy."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.corpus.test_blocks import moses_zip
+from xswe.corpus import blocks
+from xswe.corpus.bitext import Bitext, CorpusConfig, load_bitext
+from xswe.corpus.cleaning import CleanConfig
+from xswe.corpus.convert import convert
+from xswe.corpus.ordered import in_order
+from xswe.corpus.pairs import find_pairs
+from xswe.corpus.prepared import open_training, prepare
+from xswe.corpus.splits import part_of, split_rows
+from xswe.corpus.store import FlatWriter
+from xswe.corpus.views import TextView, joined
+from xswe.errors import ConfigError, InputError
+from xswe.files import read_json
+from xswe.language.bags import Bags
+from xswe.language.texts import Texts
+
+EN_JA = ("en", "ja")
+ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)
+
+
+def corpus(folder, lines=3000, seed=0):
+    """A Moses zip and a TSV with repeats, blanks and boilerplate."""
+    generator = np.random.default_rng(seed)
+    sides = [[], []]
+    for n in generator.integers(0, lines, lines):
+        sides[0].append(f"sentence {n} of {n * n % 97} words" if n % 11 else ("" if n % 2 else "Home"))
+        sides[1].append(f"文{n}は{n * 7 % 89}語")
+    moses_zip(
+        folder / "x.zip",
+        source="\n".join(sides[0]).encode() + b"\n",
+        target="\n".join(sides[1]).encode() + b"\n",
+        scores=b"",
+    )
+    rows = "".join(f"{a}x\t{b}\n" for a, b in zip(*sides, strict=True))
+    (folder / "y.tsv").write_text(rows, encoding="utf-8")
+    return find_pairs([folder / "x.zip", folder / "y.tsv"], EN_JA)
+
+
+def digests(folder):
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.glob("*.npy"))}
+
+
+def pairs(bitext):
+    return list(zip(bitext.source, bitext.target, strict=True))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_LINES", 100)
+
+
+@pytest.mark.parametrize("clean", [CleanConfig(), ALL])
+def test_converted_is_what_is_read_whatever_the_threads(tmp_path, clean):
+    files, config = corpus(tmp_path), CorpusConfig(clean=clean)
+    expected, report = load_bitext(files, EN_JA, config)
+    made = []
+    for threads in (1, 3):
+        folder = tmp_path / f"out{threads}"
+        bitext, counts = convert(files, EN_JA, config, folder, threads=threads, shard_pairs=700)
+        assert pairs(bitext) == pairs(expected)
+        assert (counts.read, counts.kept, counts.dropped, counts.checksums) == (
+            report.read,
+            report.kept,
+            report.dropped,
+            report.checksums,
+        )
+        made.append(digests(folder))
+        assert sorted(p.name for p in folder.iterdir()) == [*sorted(made[0]), "signature.json"]
+    assert made[0] == made[1]
+    signature = read_json(tmp_path / "out1" / "signature.json")
+    assert {name: entry["sha256"] for name, entry in signature["arrays"].items()} == made[0]
+    assert not (tmp_path / "out1.partial").exists()
+
+
+def test_a_second_call_only_opens_and_other_settings_are_refused(tmp_path):
+    files = corpus(tmp_path)
+    convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
+    convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    assert {p.name: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()} == before
+    with pytest.raises(ConfigError, match="other files or settings"):
+        convert(files, EN_JA, CorpusConfig(max_characters=9), tmp_path / "out")
+
+
+@pytest.mark.parametrize("clean", [CleanConfig(), ALL])
+@pytest.mark.parametrize("after", [1, 7, 25, 33, 59])
+def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, monkeypatch, after, clean):
+    from xswe.corpus import convert as module
+
+    files, config = corpus(tmp_path), CorpusConfig(clean=clean)
+    convert(files, EN_JA, config, tmp_path / "whole", shard_pairs=700)
+    calls, keep = [], module.kept_rows
+
+    def broken(*arguments):
+        calls.append(1)
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return keep(*arguments)
+
+    monkeypatch.setattr(module, "kept_rows", broken)
+    with pytest.raises(KeyboardInterrupt):
+        convert(files, EN_JA, config, tmp_path / "out", shard_pairs=700)
+    assert not (tmp_path / "out").exists()
+    calls.clear()
+    monkeypatch.setattr(module, "kept_rows", keep)
+    _, report = convert(files, EN_JA, config, tmp_path / "out", shard_pairs=700)
+    assert digests(tmp_path / "out") == digests(tmp_path / "whole")
+    assert report.dropped == read_json(tmp_path / "whole" / "signature.json")["report"]["dropped"]
+
+
+@pytest.mark.slow
+def test_a_conversion_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
+    files = corpus(tmp_path, 120_000)
+    convert(files, EN_JA, CorpusConfig(), tmp_path / "whole")
+    program = (
+        "import sys; from pathlib import Path; from xswe.corpus.convert import convert\n"
+        "from xswe.corpus.pairs import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
+        "here = Path(sys.argv[1]); files = find_pairs([here / 'x.zip', here / 'y.tsv'], ('en', 'ja'))\n"
+        "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2, shard_pairs=10_000)"
+    )
+    kills = 0
+    for seconds in (2.0, 3.0, 4.0, 5.0):
+        process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], env={**os.environ})
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    assert kills
+    assert digests(tmp_path / "out") == digests(tmp_path / "whole")
+
+
+def test_damage_leaves_no_corpus(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"a\tb\n" * 500 + b"\xff\tc\n")
+    files = find_pairs([tmp_path / "a.tsv"], EN_JA)
+    with pytest.raises(InputError, match=r"a\.tsv:501"):
+        convert(files, EN_JA, CorpusConfig(), tmp_path / "out", threads=2)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "a.tsv").write_bytes(b"a\tb\n" * 500 + b"d\tc\n")  # mended: what was left is of another file
+    bitext, _ = convert(find_pairs([tmp_path / "a.tsv"], EN_JA), EN_JA, CorpusConfig(), tmp_path / "out")
+    assert pairs(bitext) == [("a", "b"), ("d", "c")]
+
+
+def test_a_split_is_the_plain_one_without_a_copy(tmp_path):
+    files, config = corpus(tmp_path), CorpusConfig(held_out=0.05, development=0.05)
+    bitext, _ = load_bitext(files, EN_JA, config)
+    rows = split_rows(bitext, config, 3)
+    apart = bitext.take(np.concatenate([rows.development, rows.held_out]))
+    known = set(apart.source) | set(apart.target)
+    everything = set(range(len(bitext))) - set(rows.development.tolist()) - set(rows.held_out.tolist())
+    naive = [i for i in sorted(everything) if bitext.source[i] not in known and bitext.target[i] not in known]
+    assert rows.train.tolist() == naive
+    train = part_of(bitext, rows.train)
+    assert pairs(train) == pairs(bitext.take(rows.train))
+    some = split_rows(bitext, CorpusConfig(limit=200), 3)
+    assert len(some.train) + len(some.development) + len(some.held_out) <= 200
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_view_reads_like_texts(data):
+    parts, expected = [], []
+    for _ in range(data.draw(st.integers(1, 3))):
+        strings = data.draw(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=12))
+        rows = data.draw(st.none() | st.sets(st.integers(0, len(strings) - 1)) if strings else st.none())
+        chosen = range(len(strings)) if rows is None else sorted(rows)
+        parts.append((Texts.of(strings), None if rows is None else np.array(sorted(rows), np.int64)))
+        expected += [strings[i] for i in chosen]
+    view = TextView(parts)
+    assert list(view) == expected
+    assert len(view) == len(expected)
+    a, b = sorted(data.draw(st.tuples(st.integers(0, 40), st.integers(0, 40))))
+    assert list(view[a:b]) == expected[a:b]
+    assert list(view[::2]) == expected[::2]
+    if expected:
+        rows = data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=20))
+        assert list(view.take(np.array(rows, np.int64))) == [expected[i] for i in rows]
+        assert [view[i] for i in rows] == [expected[i] for i in rows]
+        assert view[-1] == expected[-1]
+    assert list(joined([view, Texts.of(["x"])])) == [*expected, "x"]
+
+
+def test_what_a_run_prepares_it_opens_again(tmp_path):
+    files, config = corpus(tmp_path), CorpusConfig(held_out=0.1, development=0.1)
+    for name in ("stage", "other"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    _, sizes = prepare(files, EN_JA, config, 1, tmp_path / "run" / "stage", tmp_path / "run")
+    os.rename(tmp_path / "run", tmp_path / "moved")
+    train = open_training(tmp_path / "moved" / "stage", EN_JA)
+    assert len(train) == sizes["train"] > 0
+    held_out = Bitext.open(tmp_path / "moved" / "stage" / "held_out", EN_JA)
+    assert not set(held_out.source) & set(train.source)
+
+
+def test_a_converted_corpus_that_was_removed(tmp_path):
+    files, config = corpus(tmp_path), CorpusConfig(name="ccmatrix", cache=str(tmp_path / "cache"))
+    (tmp_path / "run" / "stage").mkdir(parents=True)
+    prepare(files, EN_JA, config, 1, tmp_path / "run" / "stage", tmp_path / "run")
+    (folder,) = (tmp_path / "cache" / "converted").iterdir()
+    assert folder.name.startswith("ccmatrix.en-ja-")
+    os.rename(folder, tmp_path / "gone")
+    with pytest.raises(InputError, match="not there any more; remove"):
+        open_training(tmp_path / "run" / "stage", EN_JA)
+
+
+def test_bags_written_by_blocks(tmp_path):
+    whole = Bags.of([[1, 2], [], [3], [4, 5, 6]])
+    with FlatWriter(tmp_path, "x", "ids", np.int32) as out:
+        for start, stop in ((0, 2), (2, 2), (2, 4)):
+            block = whole.block(start, stop)
+            out.append(block.ids, block.offsets)
+    opened = Bags.open(tmp_path, "x")
+    np.testing.assert_array_equal(opened.ids, whole.ids)
+    np.testing.assert_array_equal(opened.offsets, whole.offsets)
+
+
+def test_jobs_in_order_and_errors_in_their_place():
+    def jobs():
+        for n in range(20):
+            if n == 15:
+                raise ValueError("from the reader")
+            yield lambda n=n: time.sleep(0.01 * (n % 3)) or n
+
+    seen = []
+    results = in_order(jobs(), 3)
+    for _ in range(15):
+        seen.append(next(results))
+    assert seen == list(range(15))
+    with pytest.raises(ValueError, match="from the reader"):
+        next(results)
+    assert list(in_order((lambda n=n: n for n in range(9)), 4)) == list(range(9))

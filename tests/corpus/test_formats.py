@@ -1,0 +1,228 @@
+"""Formats other than lines: memories, catalogues, records, tables; each on a file in the exact format."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.corpus.streams import Skipped
+from xswe.errors import ConfigError, InputError
+
+EN_JA = ("en", "ja")
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4">
+<header creationtool="x" creationtoolversion="1" segtype="sentence" o-tmf="x" adminlang="en" srclang="en"
+ datatype="plaintext"/>
+<body>
+<tu tuid="1"><prop type="x">y</prop>
+ <tuv xml:lang="EN-US">
+ <seg>Press <bpt i="1">&lt;b&gt;</bpt>any<ept i="1">&lt;/b&gt;</ept> <hi>key</hi> &amp; wait</seg></tuv>
+ <tuv xml:lang="ja"><seg>何かキーを
+押す</seg></tuv>
+ <tuv xml:lang="ja-JP"><seg>second</seg></tuv>
+</tu>
+<tu><tuv xml:lang="en"><seg>alone</seg></tuv><tuv xml:lang="fr"><seg>seul</seg></tuv></tu>
+<tu><tuv lang="ja"><seg>猫</seg></tuv><tuv lang="en"><seg>cat</seg></tuv></tu>
+</body></tmx>
+"""
+TMX_PAIRS = [("Press any key & wait", "何かキーを\n押す"), ("cat", "猫")]
+
+
+def read(path, languages=EN_JA, skipped=None, on_error="raise", **entry):
+    (file,) = find_pairs([{"path": path, **entry}], languages)
+    return list(read_pairs(file, on_error=on_error, skipped=skipped))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "shift_jis"])
+def test_tmx(tmp_path, encoding):
+    path = tmp_path / "m.tmx"
+    text = TMX.format(encoding=encoding)
+    path.write_bytes(text.encode(encoding))
+    if encoding == "shift_jis":  # the parser takes few encodings; what it cannot read it must say
+        with pytest.raises(InputError, match=r"m\.tmx:?\d*: not well-formed"):
+            read(path)
+        return
+    skipped = Skipped()
+    assert read(path, skipped=skipped) == TMX_PAIRS
+    assert skipped.counts == {"other languages": 1}
+    assert read(path, ("ja", "en")) == [(b, a) for a, b in TMX_PAIRS]
+
+
+def test_packed_tmx(tmp_path):
+    (tmp_path / "m.tmx.gz").write_bytes(gzip.compress(TMX.format(encoding="UTF-8").encode()))
+    assert read(tmp_path / "m.tmx.gz") == TMX_PAIRS
+
+
+@pytest.mark.parametrize(
+    "declaration", ['<!ENTITY x "y">', '<!ENTITY x SYSTEM "file:///etc/passwd">', '<!ENTITY a "ha"><!ENTITY b "&a;&a;">']
+)
+def test_entities_are_refused(tmp_path, declaration):
+    path = tmp_path / "m.tmx"
+    path.write_text(TMX.format(encoding="utf-8").replace('"tmx14.dtd"', f'"tmx14.dtd" [{declaration}]'), encoding="utf-8")
+    with pytest.raises(InputError, match="declares entities"):
+        read(path)
+
+
+def test_unbalanced_xml_names_the_line_or_ends_the_file(tmp_path):
+    path = tmp_path / "m.tmx"
+    path.write_text(TMX.format(encoding="utf-8").replace("</tuv></tu>\n<tu>", "</tuv>\n<tu>"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"m\.tmx:1\d: not well-formed \(mismatched tag"):
+        read(path)
+    skipped = Skipped()
+    assert read(path, skipped=skipped, on_error="skip")[0] == TMX_PAIRS[0]
+    assert skipped.counts["damaged XML"] == 1
+
+
+def test_a_unit_without_end_is_refused(tmp_path, monkeypatch):
+    from xswe.corpus import memories
+
+    monkeypatch.setattr(memories, "_MOST_UNIT", 1 << 18)
+    many = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='ja'><seg>b</seg></tuv></tu>" * 20_000
+    (tmp_path / "many.tmx").write_text(f"<tmx><body>{many}</body></tmx>")
+    assert len(read(tmp_path / "many.tmx")) == 20_000
+    (tmp_path / "one.tmx").write_text(f"<tmx><body><tu><note>{'x' * (1 << 19)}")
+    with pytest.raises(InputError, match="without the end of a unit"):
+        read(tmp_path / "one.tmx")
+
+
+XLIFF_12 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
+<file original="a.c" source-language="{a}" target-language="{b}" datatype="plaintext"><body><group>
+<trans-unit id="1"><source>Save <g id="1">file</g><x id="2"/></source><target state="final">ファイルを保存</target>
+ <alt-trans><source>old</source><target>古い</target></alt-trans></trans-unit>
+<trans-unit id="2"><source>Open</source></trans-unit></group></body></file></xliff>"""
+XLIFF_20 = """<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLang="{a}" trgLang="{b}"><file id="f">
+<unit id="1"><originalData><data id="d">%s</data></originalData>
+<segment><source>Save <pc id="1">file</pc><ph id="2" dataRef="d"/></source><target>ファイルを保存</target></segment>
+<segment><source>Open</source></segment></unit></file></xliff>"""
+
+
+@pytest.mark.parametrize("form", [XLIFF_12, XLIFF_20])
+def test_xliff(tmp_path, form):
+    path, skipped = tmp_path / "a.xlf", Skipped()
+    path.write_text(form.format(a="en-US", b="ja"), encoding="utf-8")
+    assert read(path, skipped=skipped) == [("Save file", "ファイルを保存")]
+    assert skipped.counts == {"not translated": 1}
+    assert read(path, ("ja", "en")) == [("ファイルを保存", "Save file")]
+    with pytest.raises(InputError, match="translates en-US to ja"):
+        read(path, ("en", "de"))
+
+
+PO = """msgid ""
+msgstr ""
+"Language: ja\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+
+#: a.c:1
+msgid "Open "
+"file"
+msgstr "ファイルを開く"
+
+#, fuzzy
+msgid "Close"
+msgstr "開く"
+
+msgid "Quit"
+msgstr ""
+
+msgid "%d file"
+msgid_plural "%d files"
+msgstr[0] "%d 個のファイル"
+
+#~ msgid "Old"
+#~ msgstr "古い"
+"""
+PO_PAIRS = [("Open file", "ファイルを開く"), ("%d file", "%d 個のファイル")]
+
+
+def test_gettext_source_and_compiled(tmp_path):
+    import polib
+
+    (tmp_path / "a.po").write_text(PO, encoding="utf-8")
+    skipped = Skipped()
+    assert read(tmp_path / "a.po", skipped=skipped) == PO_PAIRS
+    assert skipped.counts == {"fuzzy or obsolete": 2, "not translated": 1}
+    polib.pofile(str(tmp_path / "a.po")).save_as_mofile(str(tmp_path / "a.mo"))
+    assert sorted(read(tmp_path / "a.mo")) == sorted(PO_PAIRS)
+    assert read(tmp_path / "a.po", ("ja", "en")) == [(b, a) for a, b in PO_PAIRS]
+
+
+@pytest.mark.parametrize("name", ["a.po", "a.mo"])
+def test_damaged_catalogues(tmp_path, name):
+    (tmp_path / name).write_bytes(b'msgid "a\nmsgstr\xff')
+    with pytest.raises(InputError, match="not a gettext catalogue"):
+        read(tmp_path / name)
+    skipped = Skipped()
+    assert read(tmp_path / name, skipped=skipped, on_error="skip") == []
+    assert skipped.counts == {"damaged catalogue": 1}
+
+
+def test_json_lines(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"translation": {"en": "a", "ja": "あ"}}\n\n{"en": "b", "ja": "い", "score": 1}\n', encoding="utf-8")
+    assert read(path) == [("a", "あ"), ("b", "い")]
+    path.write_text('{"english": "a", "x": "あ"}\n{"english": "b"}\n[1]\n{"eng\n' + "[" * 100_000, encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no text under 'en' and 'ja'; name its fields"):
+        read(path)
+    with pytest.raises(InputError, match=r"a\.jsonl:2: no text under 'english' and 'x'"):
+        read(path, fields=["english", "x"])
+    skipped = Skipped()
+    assert read(path, fields=["english", "x"], on_error="skip", skipped=skipped) == [("a", "あ")]
+    assert skipped.counts == {"no text under 'english' and 'x'": 2, "not JSON": 2}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+def test_parquet(tmp_path, nested, large):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    kind = pa.large_string() if large else pa.string()
+    en, ja = pa.array(["a", " b\nc ", None] * 9000, kind), pa.array(["あ", "い", "う"] * 9000, kind)
+    if nested:
+        columns = {"translation": pa.StructArray.from_arrays([ja, en], ["ja", "en"]), "score": pa.array([1.0] * 27_000)}
+    else:
+        columns = {"ja": ja, "en": en}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet", row_group_size=5000)
+    assert read(tmp_path / "a.parquet") == [("a", "あ"), ("b c", "い"), ("", "う")] * 9000
+    with pytest.raises(InputError):
+        read(tmp_path / "a.parquet", fields=["english", "japanese"])
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(500) + b"PAR1", b"no table at all" * 50])
+def test_damaged_parquet(tmp_path, content):
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(InputError, match="not a Parquet file"):
+        read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_data_set_of_the_hub(tmp_path, streaming, monkeypatch):
+    """A local folder stands for the hub: ``datasets`` reads both by the same call."""
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    (tmp_path / "set").mkdir()
+    rows = [{"english": f"text {i}", "non_english": f"文{i}"} for i in range(50)]
+    (tmp_path / "set" / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    entry = {"hub": str(tmp_path / "set"), "streaming": streaming, "fields": ["english", "non_english"]}
+    (file,) = find_pairs([entry], EN_JA)
+    assert list(read_pairs(file)) == [(row["english"], row["non_english"]) for row in rows]
+    (file,) = find_pairs([{**entry, "fields": ["english", "japanese"]}], EN_JA)
+    with pytest.raises(InputError, match="it has the fields english, non_english"):
+        list(read_pairs(file))
+    (file,) = find_pairs([{"hub": str(tmp_path / "nothing")}], EN_JA)
+    with pytest.raises(InputError, match="cannot be read"):
+        list(read_pairs(file))
+
+
+@pytest.mark.parametrize("entry", [{"fields": ["a"]}, {"fields": "ab"}, {"colums": [1, 2]}])
+def test_mistaken_entries(tmp_path, entry):
+    (tmp_path / "a.jsonl").write_text("")
+    with pytest.raises(ConfigError, match=r"corpus\.paths"):
+        find_pairs([{"path": tmp_path / "a.jsonl", **entry}], EN_JA)
+    with pytest.raises(ConfigError, match=r"corpus\.paths"):
+        find_pairs([{"hub": "a/b", "confg": "x"}], EN_JA)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.corpus import line_blocks as module
+from xswe.corpus.line_blocks import read_blocks
+from xswe.corpus.streams import read_lines
+from xswe.errors import InputError
+
+
+def lines_of(path, **settings):
+    return [text for block in read_blocks(path, **settings) for text in block]
+
+
+raw_text = st.lists(st.sampled_from(["a", "語", "\n", "\r\n", "\r", "\u2028", "\ufeff", "", " ", "x" * 40]), max_size=40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(parts=raw_text, lines=st.integers(1, 5), chunk=st.integers(1, 9))
+def test_lines_are_those_of_read_lines_whatever_the_chunks(tmp_path_factory, parts, lines, chunk):
+    path = tmp_path_factory.getbasetemp() / "blocks.txt"
+    path.write_bytes("".join(parts).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_CHUNK", chunk)
+        found = [list(block) for block in read_blocks(path, lines)]
+    expected = [text for _, text in read_lines(path)]
+    assert [text for block in found for text in block] == expected
+    assert [len(block) for block in found] == [min(lines, len(expected) - k) for k in range(0, len(expected), lines)]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".zst"])
+def test_compressed_files_and_their_damage(tmp_path, suffix):
+    zstandard = pytest.importorskip("zstandard")
+    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}[suffix]
+    lines = [f"line {k} 猫" for k in range(5000)]
+    packed = pack("\n".join(lines).encode())
+    (tmp_path / f"a{suffix}").write_bytes(packed)
+    assert lines_of(tmp_path / f"a{suffix}") == lines
+    (tmp_path / f"b{suffix}").write_bytes(packed[:-20])
+    with pytest.raises(InputError, match=r"truncated or damaged.*fetch it again"):
+        lines_of(tmp_path / f"b{suffix}")
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO("a\n猫\n".encode())
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert lines_of("-") == ["a", "猫"]
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "a.txt").write_bytes("fein\n猫\nna".encode() + b"\xefve\nb\n")
+    with pytest.raises(InputError, match=r"a\.txt:3: not UTF-8 \(byte 0xef at column 3\); convert"):
+        lines_of(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_of_many_bytes_is_refused_and_many_long_ones_are_cut_into_blocks(tmp_path, end):
+    (tmp_path / "a.txt").write_bytes(b"a\n" + b"x" * ((1 << 20) + 1) + end)
+    with pytest.raises(InputError, match=r"a\.txt:2: a line of over 1 MiB"):
+        lines_of(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_bytes((b"y" * (1 << 20) + b"\n") * 9)
+    assert [len(block) for block in read_blocks(tmp_path / "b.txt")] == [4, 4, 1]
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        lines_of(tmp_path / "none.txt")

@@ -1,0 +1,126 @@
+"""The model card: golden text, and the licence that follows from the sources'."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tokenizers import Tokenizer, models
+
+import xswe
+from xswe.embedding.card import card, write_card
+from xswe.embedding.licences import Source, derive, sources_of
+from xswe.embedding.static import StaticEmbedding
+from xswe.language.subwords import SubwordUnits
+from xswe.language.words import WordSplitter, WordUnits
+
+GOLDEN = Path(__file__).parent / "golden_card.md"
+
+
+@pytest.fixture
+def model():
+    tokenizer = Tokenizer(models.Unigram([("<unk>", -9.0), ("cat", -1.0), ("猫", -1.0)], unk_id=0))
+    return StaticEmbedding(SubwordUnits(tokenizer, "subwords", ("en", "ja")), np.eye(3, 4, dtype=np.float32))
+
+
+@pytest.fixture
+def known():
+    return {
+        "name": "xswe-en-ja",
+        "settings": {
+            "pair": {"name": "en-ja", "languages": ["en", "ja"]},
+            "teacher": {"model": "alibaba-nlp-community/gte-multilingual-base", "revision": None},
+            "corpus": {"paths": ["a.tsv"]},
+            "refine": {"steps": 2500, "rate": 0.002},
+        },
+        "rows": [
+            {"task": "held-out", "subset": "en-ja", "metric": "accuracy", "value": 0.912, "n": 1000, "note": "refinement"},
+            {"task": "held-out", "subset": "en-ja", "metric": "margin_accuracy", "value": 0.934, "n": 1000, "note": None},
+            {"task": "sts", "subset": "en-ja", "metric": "spearman", "value": 0.6852, "n": 1500, "revision": "abc"},
+            {"task": "bucc", "subset": "en-ja", "metric": "f1", "value": None, "n": 0, "note": "no such pair"},
+        ],
+        "sources": [Source("Tatoeba", "CC BY 2.0 FR", 54033), Source("Kyoto", "CC BY-SA 3.0"), Source("docs", "MIT")],
+        "versions": {"python": "3.11.9", "xswe": "0.1.0"},
+    }
+
+
+def test_golden(model, known):
+    text = card(model, **known)
+    if os.environ.get("XSWE_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_front_matter_is_what_the_hub_reads(model, known):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    data = huggingface_hub.ModelCard(card(model, **known)).data
+    assert data.language == ["en", "ja"]
+    assert (data.license, data.library_name) == ("cc-by-sa-4.0", "xswe")
+    assert data.base_model == "alibaba-nlp-community/gte-multilingual-base"
+    values = {(r.dataset_type, r.metric_type): r.metric_value for r in data.eval_results}
+    assert values == {("held-out", "accuracy"): 91.2, ("sts", "spearmanr"): 68.52}
+
+
+def test_a_card_without_anything_known(model):
+    text = card(model, name="mine", settings={})
+    front = yaml.safe_load(text.split("---")[1])
+    assert front["license"] == "other"
+    assert "metrics" not in front
+    assert "## Figures" not in text
+    assert "not recorded" in text
+
+
+def test_word_models_say_that_other_libraries_come_close():
+    units = WordUnits(["cat"], WordSplitter(("en",), {}, None), None)
+    text = card(StaticEmbedding(units, np.ones((1, 2), np.float32)), name="w", settings={})
+    assert "st_module" in text
+    assert "Other languages" not in text
+
+
+def test_a_folder_with_a_card_opens_everywhere(model, known, tmp_path):
+    model.save(tmp_path / "m")
+    write_card(tmp_path / "m", model, **known)
+    assert xswe.load(tmp_path / "m").dim == 4
+    model2vec = pytest.importorskip("model2vec")
+    opened = model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
+    assert (opened.language, opened.base_model_name) == (["en", "ja"], "alibaba-nlp-community/gte-multilingual-base")
+
+
+@pytest.mark.parametrize(
+    ("licences", "expected"),
+    [
+        (["CC0-1.0"], "cc0-1.0"),
+        (["CC0-1.0", "MIT"], "mit"),
+        (["MIT collection", "Apache-2.0 collection"], "apache-2.0"),
+        (["CC BY 2.0 FR", "MIT"], "cc-by-4.0"),
+        (["CC BY 4.0", "CC BY-SA 3.0", "MIT"], "cc-by-sa-4.0"),
+        (["CC-BY-SA-4.0"], "cc-by-sa-4.0"),
+        (["CC BY(-SA)"], "cc-by-sa-4.0"),
+        (["CC BY-NC 4.0", "MIT"], "other"),
+        (["cc-by-nd-4.0"], "other"),
+        (["research use"], "other"),
+        (["GPL-3.0"], "other"),
+        (["none of its own; the texts stay under the terms of the web pages"], "other"),
+        (["MIT", None], "other"),
+        ([], "other"),
+    ],
+)
+def test_the_most_demanding_licence_decides(licences, expected):
+    found, why = derive([Source(f"s{k}", licence) for k, licence in enumerate(licences)])
+    assert found == expected
+    assert why.endswith(".")
+
+
+def test_sources_of_a_run():
+    assert sources_of({"sample": True}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
+    report = {
+        "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "mine.tsv": "2"}},
+        "en-zh": {"checksums": {"tatoeba.tsv": "3"}},
+    }
+    found = {source.name: source.licence for source in sources_of({"paths": ["x"]}, report)}
+    assert found["Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles"] == "CC BY-SA 3.0"
+    assert found["mine"] is None
+    assert found["Tatoeba"] == "CC BY 2.0 FR"

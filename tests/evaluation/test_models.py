@@ -1,0 +1,172 @@
+"""Other libraries' models behind our interface: the same vectors as the library itself gives."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+
+import numpy as np
+import pytest
+
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError, ModelError
+from xswe.evaluation.encoders import open_encoder, teacher_settings
+from xswe.evaluation.models import ModelSpec, check_exists
+from xswe.evaluation.sif import sif
+from xswe.evaluation.speed import sample_texts, sentences_per_second
+from xswe.language.subwords import SubwordUnits
+
+TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
+
+
+@pytest.fixture
+def folder(tokenizer, tmp_path):
+    units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
+    matrix[[not token for token in units.tokens]] = 0.0
+    StaticEmbedding(units, matrix).save(tmp_path / "run" / "model")
+    return tmp_path / "run" / "model"
+
+
+def test_our_folder(folder):
+    encoder = open_encoder(str(folder), 1)
+    assert (encoder.name, encoder.languages, encoder.dim) == ("run/model", ("en", "ja"), 8)
+    assert encoder.size == 4 * encoder.parameters
+    renamed = open_encoder({"path": str(folder), "name": "ours", "languages": ["ja"]}, 1)
+    assert (renamed.name, renamed.languages) == ("ours", ("ja",))
+    np.testing.assert_array_equal(renamed.encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_model2vec_and_sentence_transformers_folders(tokenizer, tmp_path):
+    pytest.importorskip("model2vec")
+    pytest.importorskip("sentence_transformers")
+    from model2vec import StaticModel
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import StaticEmbedding as Static
+
+    matrix = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 8)).astype(np.float32)
+    matrix[0] = 0.0  # the unknown piece, which one library averages in and the other leaves out
+    StaticModel(matrix, tokenizer, config={"model_type": "model2vec"}).save_pretrained(tmp_path / "m2v")
+    SentenceTransformer(modules=[Static(tokenizer, embedding_weights=matrix)]).save(str(tmp_path / "st"))
+    first, second = open_encoder(str(tmp_path / "m2v"), 1), open_encoder(str(tmp_path / "st"), 1)
+    assert type(first).__name__ == "Model2VecEncoder"
+    assert type(second).__name__ == "SentenceTransformerEncoder"
+    expected = StaticModel.from_pretrained(tmp_path / "m2v").encode(TEXTS)
+    expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
+    for encoder in (first, second):
+        np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), [1, 0, 1, 1], atol=1e-6)
+        assert encoder.encode([]).shape == (0, 8)
+        assert (encoder.dim, encoder.parameters, encoder.size) == (8, matrix.size, matrix.nbytes)
+    # SIF acts on the vectors themselves, whatever the library
+    weighted = [open_encoder(f"sif:{tmp_path / name}", 1).encode(TEXTS) for name in ("m2v", "st")]
+    np.testing.assert_allclose(weighted[0], weighted[1], atol=1e-6)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, reason="wordllama is not installed")
+def test_wordllama_from_its_package():
+    handlers = list(logging.getLogger().handlers)
+    encoder = open_encoder("wordllama", 1)
+    assert (encoder.name, encoder.dim, encoder.languages) == ("WordLlama", 256, ("en",))
+    assert logging.getLogger().handlers == handlers
+    vectors = encoder.encode([*TEXTS, "A cat is sleeping on a roof."])
+    assert vectors[0] @ vectors[4] > 0.8 > 0.5 > vectors[0] @ vectors[2]
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0, 1, 1, 1], atol=1e-5)
+    # the table gives what the library gives, but for the lone mark of a word's start
+    np.testing.assert_allclose((encoder.table().encode(TEXTS[:3]) * vectors[:3]).sum(1), [1, 0, 1], atol=1e-3)
+
+
+def test_word_vectors_are_means_of_words(tmp_path):
+    (tmp_path / "a.vec").write_text("the 1 0\ncat 0 1\nCat 0 -1\n")
+    encoder = open_encoder(str(tmp_path / "a.vec"), 1)
+    assert (encoder.name, encoder.languages) == ("a.vec", ("en",))
+    found = encoder.encode(["the cat", "The Cat.", "dog", "cat"])
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(found, [[half, half], [half, -half], [0, 0], [0, 1]], atol=1e-6)
+
+
+def test_files_of_one_space_share_words_by_their_mean(tmp_path):
+    (tmp_path / "wiki.multi.en.vec").write_text("2 2\nwar 1 0\ncat 0 1\n")
+    (tmp_path / "wiki.multi.de.vec").write_text("2 2\nwar 0 1\nKatze 0 3\n")
+    paths = [str(tmp_path / f"wiki.multi.{code}.vec") for code in ("en", "de")]
+    encoder = open_encoder({"path": paths, "name": "MUSE"}, 1)
+    assert encoder.languages == ("en", "de")
+    np.testing.assert_allclose(
+        encoder.encode(["war", "cat", "Katze"]), [[np.sqrt(0.5), np.sqrt(0.5)], [0, 1], [0, 1]], atol=1e-6
+    )
+    (tmp_path / "wide.vec").write_text("x 1 2 3\n")
+    with pytest.raises(ModelError, match="3 dimensions beside 2"):
+        open_encoder({"path": [paths[0], str(tmp_path / "wide.vec")]}, 1)
+
+
+def test_word_vectors_of_a_teachers_tokens(tmp_path, tokenizer_json):
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json, encoding="utf-8")
+    (tmp_path / "vec.txt").write_text("猫 1 0\ncat 0 1\n", encoding="utf-8")
+    spec = {"path": str(tmp_path / "vec.txt"), "languages": ["en", "ja"], "tokenizer": str(tmp_path / "tokenizer.json")}
+    found = open_encoder(spec, 1).encode(["猫。", "cat", "a cat"])
+    np.testing.assert_allclose(found, [[1, 0], [0, 1], [0, 1]], atol=1e-6)
+
+
+def test_sif_is_its_definition(folder):
+    encoder = open_encoder(str(folder), 1)
+    texts = sample_texts(("en", "ja"))[:400]
+    model, a = encoder.model, 1e-3
+    made = sif(model, texts, count=True, a=a)
+    bags = model.units.bags(texts)
+    p = np.bincount(bags.ids, minlength=len(model.matrix)) / len(bags.ids)
+    rows = [bags.ids[bags.offsets[i] : bags.offsets[i + 1]] for i in range(len(texts))]
+    sentences = np.stack([np.mean([a / (a + p[w]) * model.matrix[w].astype(float) for w in row], axis=0) for row in rows])
+    u = np.linalg.svd(sentences, full_matrices=False)[2][0]
+    sentences -= np.outer(sentences @ u, u)
+    sentences /= np.linalg.norm(sentences, axis=1, keepdims=True)
+    np.testing.assert_allclose(made.encode(texts), sentences, atol=2e-5)
+
+
+def test_sif_by_rank_weighs_the_first_unit_least(folder):
+    made = open_encoder(f"sif:{folder}", 1)
+    assert made.name == "SIF run/model"
+    assert made.languages == ("en", "ja")
+    plain = open_encoder(str(folder), 1)
+    factor = np.linalg.norm(made.model.matrix, axis=1) / np.maximum(np.linalg.norm(plain.model.matrix, axis=1), 1e-9)
+    assert factor[1:20].mean() < factor[-500:].mean()
+
+
+def test_teachers_by_the_name_of_their_settings(tiny_teacher):
+    encoder = open_encoder(f"teacher:{tiny_teacher}", 1)
+    assert (encoder.dim, encoder.name) == (32, f"teacher:{tiny_teacher.name}")
+    np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1.0, atol=1e-5)
+    assert teacher_settings("minilm")["model"].startswith("package:")
+    assert teacher_settings("mini")["model"] == "mini"
+    with pytest.raises(ConfigError, match="names no encoder"):
+        teacher_settings("custom")
+    with pytest.raises(ConfigError, match="SIF weights tables"):
+        open_encoder(f"sif:teacher:{tiny_teacher}", 1)
+
+
+def test_mistakes_are_named(tmp_path):
+    with pytest.raises(ModelError, match="no such folder or file"):
+        check_exists(ModelSpec.of(str(tmp_path / "nowhere")))
+    with pytest.raises(ModelError, match="no such folder or file"):
+        check_exists(ModelSpec.of({"path": [str(tmp_path), "b.vec"]}))
+    check_exists(ModelSpec.of("wordllama"))
+    with pytest.raises(ConfigError, match="no 'pth'"):
+        ModelSpec.of({"path": "a", "pth": "b"})
+    with pytest.raises(ConfigError, match="no path"):
+        ModelSpec.of({"name": "b"})
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "modules.json").write_text("[]")
+    with pytest.raises(ModelError, match="sentence-transformers cannot load"):
+        open_encoder(str(tmp_path), 1)
+
+
+def test_speed_counts_every_text():
+    class Sleeper:
+        encoded = 0
+
+        def encode(self, texts):
+            import time
+
+            self.encoded += len(texts)
+            time.sleep(len(texts) * 1e-5)
+
+    assert 1000 < sentences_per_second(Sleeper(), ["a", "b"], seconds=0.05) < 100_000  # 100,000 less overhead

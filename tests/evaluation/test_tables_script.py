@@ -1,0 +1,125 @@
+"""eval/tables.py: what stands in README.md and eval/results comes from JSON, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+SCRIPT = Path(__file__).parents[2] / "eval" / "tables.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="eval/ is not in this installation")
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("tables", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["tables"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(task, subset, metric, value):
+    return {"task": task, "subset": subset, "metric": metric, "value": value, "n": 1000}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    results = tmp_path / "eval" / "results"
+    (results / "main").mkdir(parents=True)
+    (tmp_path / "eval" / "published.yaml").write_text((SCRIPT.parent / "published.yaml").read_text(encoding="utf-8"))
+    for pair, figures in {"en-ja": (0.5, 0.9), "en-de": (0.61, 0.97)}.items():
+        rows = {
+            step: [row("tatoeba", pair, "f1", value), row("tatoeba", pair, "accuracy", 1.0)]
+            for step, value in zip(("pca-with-abtt", "refinement"), figures, strict=True)
+        }
+        rows["refinement"].append(row("file", f"stsb-xling.{pair}.tsv", "spearman", 0.7004))
+        record = {"pair": pair, "teacher": "mini", "pairs": 0, "stages": {"x": 1}, "rows": rows}
+        (results / "main" / f"{pair}-mini-all.json").write_text(json.dumps(record))
+    few = {"pair": "en-ja", "teacher": "none", "pairs": 10000, "rows": {"refinement": [row("tatoeba", "en-ja", "f1", 0.2)]}}
+    (results / "main" / "en-ja-none-10000.json").write_text(json.dumps(few))
+    skipped = [row("tatoeba", "en-ja", "skipped", None), row("file", "stsb-xling.en-ja.tsv", "spearman", 0.7)]
+    (results / "baselines.json").write_text(json.dumps({"rows": [{"model": "Other|one", **r} for r in skipped]}))
+    (tmp_path / "README.md").write_text("# A\n\n<!-- table:main -->\nold\n<!-- end -->\n\nafter\n", encoding="utf-8")
+    return tmp_path
+
+
+GOLDEN = """# A
+
+<!-- table:main -->
+| model | figures | Tatoeba en-de | Tatoeba en-ja | STS-B en-de | STS-B en-ja |
+| --- | ---: | ---: | ---: | ---: | ---: |
+| + sentence PCA with ABTT (mini) | measured here | 61.0 | 50.0 | - | - |
+| + refinement (mini) | measured here | **97.0** | **90.0** | **70.0** | **70.0** |
+| Other\\|one | measured here | - | - | - | **70.0** |
+| mGTE-base, the teacher (768) | published: Wada et al., EMNLP 2025, Table 4 | 97.8 | 93.1 | - | - |
+| MUSE (300) | published: Wada et al., EMNLP 2025, Table 4 | 44.3 | - | - | - |
+| Model2Vec M2V_multilingual_output (256) | published: Wada et al., EMNLP 2025, Table 4 | 73.5 | 15.3 | - | - |
+| SWE of the paper (256) | published: Wada et al., EMNLP 2025, Table 4 | 95.1 | 79.0 | - | - |
+<!-- end -->
+
+after
+"""
+
+
+def test_golden_table(checkout):
+    def call(*options):
+        command = [sys.executable, str(SCRIPT), "--root", str(checkout), *options]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert call("--check").returncode == 1
+    assert "old" in (checkout / "README.md").read_text()
+    assert call().returncode == 0
+    assert (checkout / "README.md").read_text(encoding="utf-8") == GOLDEN
+    assert call("--check").returncode == 0
+
+
+def test_a_table_without_figures_is_left_alone(tables, tmp_path):
+    text = "<!-- table:ablation.drop -->\nold\n<!-- end -->\n"
+    filled, remarks = tables.fill(text, tmp_path, {})
+    assert filled == text
+    assert "ablation/drop.json" in remarks[0]
+
+
+def test_an_unknown_table_is_an_error(tables, tmp_path):
+    with pytest.raises(KeyError, match="table:mian is not declared"):
+        tables.fill("<!-- table:mian -->\n<!-- end -->", tmp_path, {})
+
+
+def test_sizes_are_in_order(tables, checkout):
+    rows = tables.load(checkout / "eval" / "results", ("main",))
+    lines = tables.render(tables.TABLES["sizes"], rows, {}).splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines] == ["| 10,000", "| all"]
+
+
+def test_ablations_show_every_main_figure(tables):
+    rows = [
+        {"variant": k, "step": "refinement", **row("held-out", "en-ja", m, k / 10)} for k in (1, 2) for m in ("f1", "mrr")
+    ]
+    found = tables.render(tables.TABLES["ablation.drop"], rows, {})
+    assert found.splitlines()[0] == "| components removed | after | held-out en-ja |"
+    assert found.splitlines()[2:] == ["| 1 | refinement | 10.0 |", "| 2 | refinement | **20.0** |"]
+
+
+def test_every_marked_place_of_the_checkout_is_declared(tables):
+    files = [SCRIPT.parents[1] / "README.md", *SCRIPT.parent.glob("results/**/*.md")]
+    named = {match["name"] for file in files for match in tables._PLACE.finditer(file.read_text(encoding="utf-8"))}
+    assert "main" in named
+    assert named <= set(tables.TABLES)
+
+
+def test_published_figures_are_well_formed():
+    published = yaml.safe_load((SCRIPT.parent / "published.yaml").read_text(encoding="utf-8"))
+    assert set(published["sources"]) == set(published) - {"sources"}
+    for section in ("retrieval", "xling_sts", "sts_en", "mteb_en"):
+        for entry in published[section]:
+            figures = [value for found in entry.values() if isinstance(found, dict) for value in found.values()]
+            assert figures
+            assert all(0 <= value <= 100 for value in figures)
+    swe = published["sts_en"][-1]
+    assert (swe["model"], swe["sts12"], swe["biosses"]) == ("SWE of the paper", {"en": 68.3}, {"en": 80.3})

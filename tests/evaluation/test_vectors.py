@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from xswe.errors import InputError
+from xswe.evaluation.fasttext import MAGIC
+from xswe.evaluation.vectors import read_vectors
+
+WORDS = ["the", "cat", "Straße", "猫"]
+MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3) / 8
+
+
+def text_lines(words=WORDS):
+    return [f"{word} {' '.join(map(str, row))}" for word, row in zip(words, MATRIX, strict=True)]
+
+
+@pytest.mark.parametrize("header", ["4 3\n", ""])
+@pytest.mark.parametrize("end", ["\n", " \n"])  # fastText's lines end in a blank
+def test_text_with_and_without_a_header(tmp_path, header, end):
+    (tmp_path / "a.vec").write_text(header + "".join(line + end for line in text_lines()), encoding="utf-8")
+    words, matrix = read_vectors(tmp_path / "a.vec")
+    assert words == WORDS
+    np.testing.assert_array_equal(matrix, MATRIX)
+    assert matrix.dtype == np.float32
+
+
+def test_words_with_blanks_doubles_and_bad_bytes(tmp_path):
+    lines = text_lines(["the", ". . .", "the", "\u00a0x"])
+    (tmp_path / "g.txt").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe 1 2 3\n")
+    words, matrix = read_vectors(tmp_path / "g.txt")
+    assert words == ["the", ". . .", "\u00a0x"]
+    np.testing.assert_array_equal(matrix, MATRIX[[0, 1, 3]])
+
+
+def test_compressed_and_limited(tmp_path):
+    with gzip.open(tmp_path / "a.vec.gz", "wt", encoding="utf-8") as stream:
+        stream.write("\n".join(["4 3", *text_lines()]))
+    words, matrix = read_vectors(tmp_path / "a.vec.gz", limit=2)
+    assert words == WORDS[:2]
+    np.testing.assert_array_equal(matrix, MATRIX[:2])
+
+
+@pytest.mark.parametrize("newline", [b"\n", b""])  # word2vec writes one after each vector, gensim none
+def test_word2vec_binary(tmp_path, newline):
+    body = b"".join(w.encode() + b" " + row.astype("<f4").tobytes() + newline for w, row in zip(WORDS, MATRIX, strict=True))
+    (tmp_path / "a.bin").write_bytes(b"4 3\n" + body)
+    words, matrix = read_vectors(tmp_path / "a.bin")
+    assert words == WORDS
+    np.testing.assert_array_equal(matrix, MATRIX)
+    (tmp_path / "short.bin").write_bytes((b"4 3\n" + body)[:-6])
+    with pytest.raises(InputError, match="ends after 3 of 4 words"):
+        read_vectors(tmp_path / "short.bin")
+
+
+def test_many_words_in_blocks(tmp_path):
+    matrix = np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)
+    lines = (f"w{k} {a!r} {b!r}" for k, (a, b) in enumerate(matrix.tolist()))
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    words, found = read_vectors(tmp_path / "a.txt")
+    assert (len(words), words[-1]) == (20_000, "w19999")
+    np.testing.assert_array_equal(found, matrix)
+
+
+# A model of fastText's own (0.9.2; 2 dimensions, n-grams of 2 and 3, 40 buckets), and what it says of its words.
+FASTTEXT = zlib.decompress(
+    base64.b85decode(
+        "c-q?~=C9Agz`(!+#H>)vh(t3%u?Cc82I3ST)^(P7{m4wpo(0GTVG!V8htU6_ASE-EA%Y1iX`^3khu{U56eS*>pUR-a2o-qVvl_u+(1F"
+        "r0<t}|!_7yjuuv;NGf8PoHi+g9sR@!ZhEw`;~oo5&Kz}|)d4fNa+G*?_NV1`bsDA?}2Cf{w2OT7wfvc-}sk*3v5COdbT&NXlBv$Ob6yk#"
+        "r8dYCyd8m6BC2S7KEka|L(=hj4^{t0Fn?nm<<A^*Y!SkMA|_KQB7(}^wCA2N7s_I#<fK6O%Ucf;)|yL+9KZS;c8tpV6AZ{z"
+    )
+)
+FASTTEXT_SAYS = {
+    "die": [-0.05204913020133972, 0.04896852746605873],
+    "</s>": [-0.3106815814971924, -0.10214191675186157],
+    "Straße": [0.017381157726049423, 0.004318304359912872],
+    "猫": [0.07743925601243973, 0.002927332418039441],
+}
+
+
+def test_fasttext_models_give_fasttexts_vectors(tmp_path):
+    (tmp_path / "a.bin").write_bytes(FASTTEXT)
+    words, matrix = read_vectors(tmp_path / "a.bin")
+    assert words == list(FASTTEXT_SAYS)
+    np.testing.assert_allclose(matrix, list(FASTTEXT_SAYS.values()), atol=1e-7)
+    some, first = read_vectors(tmp_path / "a.bin", limit=2)
+    assert some == words[:2]
+    np.testing.assert_array_equal(first, matrix[:2])
+
+
+@pytest.mark.parametrize("size", [3, 30, 80, 150, 200, len(FASTTEXT) - 60])
+def test_a_fasttext_model_cut_short_is_named(tmp_path, size):
+    (tmp_path / "a.bin").write_bytes(FASTTEXT[:size])
+    with pytest.raises(InputError, match=r"a\.bin: "):
+        read_vectors(tmp_path / "a.bin")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.vec", b"2 3\nthe 1 2 3\ncat 1 2\n", r"a\.vec:3: 2 numbers where 3"),
+        ("a.txt", b"the 1 2 3\ncat 1 x 3\n", r"a\.txt:2: a column is no number"),
+        ("a.txt", b"", "holds no word vector"),
+        ("a.bin", b"nothing\n", "does not start with"),
+        ("a.bin", MAGIC + struct.pack("<i", 12), "fastText model that ends too early"),
+        ("a.bin.gz", gzip.compress(MAGIC + b"..."), "compressed fastText model"),
+        ("b.txt", None, "no such file"),
+    ],
+)
+def test_damage_is_named(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_vectors(tmp_path / name)

@@ -1,0 +1,156 @@
+"""The compiled look-up of words gives what the plain one gives, on any text."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from xswe.language.bags import Bags
+from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana, is_punctuation, kana_codes
+from xswe.language.texts import Texts
+from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+
+BARE = {"zh": "jieba", "ja": "fugashi"}
+PIECES = {"zh": "teacher", "ja": "teacher"}
+SETTINGS = {
+    "all by libraries": (("en", "de", "zh", "ja"), BARE),
+    "all by the teacher": (("en", "de", "zh", "ja"), PIECES),
+    "Chinese alone": (("en", "zh"), PIECES),
+    "Japanese alone": (("en", "ja"), BARE),
+    "no Han": (("en", "de"), {}),
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def units(request, tokenizer_json, sample):
+    languages, segmenters = SETTINGS[request.param]
+    pieces = Tokenizer.from_str(tokenizer_json)
+    splitter = WordSplitter(languages, segmenters, pieces)
+    counts = {code: count_words(sample[code][:150], splitter) for code in ("en", "de", "zh", "ja")}
+    # A third of the words, so that much is unknown; and a mark, which is never looked up.
+    words = most_frequent(counts, dict.fromkeys(counts, 300))
+    return WordUnits(list(dict.fromkeys([*words, "!", "«", "ǆ", "ab", "A", "ΣΑΣ"])), splitter, pieces)
+
+
+def check_equal(units, texts, fast=None):
+    fast = fast or units._make_fast()
+    plain = units._plainly(texts)
+    for _ in range(2):  # first with new words, then from the table
+        found = fast(Texts.of(texts))
+        assert found.ids.tolist() == plain.ids.tolist()
+        assert found.offsets.tolist() == plain.offsets.tolist()
+
+
+def test_the_sample_in_four_languages_alone_and_mixed(units, sample):
+    fast = units._make_fast()
+    for texts in [*sample.values(), [t for row in zip(*sample.values(), strict=True) for t in row]]:
+        check_equal(units, texts[:600], fast)
+
+
+tricky = st.sampled_from(
+    [
+        *"aAbB9 ß.,!«、。「一語語国國猫カーぁ々〇ｱﾊﾟﾞ゛゜①㈱㍻½²ŉǆΣςİıſﬁﷺ…—’“”¿¡€©®°$+<=>^`|~▁_",
+        *"\t\n\r\x00\x7f\u00a0\u00ad\u200b\u200d\u2028\u3000\ufeff𠮷🙂ÅΩ각𚿰",
+        *[
+            "e\u0301",
+            "か\u3099",
+            "\u1100\u1161",
+            "👨‍👩‍👧",
+            "🇩🇪",
+            "हिन्दी",
+            "ไทย",
+            "עברית",
+            "The",
+            "the",
+            "gardens",
+            "猫が",
+            "我們",
+        ],
+    ]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
+def test_any_unicode(units, texts):
+    check_equal(units, texts)
+
+
+def test_very_long_words_and_runs(units):
+    check_equal(units, ["x" * 3000, "x" * 5000, "語" * 900 + "x", "語" * 3000, "ab " * 5000, "㌀" * 50, ""])
+
+
+def test_the_compiled_look_up_takes_over_without_a_trace(units, sample, monkeypatch):
+    texts = sample["en"][:50] + sample["ja"][:50] + sample["zh"][:50]
+    plain = units._plainly(texts)
+    monkeypatch.setattr("xswe.language.words.FEW", 2000)
+    monkeypatch.setattr(units, "_fast", None)
+    monkeypatch.setattr(units, "_seen", 0)
+    found = [units.bags([text]).ids.tolist() for text in texts]
+    assert units._fast is not None
+    assert found == [plain.ids[a:b].tolist() for a, b in zip(plain.offsets[:-1], plain.offsets[1:], strict=True)]
+
+
+def test_kana_by_code_is_kana_by_character_and_no_run_holds_punctuation():
+    kana = kana_codes()
+    for code in [*range(0x2E00, 0xD800), *range(0xE000, 0x1C000)]:
+        assert kana[code] == has_kana(chr(code))
+        assert not (cjk_runs(chr(code)) and is_punctuation(chr(code)))
+    assert not kana[0x1C000:].any()
+    assert CJK_CHARACTERS
+
+
+def test_segmenters_give_the_same_words_as_spans(units, sample):
+    for code, segmenter in units.splitter._segment.items():
+        runs = [t[a:b] for t in sample[code][:40] for a, b in cjk_runs(t)]
+        spans = segmenter.spans(runs)
+        assert segmenter.words(runs) == [[r[a:b] for a, b in s] for r, s in zip(runs, spans, strict=True)]
+
+
+def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
+    for code, lookup in units._make_fast()._by_language.items():
+        segmenter = units.splitter._segment.get(code)
+        if segmenter is None or segmenter.tokenizer is None:
+            assert getattr(lookup, "_cutter", None) is None
+            continue
+        runs = [t[a:b] for t in sample[code] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
+        data, ends, sizes = lookup._cutter([run.encode() for run in runs])
+        assert sizes.tolist() == [len(words) for words in segmenter.words(runs)]
+        raw, starts = data.tobytes(), [0, *ends.tolist()]
+        found = [raw[a:b].decode() for a, b in zip(starts, ends.tolist(), strict=False)]
+        assert found == [word for words in segmenter.words(runs) for word in words]
+        assert lookup._cutter(["語ﾞ".encode()]) is None  # a mark may join what stands before it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["all by the teacher", "all by libraries"])
+def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):
+    languages, segmenters = SETTINGS[name]
+    pieces = Tokenizer.from_str(tokenizer_json)
+    splitter = WordSplitter(languages, segmenters, pieces)
+    texts = list(lines_of(xswe_data))
+    vocabulary = most_frequent({"en": count_words(texts[::50], splitter)}, {"en": 100_000})
+    units = WordUnits(vocabulary, splitter, pieces)
+    fast = units._make_fast()
+    for start in range(0, len(texts), 20_000):
+        block = texts[start : start + 20_000]
+        found, plain = fast(Texts.of(block)), units._plainly(block)
+        assert np.array_equal(found.ids, plain.ids)
+        assert np.array_equal(found.offsets, plain.offsets)
+
+
+def lines_of(folder):
+    for path in sorted((folder / "train").glob("*/*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for line in stream:
+                yield from line.rstrip("\n").split("\t")[:2]
+
+
+def test_nothing_at_all(units):
+    assert isinstance(units._make_fast()(Texts.of([])), Bags)
+    check_equal(units, ["", " ", "!"])

@@ -1,0 +1,354 @@
+"""From files to files: sides, filters, formats, resumption, scoring, and calibration on gold."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.errors import ConfigError, InputError
+from xswe.language.texts import Texts
+from xswe.mining import pipeline
+from xswe.mining.filters import FilterConfig, identity_key, in_script, number_key
+from xswe.mining.gold import with_hidden
+from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.output import one_line, output_format
+from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors
+from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
+from xswe.mining.seen import Seen, text_hashes
+from xswe.mining.side import SideConfig, prepare_side
+from xswe.mining.vectors import Vectors
+
+ONE = SearchConfig(threads=1)
+
+
+@pytest.fixture
+def files(sample, tmp_path):
+    """600 English and 600 Japanese lines, of which 300 are translations of each other."""
+    source, target = tmp_path / "en.txt", tmp_path / "ja.txt"
+    source.write_text("".join(f"{line}\n" for line in sample["en"][:600]), encoding="utf-8")
+    target.write_text("".join(f"{line}\n" for line in sample["ja"][300:900]), encoding="utf-8")
+    return source, target
+
+
+def side(model, path, folder, **settings):
+    config = SideConfig(str(path), **settings)
+    return prepare_side(folder, config, model.encode, model.dim, "m", "side")
+
+
+@given(st.lists(st.text(max_size=4), max_size=60), st.integers(1, 7))
+@settings(deadline=None, max_examples=50)
+def test_seen_is_a_set(texts, step):
+    seen, known = Seen(), set()
+    hashes = text_hashes(Texts.of(texts))
+    clean = [t.encode("utf-8", "replace") for t in texts]
+    for start in range(0, len(texts), step):
+        new = seen.add(hashes[start : start + step])
+        for fresh, text in zip(new, clean[start : start + step], strict=True):
+            assert fresh == (text not in known)
+            known.add(text)
+
+
+def test_seen_grows():
+    hashes = np.random.default_rng(0).integers(1, 2**63, 300_000).astype(np.uint64)
+    seen = Seen()
+    assert sum(int(seen.add(part).sum()) for part in np.array_split(hashes, 7)) == len(np.unique(hashes))
+    assert not seen.add(hashes).any()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("In 1999, 1,000 men", "1000人が1999年に", True),
+        ("１０個", "10 pieces", True),
+        ("3.5 %", "3,5 %", True),
+        ("2 of 3", "3 von 2", True),
+        ("2 of 3", "2 of 33", False),
+        ("none", "keine", True),
+        ("none", "1", False),
+    ],
+)
+def test_numbers_that_agree(a, b, same):
+    assert (number_key(a) == number_key(b)) == same
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        ("A cat.", {"en", "de"}),
+        ("Füße", {"en", "de"}),
+        ("猫が寝る", {"ja"}),
+        ("今天天气", {"zh", "ja"}),
+        ("Python は良い言語だと思う", {"ja"}),
+        ("Привет", set()),
+        ("123 !?", set()),
+    ],
+)
+def test_script_of_a_language(text, languages):
+    assert {code for code in ("en", "de", "zh", "ja") if in_script(text, code)} == languages
+
+
+def test_identity_ignores_case_blanks_and_width():
+    assert identity_key("Ａ cat ") == identity_key("a Cat") != identity_key("a bat")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".bz2", ".zst"])
+def test_a_side_is_read_from_any_compression(model, tmp_path, ending):
+    raw = "one\n\n  two words \nOne\none\na\tb\u2028c\r\nend".encode()
+    zstandard = pytest.importorskip("zstandard")
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstandard.compress}
+    path = tmp_path / f"a.txt{ending}"
+    path.write_bytes(pack[ending](raw))
+    found = side(model, path, tmp_path / "side")
+    assert list(found.texts) == ["one", "two words", "One", "a\tb\u2028c", "end"]
+    assert found.numbers.tolist() == [1, 3, 4, 6, 7]
+    assert (found.read, found.dropped) == (7, {"blank": 1, "duplicate": 1})
+    assert found.name(1) == "3"
+    np.testing.assert_array_equal(found.vectors.read(0, 5), model.encode(list(found.texts)))
+
+
+def test_filters_on_lines_are_counted(model, tmp_path):
+    (tmp_path / "a").write_text("abcdef\nabc\n猫猫猫猫猫\nabcdef\n", encoding="utf-8")
+    filters = FilterConfig(min_characters=4, script=True)
+    found = side(model, tmp_path / "a", tmp_path / "side", filters=filters, language="en")
+    assert list(found.texts) == ["abcdef"]
+    assert found.dropped == {"too short": 1, "wrong script": 1, "duplicate": 1}
+    with pytest.raises(ConfigError, match="languages"):
+        side(model, tmp_path / "a", tmp_path / "other", filters=filters)
+
+
+def test_damaged_lines_and_missing_ids(model, tmp_path):
+    (tmp_path / "a").write_bytes(b"x1\tgood\nx2\tb\xffd\nno id\n")
+    with pytest.raises(InputError, match=r"a:2: not UTF-8"):
+        side(model, tmp_path / "a", tmp_path / "side", ids=True)
+    found = side(model, tmp_path / "a", tmp_path / "side", ids=True, on_error="skip")
+    assert (list(found.texts), found.name(0)) == (["good"], "x1")
+    assert found.dropped == {"not UTF-8": 1, "no id": 1}
+    (tmp_path / "a").write_bytes(b"x1\tgood\nno id\n")
+    with pytest.raises(InputError, match=r"a:2: no id<TAB>text"):
+        side(model, tmp_path / "a", tmp_path / "side", ids=True)
+
+
+def test_a_side_is_made_once_and_again_when_its_file_changes(model, tmp_path):
+    (tmp_path / "a").write_text("one\n")
+    side(model, tmp_path / "a", tmp_path / "side")
+    before = (tmp_path / "side" / "side.json").stat().st_ino
+    side(model, tmp_path / "a", tmp_path / "side")
+    assert (tmp_path / "side" / "side.json").stat().st_ino == before
+    (tmp_path / "a").write_text("one\ntwo\n")
+    assert len(side(model, tmp_path / "a", tmp_path / "side")) == 2
+
+
+def test_an_empty_file_mines_nothing(model, tmp_path):
+    (tmp_path / "a").write_text("")
+    (tmp_path / "b").write_text("one\n")
+    report = mine_files(
+        model, str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "out.tsv"), MineConfig(neighbours=ONE)
+    )
+    assert report["pairs"] == {"found": 0, "kept": 0}
+    assert (tmp_path / "out.tsv").read_bytes() == b""
+
+
+def test_mining_files_equals_mining_their_vectors(model, files, sample, tmp_path):
+    out = tmp_path / "pairs.tsv"
+    report = mine_files(model, *map(str, files), str(out), MineConfig(neighbours=ONE))
+    lines = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
+    sides = [list(dict.fromkeys(texts)) for texts in (sample["en"][:600], sample["ja"][300:900])]
+    mined = mine_vectors(*(model.encode(texts) for texts in sides), MineConfig(neighbours=ONE))
+    wanted = [
+        [f"{score:.6f}", one_line(sides[0][a]), one_line(sides[1][b])]
+        for score, a, b in zip(mined.pairs.scores, mined.pairs.source, mined.pairs.target, strict=True)
+    ]
+    assert lines == wanted
+    assert report["pairs"]["kept"] == len(lines) == len(mined.pairs)
+    truth = set(zip(sample["en"][300:600], sample["ja"][300:600], strict=True))
+    found = {(a, b) for _, a, b in lines}
+    assert len(found & truth) > 0.6 * len(truth)
+    assert not (tmp_path / "pairs.tsv.work").exists()
+
+
+def test_formats_say_the_same(model, files, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    config = MineConfig(neighbours=ONE, threshold=None, select="kbest", best=2)
+    for name in ("a.tsv.gz", "a.jsonl.zst", "a.parquet", "a.xz"):
+        mine_files(model, *map(str, files), str(tmp_path / name), config)
+    mine_files(model, *map(str, files), str(tmp_path / "a.ids"), replace(config, format="bucc"))
+    laser = gzip.decompress((tmp_path / "a.tsv.gz").read_bytes())
+    assert lzma.decompress((tmp_path / "a.xz").read_bytes()) == laser
+    zstandard = pytest.importorskip("zstandard")
+    raw = zstandard.ZstdDecompressor().decompressobj().decompress((tmp_path / "a.jsonl.zst").read_bytes())
+    rows = [json.loads(line) for line in raw.splitlines()]
+    assert "".join(f"{r['score']:.6f}\t{one_line(r['source'])}\t{one_line(r['target'])}\n" for r in rows) == laser.decode()
+    assert "".join(f"{r['source_id']}\t{r['target_id']}\n" for r in rows) == (tmp_path / "a.ids").read_text()
+    assert [r["rank"] for r in rows[:4]] == [1, 2, 1, 2]
+    table = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [{**r, "score": 0} for r in table] == [{**r, "score": 0} for r in rows]
+
+
+def test_tabs_and_line_ends_within_texts():
+    assert one_line("a\tb\u2028c\rd") == "a b c d"
+    assert output_format("auto", "x.jsonl.gz") == "jsonl"
+    assert output_format("auto", "-") == "laser"
+    with pytest.raises(ConfigError, match="standard output"):
+        output_format("parquet", "-")
+    with pytest.raises(ConfigError, match="laser"):
+        output_format("tsv", "a")
+
+
+def test_pair_filters_let_the_next_best_in(model, tmp_path):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("A cat sleeps 3 hours.\n")
+    target.write_text("a CAT sleeps 3 hours.\nA cat sleeps 4 hours.\nA dog eats 3 very small hours.\n")
+
+    def best(**filters):
+        out = tmp_path / "out"
+        config = MineConfig(threshold=None, score="cosine", neighbours=ONE, filters=FilterConfig(**filters))
+        report = mine_files(model, str(source), str(target), str(out), config)
+        return out.read_text().split("\t")[2].strip() if out.read_text() else None, report["candidates ruled out"]
+
+    assert best(identical=False)[0] == "a CAT sleeps 3 hours."
+    found, ruled_out = best(identical=True)
+    assert found in ("A cat sleeps 4 hours.", "A dog eats 3 very small hours.")
+    assert ruled_out == {"identical sides": 2}
+    assert best(numbers=True)[0] == "A dog eats 3 very small hours."
+    assert best(numbers=True, length_ratio=1.2)[0] is None
+
+
+def test_both_ends_and_a_given_threshold(model, files, tmp_path):
+    def scores(**settings):
+        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, **settings))
+        return [float(line.split("\t")[0]) for line in (tmp_path / "o").read_text(encoding="utf-8").splitlines()]
+
+    everything = scores(threshold=None)
+    assert scores(threshold=1.1) == [s for s in everything if s >= 1.1]
+    assert scores(threshold=None, min_score=1.1, max_score=1.3) == [s for s in everything if 1.1 <= s <= 1.3]
+    assert 0 < len(scores(precision=0.99)) < len(scores(precision=0.5))
+
+
+@pytest.mark.parametrize("stop_at", ["find_neighbours", "choose_pairs", "write_pairs"])
+def test_a_stopped_run_goes_on_without_doing_anything_twice(model, files, tmp_path, monkeypatch, stop_at):
+    config = MineConfig(neighbours=ONE)
+    mine_files(model, *map(str, files), str(tmp_path / "whole"), config)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, stop_at, stop)
+        with pytest.raises(KeyboardInterrupt):
+            mine_files(model, *map(str, files), str(tmp_path / "o"), config)
+    assert not (tmp_path / "o").exists()
+    record = tmp_path / "o.work" / "source" / "side.json"
+    before, seen = record.stat().st_ino, []
+    original = pipeline.prepare_side
+    monkeypatch.setattr(pipeline, "prepare_side", lambda *a: (original(*a), seen.append(record.stat().st_ino))[0])
+    mine_files(model, *map(str, files), str(tmp_path / "o"), config)
+    assert seen[0] == before
+    assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert not (tmp_path / "o.work").exists()
+
+
+def test_a_folder_of_something_else_is_left_alone(model, files, tmp_path):
+    (tmp_path / "o.work").mkdir()
+    (tmp_path / "o.work" / "precious").write_text("x")
+    with pytest.raises(ConfigError, match="no work folder"):
+        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE))
+    assert (tmp_path / "o.work" / "precious").exists()
+
+
+def test_hidden_lines_are_searched_as_if_they_had_been_there(vectors):
+    a, b = vectors(300, 260, planted=100)
+    lists = find_neighbours(a[:250], b[:200], 3, ONE)
+    sides = [Vectors(x) for x in (a[:250], b[:200], a[250:], b[200:])]
+    found = with_hidden(lists, *sides[:2], (sides[2], sides[3]), ONE)
+    whole = find_neighbours(a, b, 3, ONE)
+    for name in ("forward_ids", "backward_ids"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+
+
+def test_calibration_on_gold(model, files, sample, tmp_path):
+    gold = tmp_path / "gold.tsv"
+    pairs = zip(sample["en"][250:450], sample["ja"][250:450], strict=True)
+    gold.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    mine_files(model, *map(str, files), str(tmp_path / "all"), MineConfig(neighbours=ONE, threshold=None))
+    report = mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
+    assert "gold pairs), measured precision" in report["threshold sentence"]
+    assert report["threshold"]["precision"] > 0.9
+    everything = (tmp_path / "all").read_text(encoding="utf-8").splitlines()
+    kept = (tmp_path / "o").read_text(encoding="utf-8").splitlines()
+    assert kept == everything[: len(kept)]
+    assert 200 < len(kept) <= len(everything)
+    gold.write_text("")
+    with pytest.raises(InputError, match="no pair"):
+        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
+
+
+RAW = "\ufeffA cat sleeps.\t猫が寝ている。\textra\r\n\tx\ty\nA dog.\t犬。\t \nA cat sleeps.\t犬。\tno end".encode()
+
+
+@pytest.mark.parametrize("score", ["cosine", "ratio", "csls"])
+def test_scoring_keeps_every_other_byte(model, tmp_path, score):
+    path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    path.write_bytes(RAW)
+    config = ScoreConfig(score=score, k=2, neighbours=ONE)
+    report = score_file(model, lambda: read_table(str(path), config), str(out), config, tmp_path / "work")
+    lines = out.read_bytes().split(b"\n")
+    back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)
+    assert back == RAW
+    found = [float(line.rsplit(b"\t", 1)[1]) for line in lines]
+    source, target = ["A cat sleeps.", "", "A dog.", "A cat sleeps."], ["猫が寝ている。", "x", "犬。", "犬。"]
+    np.testing.assert_allclose(found, score_pairs(model, source, target, score, 2, ONE), atol=2e-6)
+    assert report["lines"] == 4
+    assert report["mean"] == pytest.approx(np.mean(found), abs=1e-5)
+
+
+def test_a_margin_of_an_aligned_bitext_is_that_of_the_mined_pair(model, sample):
+    source, target = sample["en"][:200], sample["ja"][:200]
+    scores = score_pairs(model, [*source, source[0]], [*target, target[0]], "ratio", neighbours=ONE)
+    assert scores[0] == scores[-1]
+    config = MineConfig(threshold=None, neighbours=ONE)
+    sides = [list(dict.fromkeys(texts)) for texts in (source, target)]
+    mined = mine_vectors(*(model.encode(texts) for texts in sides), config).pairs
+    of_pair = {(sides[0][a], sides[1][b]): s for s, a, b in zip(mined.scores, mined.source, mined.target, strict=True)}
+    aligned = [
+        (pair, score) for pair, score in zip(zip(source, target, strict=True), scores, strict=False) if pair in of_pair
+    ]
+    assert len(aligned) > 150
+    np.testing.assert_allclose([score for _, score in aligned], [of_pair[pair] for pair, _ in aligned], rtol=1e-4)
+
+
+def test_scoring_lines_that_cannot_be_scored(model, tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b"A cat.\tx\nonly one\nb\xffd\ty\n")
+    with pytest.raises(InputError, match=r"a\.tsv:2: 1 tab-separated columns"):
+        list(read_table(str(path), ScoreConfig()))
+    for score in ("cosine", "ratio"):
+        config = ScoreConfig(score=score, on_error="skip", neighbours=ONE)
+        report = score_file(
+            model, lambda config=config: read_table(str(path), config), str(tmp_path / "o"), config, tmp_path / score
+        )
+        assert report["unscored"] == 2
+        lines = (tmp_path / "o").read_bytes().splitlines()
+        assert lines[1:] == [b"only one\tnan", b"b\xffd\ty\tnan"]
+    with pytest.raises(ConfigError, match="two columns"):
+        ScoreConfig(columns=(1,))
+
+
+def test_scoring_two_aligned_files(model, tmp_path):
+    for name, text in (("a", "one\r\ntwo\n"), ("b", "eins\nzwei\n"), ("c", "eins\n")):
+        (tmp_path / name).write_bytes(text.encode())
+    lines = list(read_moses(str(tmp_path / "a"), str(tmp_path / "b"), ScoreConfig()))
+    assert [(line.raw, line.end) for line in lines] == [(b"one\teins", b"\r\n"), (b"two\tzwei", b"\n")]
+    with pytest.raises(InputError, match=r"c:2: ends before line 2"):
+        list(read_moses(str(tmp_path / "a"), str(tmp_path / "c"), ScoreConfig()))
+    with pytest.raises(ConfigError, match="2 source texts for 1"):
+        score_pairs(model, ["a", "b"], ["a"])

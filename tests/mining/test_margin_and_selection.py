@@ -1,0 +1,226 @@
+"""Margins, selection and thresholds: known answers, and the field's own loop written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.errors import ConfigError
+from xswe.mining.calibrate import from_gold, from_mismatches, precision_recall_f1, raised, wrong_fraction
+from xswe.mining.margin import Candidates, neighbourhood, score_candidates, score_cosines
+from xswe.mining.neighbours import Neighbours, SearchConfig, find_neighbours
+from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
+from xswe.mining.select import Pairs, select
+
+ONE = SearchConfig(threads=1)
+# Two sources, three targets: cosines [[.9, .6, .3], [.8, .5, .1]].
+KNOWN = Neighbours(
+    np.array([[0.9, 0.6], [0.8, 0.5]], np.float32),
+    np.array([[0, 1], [0, 1]], np.int32),
+    np.array([[0.9, 0.8], [0.6, 0.5], [0.3, 0.1]], np.float32),
+    np.array([[0, 1], [0, 1], [0, 1]], np.int32),
+)
+
+
+def rows(pairs):
+    return list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
+
+
+def test_margins_by_hand():
+    a, b = neighbourhood(KNOWN.forward, 2), neighbourhood(KNOWN.backward, 2)
+    np.testing.assert_allclose(a, [0.75, 0.65])
+    np.testing.assert_allclose(b, [0.85, 0.55, 0.2])
+    ratio = score_candidates(KNOWN, "ratio", 2)
+    np.testing.assert_allclose(ratio.forward, [[0.9 / 0.8, 0.6 / 0.65], [0.8 / 0.75, 0.5 / 0.6]], rtol=1e-6)
+    np.testing.assert_allclose(ratio.backward[2], [0.3 / 0.475, 0.1 / 0.425], rtol=1e-6)
+    distance = score_candidates(KNOWN, "distance", 2)
+    np.testing.assert_allclose(distance.forward[0], [0.1, -0.05], atol=1e-6)
+    csls = score_candidates(KNOWN, "csls", 2)
+    np.testing.assert_allclose(csls.forward, 2 * distance.forward, atol=1e-6)
+    for name in ("cosine", "absolute"):
+        np.testing.assert_array_equal(score_candidates(KNOWN, name, 2).forward, KNOWN.forward)
+    with pytest.raises(ConfigError, match="ratio"):
+        score_cosines(a, a, a, "margin")
+
+
+def test_a_line_with_fewer_neighbours_than_k():
+    part = np.array([[0.5, 0.3, -np.inf], [-np.inf] * 3], np.float32)
+    np.testing.assert_allclose(neighbourhood(part, 3), [0.4, 0.0])
+    np.testing.assert_allclose(neighbourhood(part, 2, skip=1), [0.3, 0.0])
+    lonely = Neighbours(
+        part, np.array([[0, 1, -1], [-1, -1, -1]], np.int32), part[:2], np.array([[0, -1, -1]] * 2, np.int32)
+    )
+    assert np.isneginf(score_candidates(lonely, "ratio", 3).forward[1]).all()
+    assert len(select(score_candidates(lonely, "ratio", 3), "forward")) == 1
+
+
+def test_selections_by_hand():
+    cosine = score_candidates(KNOWN, "cosine", 2)
+    assert rows(select(cosine, "forward")) == [(0, 0), (1, 0)]
+    assert rows(select(cosine, "backward")) == [(0, 0), (0, 1), (0, 2)]
+    assert rows(select(cosine, "intersection")) == [(0, 0)]
+    assert rows(select(cosine, "max")) == [(0, 0)]  # source 1 wants target 0, which is taken
+    lists = select(cosine, "kbest", 2)
+    assert rows(lists) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert lists.rank.tolist() == [1, 2, 1, 2]
+    with pytest.raises(ConfigError, match="intersection"):
+        select(cosine, "union")
+
+
+def test_ties_fall_to_the_lower_rows():
+    flat = Candidates(
+        np.ones((3, 2), np.float32),
+        np.array([[2, 1], [1, 0], [0, 2]], np.int32),
+        np.ones((3, 2), np.float32),
+        np.array([[2, 1], [1, 0], [0, 2]], np.int32),
+    )
+    assert rows(select(flat, "forward")) == [(0, 1), (1, 0), (2, 0)]
+    assert rows(select(flat, "max")) == [(0, 1), (1, 0)]
+    assert rows(select(flat, "kbest", 1)) == [(0, 1), (1, 0), (2, 0)]
+
+
+def reference(x, y, k=4):
+    """The margin mining of LASER, spelled out in loops: ratio, ``max`` retrieval."""
+    scores = x.astype(np.float64) @ y.astype(np.float64).T
+    forward, backward = np.argsort(-scores, 1)[:, :k], np.argsort(-scores.T, 1)[:, :k]
+    means_x = [np.mean([scores[i, j] for j in forward[i]]) for i in range(len(x))]
+    means_y = [np.mean([scores[i, j] for i in backward[j]]) for j in range(len(y))]
+
+    def margin(i, j):
+        return scores[i, j] / ((means_x[i] + means_y[j]) / 2)
+
+    found = []
+    for i in range(len(x)):
+        j = max(forward[i], key=lambda j: margin(i, j))
+        found.append((margin(i, j), i, int(j)))
+    for j in range(len(y)):
+        i = max(backward[j], key=lambda i: margin(i, j))
+        found.append((margin(i, j), int(i), j))
+    out, used_x, used_y = [], set(), set()
+    for score, i, j in sorted(found, reverse=True):
+        if i not in used_x and j not in used_y:
+            used_x.add(i)
+            used_y.add(j)
+            out.append((score, i, j))
+    return out
+
+
+def test_pairs_are_those_of_the_written_out_loop(vectors):
+    a, b = vectors(250, 300, planted=120)
+    wanted = reference(a, b)
+    found = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
+    assert rows(found) == [(i, j) for _, i, j in wanted]
+    np.testing.assert_allclose(found.scores, [score for score, _, _ in wanted], rtol=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000), st.sampled_from(["ratio", "distance", "cosine"]))
+def test_what_every_selection_promises(n, m, seed, score):
+    generator = np.random.default_rng(seed)
+    a, b = (generator.standard_normal((size, 6)).astype(np.float32) for size in (n, m))
+    a, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+    candidates = score_candidates(find_neighbours(a, b, 3, ONE), score, 3)
+    made = {how: select(candidates, how) for how in ("forward", "backward", "intersection", "max")}
+    both = set(rows(made["forward"])) & set(rows(made["backward"]))
+    assert set(rows(made["intersection"])) == both
+    assert score != "cosine" or both <= set(rows(made["max"]))
+    for pairs in made.values():
+        assert (np.diff(pairs.scores) <= 0).all()
+    assert len(set(made["max"].source.tolist())) == len(set(made["max"].target.tolist())) == len(made["max"])
+
+
+def test_both_ends_can_be_cut():
+    pairs = Pairs.of(np.array([3.0, 2.0, 1.0]), np.arange(3), np.arange(3))
+    assert pairs.between(1.0, 2.0).source.tolist() == [1, 2]
+    assert pairs.between(None, None).source.tolist() == [0, 1, 2]
+
+
+def test_gold_threshold_is_the_best_of_all_by_brute_force():
+    generator = np.random.default_rng(3)
+    scores = generator.integers(0, 12, 60).astype(np.float32)
+    correct = generator.random(60) < scores / 12
+    total = int(correct.sum()) + 5
+    found = from_gold(scores, correct, total)
+
+    def f1(threshold):
+        kept = scores >= threshold
+        return precision_recall_f1(int(kept.sum()), int((kept & correct).sum()), total)[2]
+
+    assert f1(found.value) == pytest.approx(max(f1(t) for t in np.arange(-1, 13, 0.25)))
+    kept = scores >= found.value
+    assert found.precision == pytest.approx(correct[kept].mean())
+    strict = from_gold(scores, correct, total, precision=0.9)
+    assert correct[scores >= strict.value].mean() >= 0.9
+
+
+@pytest.mark.parametrize(("planted", "within"), [(2700, 0.1), (1500, 0.08), (300, 0.2)])
+def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
+    a, b = vectors(3000, 3000, 32, planted=planted, seed=5)
+    noise = np.random.default_rng(1).standard_normal(b.shape).astype(np.float32)
+    b[:planted] += 0.16 * noise[:planted]
+    b /= np.linalg.norm(b, axis=1, keepdims=True)
+    mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
+    everything = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
+    right = (everything.source == everything.target) & (everything.source < planted)
+    best = from_gold(everything.scores, right, planted)
+    kept = everything.scores >= best.value
+    best_f1 = precision_recall_f1(int(kept.sum()), int(right[kept].sum()), planted)[2]
+    correct = int(((mined.pairs.source == mined.pairs.target) & (mined.pairs.source < planted)).sum())
+    precision, _, f1 = precision_recall_f1(len(mined.pairs), correct, planted)
+    assert f1 > best_f1 - 0.05
+    assert mined.threshold.precision == pytest.approx(precision, abs=within)
+    assert "expected precision" in mined.threshold.sentence()
+
+
+@pytest.mark.parametrize("score", ["cosine", "distance", "csls"])
+def test_threshold_of_scores_that_keep_the_gap(vectors, score):
+    a, b = vectors(3000, 3000, 32, planted=300, seed=6)
+    mined = mine_vectors(a, b, MineConfig(score=score, neighbours=ONE))
+    plain = choose_pairs(find_neighbours(a, b, 6, ONE), MineConfig(score=score, threshold=None))
+    scores = [select(score_candidates(find_neighbours(a, b, 6, ONE), score, 4, n), "max").scores for n in (0, 1)]
+    low = from_mismatches(*scores)
+    right = (mined.pairs.source == mined.pairs.target) & (mined.pairs.source < 300)
+    naive = plain.pairs.between(low.value, None)
+    assert right.mean() > ((naive.source == naive.target) & (naive.source < 300)).mean()
+    assert right.sum() > 240
+    assert right.mean() > 0.5
+
+
+def test_mismatches_are_raised_quantile_by_quantile():
+    found = raised(np.array([3.0, 1.0, 2.0]), np.array([2.5, 0.5, 1.5]), 2.0)
+    np.testing.assert_allclose(found, [2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(raised(found, np.zeros(0), 2.0), found)
+
+
+def test_no_translation_at_all_is_noticed(vectors):
+    a, b = vectors(2000, 2000, 32)
+    mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
+    assert len(mined.pairs) < 0.2 * mined.found
+    assert mined.threshold.precision < 0.5
+    assert wrong_fraction(np.zeros(0), np.zeros(0)) == 0
+    assert from_mismatches(np.zeros(0, np.float32), np.zeros(0, np.float32)).value == -np.inf
+
+
+def test_one_line_against_one_line():
+    one = np.array([[1.0, 0.0]], np.float32)
+    mined = mine_vectors(one, one)
+    assert len(mined.pairs) == 1
+    assert choose_pairs(Neighbours.empty(0, 0, 5), MineConfig()).quantiles == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"threshold": "high"}, "auto"),
+        ({"k": 0}, "k and best"),
+        ({"languages": ("en",)}, "source's"),
+        ({"score": "dot"}, "dot"),
+        ({"gold": "g", "select": "kbest"}, "kbest"),
+        ({"precision": 90.0}, "fraction"),
+    ],
+)
+def test_mistakes_name_the_setting(settings, found):
+    with pytest.raises(ConfigError, match=found):
+        MineConfig(**settings)

@@ -1,0 +1,150 @@
+"""Span-max training: the loss against torch's automatic differentiation, the triplets, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.language.cuts import Cut
+from xswe.training.span_loss import best_spans, span_max_loss
+from xswe.training.spans import ParallelWords, SpanTrainer, SpanTraining, Triplets, make_triplets, train_spans
+
+torch = pytest.importorskip("torch")
+
+
+def cut_of(texts):
+    """Texts as lists of words, words as lists of rows."""
+    words = [word for text in texts for word in text]
+    ids = np.array([row for word in words for row in word], np.int32)
+    lengths = np.cumsum([0, *map(len, words)], dtype=np.int64)
+    return Cut(ids, lengths, np.cumsum([0, *map(len, texts)], dtype=np.int64))
+
+
+def random_texts(rng, n, longest, rows=50):
+    return [[rng.integers(0, rows, rng.integers(1, 3)).tolist() for _ in range(rng.integers(2, longest))] for _ in range(n)]
+
+
+def naive_best(matrix, text, phrase, low, high):
+    """The best cosine over all spans, as torch, differentiable."""
+    words = torch.stack([matrix[word].sum(0) for word in text])
+    spans = [words[a:b].sum(0) for a in range(len(words)) for b in range(a + low, min(a + high, len(words)) + 1)]
+    return torch.stack([torch.nn.functional.cosine_similarity(span, phrase, dim=0, eps=1e-12) for span in spans]).max()
+
+
+@pytest.mark.parametrize("scale", [30.0, 3.0, 300.0])
+def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(scale):
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(50, 8)).astype(np.float32)
+    phrases, true, false = (random_texts(rng, 12, longest) for longest in (4, 9, 9))
+    table = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+    losses = []
+    for phrase, yes, no in zip(phrases, true, false, strict=True):
+        vector = torch.stack([table[word].sum(0) for word in phrase]).sum(0)
+        scores = torch.stack([naive_best(table, text, vector, 1, 5) for text in (yes, no)])
+        losses.append(-scale * scores[0] + torch.logsumexp(scale * scores, 0))
+    expected = torch.stack(losses).mean()
+    expected.backward()
+
+    trainer = SpanTrainer(start.copy(), SpanTraining(max_size=5, scale=scale))
+    seen = {}
+
+    def remember(ids, starts, stops, gradients, rate):
+        seen["gradient"] = np.zeros_like(start, np.float64)
+        for a, b, gradient in zip(starts, stops, gradients, strict=True):
+            np.add.at(seen["gradient"], ids[a:b], gradient)
+
+    trainer.optimiser.step = remember
+    loss = trainer.step(Triplets(cut_of(phrases).bags, cut_of(true), cut_of(false)), 1.0)
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    np.testing.assert_allclose(seen["gradient"], table.grad.numpy(), atol=2e-5 * scale)
+    assert np.abs(seen["gradient"]).max() > 1e-4
+
+
+def test_the_loss_neither_overflows_nor_vanishes():
+    one = np.eye(2, dtype=np.float32)
+    loss, *gradients = span_max_loss(one, -one, one, 1e4)
+    assert loss == pytest.approx(2e4)
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert span_max_loss(one, one, -one, 1e4)[0] == 0.0
+
+
+@pytest.mark.parametrize(("low", "high", "threads"), [(1, 20, 1), (2, 4, 2), (3, 3, 1)])
+def test_best_spans_are_the_best_of_all(low, high, threads):
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(50, 8)).astype(np.float32)
+    texts = [*random_texts(rng, 20, 12), [], [[3]]]
+    phrases = rng.normal(size=(22, 8)).astype(np.float32)
+    phrases /= np.linalg.norm(phrases, axis=1, keepdims=True)
+    cut = cut_of(texts)
+    found, scores = best_spans(matrix, cut.ids, cut.words, cut.texts, phrases, low, high, threads)
+    for i, text in enumerate(texts):
+        if len(text) < low:
+            assert scores[i] == 0
+            assert found[i, 0] == found[i, 1] == cut.texts[i]
+            continue
+        best = naive_best(torch.tensor(matrix), text, torch.tensor(phrases[i]), low, high)
+        assert scores[i] == pytest.approx(float(best), abs=1e-5)
+        a, b = found[i] - cut.texts[i]
+        assert low <= b - a <= high
+        span = sum(matrix[word].sum(0) for word in text[a:b])
+        assert span @ phrases[i] / np.linalg.norm(span) == pytest.approx(float(best), abs=1e-5)
+
+
+def parallel(n=60):
+    """Sentence i of the source is rows 2 i and 2 i + 1; of the target the same plus 1000."""
+    source = [[[2 * i], [2 * i + 1]] for i in range(n)]
+    target = [[[1000 + 2 * i], [1001 + 2 * i], [1000 + 2 * i]] for i in range(n)]
+    return ParallelWords(cut_of(source), cut_of(target))
+
+
+@pytest.mark.parametrize("neighbours", [0.0, 1.0])
+def test_triplets_hide_the_translation_among_others_of_its_side(neighbours):
+    bitext, config = parallel(), SpanTraining(neighbours=neighbours, around=2)
+    rows = np.array([0, 5, 17, 59, 30, 31, 32, 33])
+    made = make_triplets(bitext, rows, config, [1, 0])
+    phrases = [made.phrases.ids[a:b].tolist() for a, b in zip(made.phrases.offsets, made.phrases.offsets[1:], strict=False)]
+    sides = {phrase[0] >= 1000 for phrase in phrases}
+    assert sides == {True, False}
+    assert sorted(phrase[0] % 1000 // 2 for phrase in phrases) == sorted(rows.tolist())
+    for i, phrase in enumerate(phrases):
+        row, other = phrase[0] % 1000 // 2, phrase[0] < 1000
+        for passage, holds in ((made.true.text(i), True), (made.false.text(i), False)):
+            sentences = [int(r) % 1000 // 2 for r in passage.ids]
+            assert all((int(r) >= 1000) == other for r in passage.ids)
+            assert (row in sentences) == holds
+            assert len(set(sentences)) >= 2 or not holds
+            if holds and neighbours:
+                assert max(abs(s - row) for s in sentences) <= 2
+    again = make_triplets(bitext, rows, config, [1, 0])
+    assert again.true.ids.tobytes() == made.true.ids.tobytes()
+
+
+def test_the_nearest_of_some_false_passages_is_taken():
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(50, 8)).astype(np.float32)
+    phrases, true, false = (random_texts(rng, 12, longest) for longest in (4, 6, 6))
+    triplets = Triplets(cut_of(phrases).bags, cut_of(true), cut_of(false))
+    trainer = SpanTrainer(matrix, SpanTraining(hard=4))
+    made = trainer.harden(triplets)
+    for i in range(12):
+        vector = torch.tensor(matrix[triplets.phrases.ids[slice(*triplets.phrases.offsets[i : i + 2])]].sum(0))
+        tried = [false[i], *(true[(i + shift) % 12] for shift in range(1, 5))]
+        best = max(tried, key=lambda text: float(naive_best(torch.tensor(matrix), text, vector, 1, 20)))
+        assert made.false.text(i).ids.tolist() == [row for word in best for row in word]
+    np.testing.assert_array_equal(made.true.ids, triplets.true.ids)
+    plain = SpanTrainer(matrix, SpanTraining(hard=0)).harden(triplets)
+    np.testing.assert_array_equal(plain.false.ids, triplets.false.ids)
+
+
+def test_training_finds_hidden_translations_better_and_is_repeatable():
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(1300, 16)).astype(np.float32)
+    bitext = parallel()
+    config = SpanTraining(steps=120, batch=30, rate=0.2, max_size=4, evaluate_every=20, neighbours=0.0)
+    matrix, history = train_spans(start, [bitext], [bitext], config)
+    assert history[-1]["development_loss"] < 0.3 * history[0]["development_loss"]
+    again, _ = train_spans(start, [bitext], [bitext], config)
+    assert matrix.tobytes() == again.tobytes()
+    with pytest.raises(ConfigError, match="max_size"):
+        train_spans(start, [bitext], [], SpanTraining(max_size=1))

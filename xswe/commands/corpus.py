@@ -1,0 +1,128 @@
+"""``python -m xswe corpus``: what corpora there are, and a corpus fetched, checked and converted for training."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from xswe.commands.config import build
+from xswe.corpus.bitext import CorpusConfig, CorpusReport, corpus_files
+from xswe.corpus.cards import Card, cards, find_card
+from xswe.corpus.cleaning import REASONS
+from xswe.corpus.convert import convert
+from xswe.corpus.prepared import converted_folder
+from xswe.corpus.sources import cache_folder, fetch_release
+from xswe.errors import ConfigError
+from xswe.evaluation.tables import table
+from xswe.language.codes import check_languages
+from xswe.parallel import available_threads
+
+_SKIPPED = {
+    "line too long": "a line of over a mebibyte",
+    "not UTF-8": "a line that is not UTF-8",
+    "NUL byte": "a line with a NUL byte",
+    "too few columns": "a line without the columns asked for",
+    "unequal length": "the end of the longer of two line-aligned files",
+    "damaged archive": "all that came after the damage",
+    "other languages": "a unit without one of the two languages",
+    "not translated": "a unit without a translation",
+    "fuzzy or obsolete": "a message whose translation is marked so",
+}
+
+
+def run(values: dict[str, Any]) -> str:
+    """List the cards, show one, fetch a corpus, or fetch and convert it; return what to print."""
+    action = values["action"]
+    if action == "list":
+        return _list()
+    config = build(CorpusConfig, {k: v for k, v in values["corpus"].items() if k != "sample"}, "corpus")
+    if action == "show":
+        return _show(find_card(config.name or "local"))
+    languages = check_languages(values["pair"]["languages"])
+    if action == "fetch":
+        return _fetch(config, languages)
+    if action == "convert":
+        return _convert(config, languages, values["output"], values["threads"] or available_threads())
+    raise ConfigError(f"action={action!r}: use list, show, fetch or convert")
+
+
+def _list() -> str:
+    rows = []
+    for card in cards().values():
+        for release in card.versions:
+            served = ", ".join(f"{pair} ({size})" if size else pair for pair, size in release.pairs.items())
+            rows.append([card.name, release.version, card.kind, served or ", ".join(release.languages)])
+        if not card.versions:
+            rows.append([card.name, "-", card.kind, "any"])
+    width = max(len(name) for name in cards())
+    licences = "\n".join(
+        f"{card.name.ljust(width)}  {card.licence}{_restricted(card)}" for card in cards().values() if card.versions
+    )
+    body = [[*row[:3]] for row in rows]
+    laid_out = table(["corpus", "version", "kind"], body).splitlines()
+    lines = [f"{laid_out[0]}  pairs or languages", laid_out[1]]
+    lines += [f"{line}  {row[3]}" for line, row in zip(laid_out[2:], rows, strict=True)]
+    return (
+        "\n".join(lines)
+        + f"\n\nlicences, as their sources state them:\n{licences}\n\npython -m xswe corpus show name=ccmatrix"
+    )
+
+
+def _restricted(card: Card) -> str:
+    return f" [{'; '.join(card.restrictions)}]" if card.restrictions else ""
+
+
+def _show(card: Card) -> str:
+    lines = [
+        f"{card.name} ({card.kind})",
+        *textwrap.wrap(card.what, 100),
+        f"licence:  {card.licence}",
+        f"allows:   {card.allows}",
+        *(f"models:   {restriction}" for restriction in card.restrictions),
+        f"homepage: {card.homepage or '-'}",
+        f"cite:     {card.cite}",
+    ]
+    for release in card.versions:
+        served = ", ".join(f"{pair} ({size})" if size else pair for pair, size in release.pairs.items())
+        lines.append(f"version {release.version} ({release.format}): {served or ', '.join(release.languages)}")
+        lines += [f"  {url}" for url in release.urls] or [f"  hub: {release.repo} {release.config}"]
+        if release.columns:
+            lines.append("  columns: " + ", ".join(f"{name} {place}" for name, place in release.columns.items()))
+    return "\n".join(lines + [f"unchecked: {what}" for what in card.unchecked])
+
+
+def _fetch(config: CorpusConfig, languages: tuple[str, ...]) -> str:
+    card = find_card(config.name)
+    release = card.release_for(languages, str(config.version))
+    if release.format == "hub":
+        raise ConfigError(f"corpus {card.name} {release.version} is read from the hub while it is converted")
+    paths = fetch_release(card, release, languages, config.cache, config.offline)
+    return "\n".join([*(str(path) for path in paths), f"licence: {card.licence}{_restricted(card)}"])
+
+
+def _convert(config: CorpusConfig, languages: tuple[str, ...], output: str | None, threads: int) -> str:
+    if len(languages) != 2:
+        raise ConfigError(f"a corpus has two languages, not {len(languages)}: pair=en-ja")
+    pair = (languages[0], languages[1])
+    files = corpus_files(config, [pair])[pair]
+    place = Path(output) if output else converted_folder(files, pair, config, cache_folder(config.cache) / "converted")
+    bitext, report = convert(files, pair, config, place, threads=threads)
+    size = sum(path.stat().st_size for path in place.iterdir())
+    lines = [_summary(report), "", f"{len(bitext):,} pairs, {size / 1e6:,.1f} MB: {place}"]
+    if config.name:
+        card = find_card(config.name)
+        lines.append(f"licence: {card.licence}{_restricted(card)}; cite: {card.cite}")
+    return "\n".join(lines)
+
+
+def _summary(report: CorpusReport) -> str:
+    """Lay out where the pairs went, each reason with what it means."""
+    explained = {**_SKIPPED, **REASONS}
+    counted: Sequence[tuple[str, int]] = sorted(report.dropped.items(), key=lambda item: (-item[1], item[0]))
+    rows = [["read", f"{report.read:,}"], *([reason, f"{count:,}"] for reason, count in counted)]
+    rows.append(["kept", f"{report.kept:,}"])
+    lines = table(["pairs", "count"], rows).splitlines()
+    meanings = ["", "", "", *(explained.get(reason, "") for reason, _ in counted), ""]
+    return "\n".join(f"{line}  {meaning}".rstrip() for line, meaning in zip(lines, meanings, strict=True))

@@ -1,0 +1,28 @@
+"""``python -m xswe export``: a model in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from xswe.commands.config import build
+from xswe.corpus.streams import read_lines
+from xswe.embedding.ensemble import load_single
+from xswe.embedding.export import ExportConfig, export
+from xswe.embedding.locate import locate
+from xswe.embedding.reshape import count_units
+from xswe.errors import ConfigError
+
+
+def run(values: dict[str, Any]) -> str:
+    """Export a model and say how large it has become."""
+    config = build(ExportConfig, {k: v for k, v in values.items() if k not in ("model", "output", "counts")}, "export")
+    model = load_single(locate(values["model"]))
+    counts = None
+    if values["counts"]:
+        if not config.units:
+            raise ConfigError("counts is the text by which units are kept: say how many, units=8000")
+        counts = count_units(model, (line or "" for _, line in read_lines(values["counts"])))
+    output = export(model, config, Path(values["output"]), counts)
+    files = [file for file in output.rglob("*") if file.is_file()] if output.is_dir() else [output]
+    return f"{sum(file.stat().st_size for file in files):,} bytes: {output}"

@@ -1,0 +1,44 @@
+"""``python -m xswe lexicon``: a dictionary from the vectors of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xswe
+from xswe.commands.config import build
+from xswe.embedding.ensemble import Ensemble
+from xswe.errors import ConfigError
+from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
+from xswe.mining.neighbours import SearchConfig
+from xswe.mining.output import one_line, open_output
+
+
+def run(values: dict[str, Any]) -> str:
+    """Write the lexicon, and return its size and (with a gold lexicon) its precision."""
+    if bool(values["source"]) != bool(values["target"]):
+        raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
+    search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
+    names = ("best", "mutual", "k", "candidates")
+    config = build(LexiconConfig, {**{name: values[name] for name in names}, "neighbours": search}, "lexicon")
+    model = xswe.load(values["model"])
+    if values["source"]:
+        source, target = (read_words(values[side], values["limit"]) for side in ("source", "target"))
+    else:
+        known = ", ".join(model.languages)
+        languages = values["languages"] or model.languages
+        if len(languages) != 2:
+            raise ConfigError(f"the model has the languages {known}: name two, as in languages=[en,ja]")
+        if isinstance(model, Ensemble):
+            raise ConfigError("an ensemble has no words of its own: give source= and target=, a word a line")
+        both = vocabularies(model, languages)
+        source, target = (words[: values["limit"] or None] for words in both)
+    pairs = make_lexicon(model, source, target, config)
+    with open_output(values["output"]) as stream:
+        for score, a, b, rank in zip(pairs.scores, pairs.source, pairs.target, pairs.rank, strict=True):
+            stream.write(f"{one_line(source[a])}\t{one_line(target[b])}\t{score:.6f}\t{rank}\n".encode())
+    lines = [f"{len(source):,} and {len(target):,} words, {len(pairs):,} pairs: {values['output']}"]
+    if values["gold"]:
+        found = precision(model, source, target, values["gold"], config)
+        figures = f"P@1 {100 * found.at_1:.1f}, P@5 {100 * found.at_5:.1f}"
+        lines.append(f"{figures} on {found.words:,} of {found.gold:,} gold words (those in both vocabularies)")
+    return "\n".join(lines)

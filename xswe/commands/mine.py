@@ -1,0 +1,128 @@
+"""``python -m xswe mine``: translations from two monolingual files, or scores of a bitext that is aligned already."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from xswe.commands.config import build
+from xswe.embedding.ensemble import load_any
+from xswe.embedding.locate import locate
+from xswe.errors import ConfigError, InputError
+from xswe.files import file_digest, fingerprint
+from xswe.mining.filters import FilterConfig
+from xswe.mining.neighbours import SearchConfig
+from xswe.mining.pipeline import MineConfig, mine_files, work_folder
+from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
+
+_OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
+
+
+def run(values: dict[str, Any]) -> str:
+    """Mine or score, and return the summary (on standard error where the pairs go to standard output)."""
+    if values["mode"] not in ("mine", "score"):
+        raise ConfigError(f"mode={values['mode']!r}: use mine (two monolingual files) or score (an aligned bitext)")
+    if not values["output"]:
+        raise ConfigError("output is not set: give a file, or - for standard output")
+    summary = (_mine if values["mode"] == "mine" else _score)(values)
+    if values["output"] == "-":
+        sys.stderr.write(f"{summary}\n")
+        return ""
+    return summary
+
+
+def model_identity(folder: Path) -> str:
+    """Return a fingerprint of all files of a model folder."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    return fingerprint([[str(p.relative_to(folder)), file_digest(p)] for p in files])
+
+
+def _search(values: dict[str, Any]) -> dict[str, Any]:
+    return {"threads": values["threads"], **values["neighbours"]}
+
+
+def _mine(values: dict[str, Any]) -> str:
+    missing = [name for name in ("source", "target") if not values[name]]
+    if missing or values["input"]:
+        raise ConfigError("mode=mine needs source= and target=, a text file each (input= is for mode=score)")
+    settings = {key: value for key, value in values.items() if key not in _OWN}
+    settings["score"] = "ratio" if values["score"] == "auto" else values["score"]
+    settings |= {"on_error": values["corpus"]["on_error"]}
+    nested = {
+        "neighbours": build(SearchConfig, _search(values), "neighbours"),
+        "filters": build(FilterConfig, values["filters"], "filters"),
+    }
+    config = build(MineConfig, {**settings, **nested}, "mine")
+    folder = locate(values["model"])
+    model = load_any(folder)
+    started = time.monotonic()
+    files = str(values["source"]), str(values["target"]), str(values["output"])
+    report = mine_files(model, *files, config, values["work"], model_identity(folder))
+    return summary(report, files[2], time.monotonic() - started)
+
+
+def summary(report: dict[str, Any], output: str, seconds: float) -> str:
+    """Lay the report out: lines, pairs, threshold, scores, speed."""
+    out = []
+    for name, side in report["lines"].items():
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(side["dropped"].items())) or "none"
+        out.append(f"{name}: {side['read']:,} lines read, {side['kept']:,} kept; dropped: {dropped}")
+    if report["candidates ruled out"]:
+        ruled = ", ".join(f"{count:,} {reason}" for reason, count in sorted(report["candidates ruled out"].items()))
+        out.append(f"candidate pairs ruled out: {ruled}")
+    out.append(report["threshold sentence"])
+    out.append(f"pairs: {report['pairs']['found']:,} selected, {report['pairs']['kept']:,} kept")
+    if report["score quantiles"]:
+        names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
+        shown = zip(names, report["score quantiles"], strict=True)
+        out.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
+    lines = sum(side["read"] for side in report["lines"].values())
+    steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in report["seconds"].items())
+    out.append(f"{seconds:.1f} s, {lines / max(seconds, 1e-9):,.0f} lines/s ({steps})")
+    return "\n".join([*out, f"pairs: {output}"])
+
+
+def _score(values: dict[str, Any]) -> str:
+    table, moses = values["input"], (values["source"], values["target"])
+    if bool(table) == bool(all(moses)) or (table and any(moses)):
+        raise ConfigError("mode=score needs input= (a tab-separated bitext, - for standard input), or source= and target=")
+    config = build(
+        ScoreConfig,
+        {
+            "score": "cosine" if values["score"] == "auto" else values["score"],
+            "k": values["k"],
+            "columns": values["columns"],
+            "on_error": values["corpus"]["on_error"],
+            "storage": values["storage"],
+            "neighbours": build(SearchConfig, _search(values), "neighbours"),
+        },
+        "mine",
+    )
+    folder = locate(values["model"])
+    model = load_any(folder)
+    files = [str(table)] if table else [str(path) for path in moses]
+    identity = None if "-" in files else [model_identity(folder), [_stamp(path) for path in files]]
+    started = time.monotonic()
+
+    def lines() -> Any:
+        return read_table(files[0], config) if table else read_moses(files[0], files[1], config)
+
+    output = str(values["output"])
+    if config.streams:
+        report = score_file(model, lines, output, config, Path())
+    else:
+        with work_folder(output, values["work"], values["keep"]) as work:
+            report = score_file(model, lines, output, config, work, identity)
+    seconds = time.monotonic() - started
+    unscored = f", {report['unscored']:,} of them not scored (nan)" if report["unscored"] else ""
+    rate = report["lines"] / max(seconds, 1e-9)
+    return f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {rate:,.0f} lines/s: {output}"
+
+
+def _stamp(path: str) -> list[Any]:
+    if not Path(path).is_file():
+        raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
+    stat = Path(path).stat()
+    return [str(Path(path).resolve()), stat.st_size, stat.st_mtime_ns]

@@ -1,0 +1,205 @@
+"""The pairs of a file as blocks of flat arrays, each made by a job that any thread may run.
+
+Lines of text, plain, packed or within an archive, are cut by compiled code; the other formats are packed as their readers
+hand pairs on. Reading goes in file order in the caller's thread; the jobs do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from xswe.corpus import kernels
+from xswe.corpus.archives import open_member
+from xswe.corpus.lines import BLOCK_LINES, Lines
+from xswe.corpus.pairs import PairFile, read_pairs, read_tables
+from xswe.corpus.rows import Rows, copied, pack
+from xswe.corpus.streams import (
+    MAX_LINE_BYTES,
+    OnError,
+    Skipped,
+    damaged_archive,
+    decode_line,
+    open_binary,
+    too_few_columns,
+    unequal_sides,
+)
+from xswe.errors import ConfigError
+from xswe.language.texts import Texts
+
+Job = Callable[[], Rows]
+_REASONS = {
+    kernels.LONG: "line too long",
+    kernels.NOT_UTF8: "not UTF-8",
+    kernels.NUL: "NUL byte",
+    kernels.FEW: "too few columns",
+}
+
+
+def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = False) -> Iterator[Job]:
+    """Stream the jobs that make a file's pairs, in order.
+
+    The pairs are those of :func:`xswe.corpus.pairs.read_pairs`; the n-th job of a file is always the same.
+
+    Args:
+        file: what to read.
+        on_error: ``raise`` at the first damaged line, or ``skip`` and count it in ``Rows.skipped``.
+        scores: also read the corpus's own scores.
+
+    Raises:
+        InputError: as ``read_pairs``; by a job, or between jobs.
+    """
+    if file.format == "tsv":
+        yield from _columns(file, on_error, scores)
+    elif file.format == "moses":
+        yield from _moses(file, on_error, scores)
+    else:
+        skipped = Skipped()
+        blocks = (
+            read_tables(file)
+            if file.format in ("parquet", "hub")
+            else pack(read_pairs(file, on_error=on_error, skipped=skipped))
+        )
+        for rows in blocks:
+            yield _ready(Rows(rows.source, rows.target, None, dict(skipped.counts)))
+            skipped.counts.clear()
+        if skipped.counts:
+            yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
+
+
+def _ready(rows: Rows) -> Job:
+    return lambda: rows
+
+
+def _open(stack: ExitStack, file: Path, member: str | None) -> BinaryIO:
+    return stack.enter_context(open_binary(file) if member is None else open_member(file, member))
+
+
+def _columns(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
+    """Jobs of a tab-separated file."""
+    column = file.score if scores else None
+    if isinstance(column, str):
+        raise ConfigError(f"{file.source}: the score of tab-separated text is a column, counted from 0")
+    with ExitStack() as stack:
+        lines = Lines(_open(stack, file.source, file.members[0] if file.members else None))
+        number = 1
+        while count := lines.ready(BLOCK_LINES):
+            yield _column_job(file, lines.take(count), number, on_error, column)
+            number += count
+        yield from _end(lines, file.source, number, on_error)
+
+
+def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, score: int | None) -> Job:
+    def job() -> Rows:
+        spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
+        kernels.cut_lines(block.data, block.offsets, *file.columns, MAX_LINE_BYTES, spans, status)
+        if on_error == "raise":
+            _complain(block, status, file.source, number, file.columns)
+        fine = np.flatnonzero(status == kernels.FINE)
+        spans = spans[fine]
+        source, target = copied(block.data, spans[:, 0], spans[:, 1]), copied(block.data, spans[:, 2], spans[:, 3])
+        return Rows(source, target, None if score is None else _score_column(block, score, fine), _counted(status))
+
+    return job
+
+
+def _score_column(block: Texts, column: int, rows: np.ndarray) -> np.ndarray:
+    spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
+    kernels.cut_lines(block.data, block.offsets, column, column, MAX_LINE_BYTES, spans, status)
+    spans[status != kernels.FINE] = 0
+    return _numbers(copied(block.data, spans[rows, 0], spans[rows, 1]))
+
+
+def _numbers(texts: Texts) -> np.ndarray:
+    """Read one number a text, NaN where there is none."""
+    out = np.full(len(texts), np.nan, np.float32)
+    for row, text in enumerate(texts):
+        try:
+            out[row] = float(text)
+        except ValueError:
+            continue
+    return out
+
+
+def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
+    """Jobs of two line-aligned files or members, and of the member that holds the scores."""
+    with ExitStack() as stack:
+        names: list[tuple[Path, str | None]] = (
+            [(file.source, member) for member in file.members] if file.members else [(path, None) for path in file.files]
+        )
+        if scores and file.score is not None:
+            names.append((file.source, str(file.score)))
+        streams = [Lines(_open(stack, path, member)) for path, member in names]
+        where = [f"{path}!{member}" if member else str(path) for path, member in names]
+        number = 1
+        while True:
+            counts = [lines.ready(BLOCK_LINES) for lines in streams]
+            if not min(counts):
+                break
+            blocks = [lines.take(min(counts)) for lines in streams]
+            yield _moses_job(blocks, where, number, on_error)
+            number += min(counts)
+        damaged = False
+        for lines, name in zip(streams, where, strict=True):
+            if lines.damage is not None:
+                damaged = True
+                yield from _end(lines, name, number, on_error)
+        if max(counts) and not damaged:
+            yield from _unequal(where[counts.index(0)], where[counts.index(max(counts))], number, on_error)
+
+
+def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnError) -> Job:
+    def job() -> Rows:
+        spans, status = [], []
+        for block, name in zip(blocks, where, strict=True):
+            spans.append(np.zeros((len(block), 4), np.int64))
+            status.append(np.zeros(len(block), np.uint8))
+            kernels.cut_lines(block.data, block.offsets, -1, -1, MAX_LINE_BYTES, spans[-1], status[-1])
+            if on_error == "raise":
+                _complain(block, status[-1], name, number, (0, 0))
+        fine = np.flatnonzero(np.maximum(status[0], status[1]) == kernels.FINE)
+        texts = [copied(b.data, s[fine, 0], s[fine, 1]) for b, s in zip(blocks, spans, strict=True)]
+        skipped: dict[str, int] = {}
+        for one in status[:2]:
+            for reason, count in _counted(one).items():
+                skipped[reason] = skipped.get(reason, 0) + count
+        return Rows(texts[0], texts[1], _numbers(texts[2]) if len(texts) > 2 else None, skipped)
+
+    return job
+
+
+def _counted(status: np.ndarray) -> dict[str, int]:
+    counts = np.bincount(status, minlength=len(_REASONS) + 2)
+    return {reason: int(counts[code]) for code, reason in _REASONS.items() if counts[code]}
+
+
+def _complain(block: Texts, status: np.ndarray, name: str | Path, number: int, columns: tuple[int, int]) -> None:
+    """Raise the error of the first damaged line, if there is one."""
+    bad = np.flatnonzero(status > kernels.EMPTY)
+    if not len(bad):
+        return
+    row = int(bad[0])
+    raw = block.data[block.offsets[row] : block.offsets[row + 1]].tobytes()
+    if status[row] == kernels.LONG:
+        raw = raw.removesuffix(b"\n")
+    line = decode_line(raw, name, number + row, "raise", Skipped()) or ""
+    raise too_few_columns(name, line.count("\t") + 1, columns, number + row)
+
+
+def _unequal(short: str, long: str, number: int, on_error: OnError) -> Iterator[Job]:
+    if on_error == "raise":
+        raise unequal_sides(short, long, number)
+    yield _ready(Rows(Texts.of([]), Texts.of([]), None, {"unequal length": 1}))
+
+
+def _end(lines: Lines, name: str | Path, number: int, on_error: OnError) -> Iterator[Job]:
+    """Report that a stream ended before its time, if it did."""
+    if lines.damage is None:
+        return
+    if on_error == "raise":
+        raise damaged_archive(name, lines.damage, number)
+    yield _ready(Rows(Texts.of([]), Texts.of([]), None, {"damaged archive": 1}))

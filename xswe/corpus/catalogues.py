@@ -1,0 +1,74 @@
+"""Message catalogues of programs: gettext PO and MO."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.streams import OnError, Skipped, open_binary
+from xswe.errors import DependencyError, InputError
+
+_MOST = 256 << 20  # a catalogue is read whole; those of whole desktops have a few MiB
+
+
+def read_catalogue(
+    path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[str, str]]:
+    """Stream (message, translation) of a ``.po`` or ``.mo`` file.
+
+    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are
+    in the first language, unless the catalogue's header names that as the language of its translations.
+    """
+    try:
+        import polib
+    except ImportError:
+        raise DependencyError("polib", "corpora", "reading gettext catalogues") from None
+    try:
+        raw = _whole(path)
+        if path.suffix == ".mo":
+            _check_compiled(raw)
+        catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
+        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
+        states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
+        entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
+    except InputError:
+        raise
+    except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
+        if on_error == "raise":
+            cure = "check it with msgfmt -c, or set corpus.on_error=skip to leave the file out"
+            raise InputError(path, f"not a gettext catalogue ({' '.join(str(error).split())})", cure) from None
+        skipped.add("damaged catalogue")
+        return
+    language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
+    swapped = language == languages[0]
+    for (message, translation), stale in zip(entries, states, strict=True):
+        if stale:
+            skipped.add("fuzzy or obsolete")
+        elif not translation:
+            skipped.add("not translated")
+        else:
+            yield (translation, message) if swapped else (message, translation)
+
+
+def _check_compiled(raw: bytes) -> None:
+    """See that every string of a compiled catalogue lies within the file, which the library does not."""
+    order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
+    if order is None:
+        raise ValueError("no MO file")
+    _, count, *tables = struct.unpack_from(f"{order}4I", raw, 4)
+    for table in tables:
+        entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
+        if (entries.sum(1) > len(raw)).any():
+            raise ValueError("it ends before its last string")
+
+
+def _whole(path: Path) -> bytes:
+    with open_binary(path) as stream:
+        raw = stream.read(_MOST + 1)
+    if len(raw) > _MOST:
+        raise InputError(path, f"a catalogue of over {_MOST >> 20} MiB", "cut it into several")
+    return raw

@@ -1,0 +1,276 @@
+"""What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
+
+A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its file a
+pair stands: corpora are sorted by score or by document.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.hashing import hash_pairs, sketch
+from xswe.corpus.kernels import characters, count_classes
+from xswe.corpus.rows import Rows, stripped, text_hashes
+from xswe.errors import ConfigError
+from xswe.language.codes import LANGUAGES
+from xswe.language.scripts import cjk_runs, has_kana
+from xswe.language.texts import Texts
+
+REASONS = {
+    "blank": "a side without text",
+    "too long": "a side of more characters than corpus.max_characters",
+    "too short": "a side of fewer characters than corpus.clean.min_characters",
+    "few letters": "a side whose characters are to less than corpus.clean.letters letters: numbers, menus, addresses",
+    "other script": "a side whose letters are to less than corpus.clean.script of its language's script",
+    "length ratio": "one side has more than corpus.clean.ratio times the UTF-8 bytes of the other",
+    "identical": "both sides are the same text",
+    "low score": "the corpus's own score is below corpus.min_score",
+    "evaluation text": "a side is a text of corpus.decontaminate",
+    "evaluation text, normalised": "a side is such a text but for case, width, blanks and punctuation",
+    "duplicate": "the same pair was there before",
+    "near duplicate": "a pair of mostly the same shingles of characters was there before",
+    "hub": "a side occurs in more than corpus.clean.hubs pairs already: boilerplate",
+}
+_BLANK, _LONG, _SHORT, _LETTERS, _SCRIPT, _RATIO, _SAME, _SCORE, _EXACT, _NORMALISED, DUPLICATE, NEAR, HUB = range(
+    1, len(REASONS) + 1
+)
+# Four bands of six: of pairs with 90 % of their shingles in common 95 % are found, of those with 50 % in common 6 %.
+_BANDS, _BAND_ROWS = 4, 6
+_OTHER, _LATIN, _HAN, _KANA, _LETTER, _SPACE = range(6)
+_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufffc\ufffd]+"
+)
+_WIDE = re.compile("[\uff01-\uff5e\u3000\uff61-\uff9f]+")
+_BLANKS = re.compile(" {2,}")
+
+
+@dataclass(frozen=True)
+class CleanConfig:
+    """Filters beyond blank, over-long and repeated pairs; all are off by default.
+
+    Attributes:
+        normalise: ``NFC`` or ``NFKC``, or "" for the text as it is.
+        control: turn control and invisible formatting characters into a blank.
+        width: full-width ASCII and half-width Kana to their usual forms (NFKC does this too, and more).
+        simplify: traditional Chinese characters to simplified ones, on Chinese sides.
+        min_characters: shorter sides are dropped.
+        letters: least share of letters among the characters of a side that are not blank.
+        script: least share of the side's script among its letters (Latin; Han; Han and Kana for Japanese).
+        ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence
+            is about as long in all four languages.
+        identical: drop pairs whose sides are the same.
+        near_duplicates: drop pairs most of whose shingles an earlier pair had.
+        hubs: most pairs that one text may be a side of; 0 for any.
+    """
+
+    normalise: Literal["", "NFC", "NFKC"] = ""
+    control: bool = False
+    width: bool = False
+    simplify: bool = False
+    min_characters: int = 0
+    letters: float = 0.0
+    script: float = 0.0
+    ratio: float = 0.0
+    identical: bool = False
+    near_duplicates: bool = False
+    hubs: int = 0
+
+    def __post_init__(self) -> None:
+        if self.normalise not in ("", "NFC", "NFKC"):
+            raise ConfigError(f"corpus.clean.normalise={self.normalise!r}: use NFC, NFKC or ''")
+        if not 0 <= self.letters <= 1 or not 0 <= self.script <= 1:
+            raise ConfigError("corpus.clean.letters and corpus.clean.script are shares between 0 and 1")
+        if self.ratio and self.ratio < 1:
+            raise ConfigError("corpus.clean.ratio is a factor of at least 1, or 0 for none")
+        if not 0 <= self.hubs < 255 or self.min_characters < 0:
+            raise ConfigError("corpus.clean.hubs lies between 0 and 254, corpus.clean.min_characters is at least 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Cleaned:
+    """A block after all that can be said of a pair by itself.
+
+    Attributes:
+        rows: the pairs, with their texts normalised.
+        reason: uint8 (n,), 0 or the number of the reason to drop (from 1, in the order of ``REASONS``).
+        keys: uint64 (n,), equal for equal pairs.
+        near: uint64 (n, bands), sketches; (n, 0) where near-duplicates may stay.
+        sides: uint64 (n, 2), hashes of both sides; (n, 0) where hubs may stay.
+    """
+
+    rows: Rows
+    reason: np.ndarray
+    keys: np.ndarray
+    near: np.ndarray
+    sides: np.ndarray
+
+
+class Cleaner:
+    """Normalises a block of pairs and finds reasons to drop them; any thread may call it.
+
+    Args:
+        languages: source and target language.
+        config: the filters.
+        max_characters: see ``CorpusConfig``.
+        min_score: see ``CorpusConfig``.
+        evaluation: texts that must not be trained on, if any.
+    """
+
+    def __init__(
+        self,
+        languages: tuple[str, str],
+        config: CleanConfig,
+        max_characters: int,
+        min_score: float | None = None,
+        evaluation: EvaluationTexts | None = None,
+    ) -> None:
+        self._languages, self._config, self._evaluation = languages, config, evaluation
+        self._max_characters, self._min_score = max_characters, min_score
+        self._steps = [_steps(config, language) for language in languages]
+
+    def __call__(self, rows: Rows) -> Cleaned:
+        """Clean one block."""
+        sides = [_changed(side, step) for side, step in zip((rows.source, rows.target), self._steps, strict=True)]
+        rows = Rows(sides[0], sides[1], rows.score, rows.skipped)
+        reason = np.zeros(len(rows), np.uint8)
+        for number, bad in self._checks(rows):
+            reason[bad & (reason == 0)] = number
+        return self._keyed(rows, reason)
+
+    def hashed(self, rows: Rows) -> Cleaned:
+        """Return the keys of pairs that were cleaned before."""
+        return self._keyed(rows, np.zeros(len(rows), np.uint8))
+
+    def _keyed(self, rows: Rows, reason: np.ndarray) -> Cleaned:
+        hashes = [text_hashes(side) for side in (rows.source, rows.target)]
+        keys = np.empty(len(rows), np.uint64)
+        hash_pairs(*hashes, keys)
+        none = np.empty((len(rows), 0), np.uint64)
+        near = _sketches(rows) if self._config.near_duplicates else none
+        return Cleaned(rows, reason, keys, near, np.stack(hashes, 1) if self._config.hubs else none)
+
+    def _checks(self, rows: Rows) -> list[tuple[int, np.ndarray]]:
+        """Return each reason's number and the pairs that it holds for."""
+        config, sides = self._config, (rows.source, rows.target)
+        sizes = [side.sizes for side in sides]
+        counts = [_characters(side) for side in sides]
+        out = [
+            (_BLANK, np.minimum(*sizes) == 0),
+            (_LONG, np.maximum(*counts) > self._max_characters),
+            (_SHORT, np.minimum(*counts) < config.min_characters),
+        ]
+        if config.letters or config.script:
+            classes = [_classes(side) for side in sides]
+            letters = [one[:, _LATIN : _LETTER + 1].sum(1) for one in classes]
+            if config.letters:
+                written = [n - one[:, _SPACE] for n, one in zip(counts, classes, strict=True)]
+                out.append((_LETTERS, _either(a < config.letters * b for a, b in zip(letters, written, strict=True))))
+            if config.script:
+                own = [_own(one, language) for one, language in zip(classes, self._languages, strict=True)]
+                out.append((_SCRIPT, _either(a < config.script * b for a, b in zip(own, letters, strict=True))))
+        if config.ratio:
+            out.append((_RATIO, np.maximum(*sizes) > config.ratio * np.minimum(*sizes)))
+        if config.identical:
+            out.append((_SAME, text_hashes(sides[0]) == text_hashes(sides[1])))
+        if self._min_score is not None:
+            if rows.score is None:
+                raise ConfigError("corpus.min_score: these files have no scores; name their column, {path: ..., score: 2}")
+            out.append((_SCORE, ~(rows.score >= self._min_score)))
+        if self._evaluation is not None:
+            exact, normalised = zip(*(self._evaluation.known(side) for side in sides), strict=True)
+            out += [(_EXACT, exact[0] | exact[1]), (_NORMALISED, normalised[0] | normalised[1])]
+        return out
+
+
+def _either(sides: Iterable[np.ndarray]) -> np.ndarray:
+    return np.logical_or.reduce(list(sides))
+
+
+def _characters(texts: Texts) -> np.ndarray:
+    out = np.empty(len(texts), np.int64)
+    characters(np.asarray(texts.data), np.asarray(texts.offsets), out)
+    return out
+
+
+def _classes(texts: Texts) -> np.ndarray:
+    out = np.zeros((len(texts), 6), np.int64)
+    count_classes(np.asarray(texts.data), np.asarray(texts.offsets), _class_table(), out)
+    return out
+
+
+def _own(classes: np.ndarray, language: str) -> np.ndarray:
+    """Count the letters of a language's own script."""
+    script = LANGUAGES[language].script
+    if script == "latin":
+        return classes[:, _LATIN]
+    return classes[:, _HAN] if script == "han" else classes[:, _HAN] + classes[:, _KANA]
+
+
+@lru_cache(maxsize=1)
+def _class_table() -> np.ndarray:
+    """Return the class of each character of the first three planes."""
+    table = np.zeros(0x40000, np.uint8)
+    for code in range(len(table)):
+        character = chr(code)
+        if cjk_runs(character):
+            table[code] = _KANA if has_kana(character) else _HAN
+        elif character.isspace():
+            table[code] = _SPACE
+        elif unicodedata.category(character)[0] in "LM":
+            table[code] = _LATIN if _is_latin(character) else _LETTER
+    return table
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() or unicodedata.name(character, "").startswith(("LATIN ", "FULLWIDTH LATIN ", "COMBINING "))
+
+
+def _sketches(rows: Rows) -> np.ndarray:
+    """Sketch source and target together, band by band."""
+    factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
+    made = []
+    for side in (rows.source, rows.target):
+        out = np.empty((len(side), _BANDS), np.uint64)
+        sketch(np.asarray(side.data), np.asarray(side.offsets), factors, _BAND_ROWS, out)
+        made.append(out)
+    keys = np.empty(made[0].size, np.uint64)
+    hash_pairs(made[0].ravel(), made[1].ravel(), keys)
+    return keys.reshape(-1, _BANDS)
+
+
+Step = Callable[[str], str]
+
+
+def _steps(config: CleanConfig, language: str) -> list[Step]:
+    """Return the changes of one side's text, in order."""
+    steps: list[Step] = []
+    if config.control:
+        steps.append(lambda text: _BLANKS.sub(" ", _CONTROL.sub(" ", text)))
+    if config.width:
+        steps.append(lambda text: _WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
+    if form := config.normalise:
+        steps.append(lambda text: unicodedata.normalize(form, text))
+    if config.simplify and language == "zh":
+        from xswe.language.folding import simplified_characters
+
+        table = str.maketrans(simplified_characters())
+        steps.append(lambda text: text.translate(table))
+    return steps
+
+
+def _changed(texts: Texts, steps: list[Step]) -> Texts:
+    """Apply changes to all texts at once, which is why none of them may touch a line feed."""
+    if not steps or not len(texts):
+        return texts
+    joined = "\n".join(texts)
+    for step in steps:
+        joined = step(joined)
+    return stripped(Texts.of(joined.split("\n")))

@@ -1,0 +1,218 @@
+"""A corpus of any size, converted once to flat memory-mapped arrays.
+
+The arrays grow by blocks. Every few hundred thousand pairs they are brought to the disk and the place reached is noted (a
+shard): a conversion that was killed goes on after its last whole shard and ends with the same bytes. What was kept before
+is not remembered in files of its own: its hashes are computed again from the text, at the speed of the disk.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe import __version__
+from xswe.corpus.bitext import (
+    Bitext,
+    CorpusConfig,
+    CorpusReport,
+    clean_file,
+    content_settings,
+    describe_files,
+    kept_rows,
+    make_admission,
+    make_cleaner,
+    reasons_of,
+)
+from xswe.corpus.cleaning import Cleaner
+from xswe.corpus.pairs import PairFile
+from xswe.corpus.rows import Rows
+from xswe.corpus.sources import digest_of
+from xswe.corpus.store import append_texts, map_unfinished, text_writer
+from xswe.errors import ConfigError
+from xswe.files import file_digest, fingerprint, read_json, write_json
+from xswe.progress import bar
+
+logger = logging.getLogger(__name__)
+SHARD_PAIRS = 500_000
+_REHASH = 1 << 16  # pairs at a time
+
+
+def identity_of(files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig) -> str:
+    """Return a fingerprint of all that decides the content of a conversion."""
+    return fingerprint("convert", list(languages), describe_files(files), content_settings(config))
+
+
+def convert(
+    files: Sequence[PairFile],
+    languages: tuple[str, str],
+    config: CorpusConfig,
+    folder: Path,
+    *,
+    threads: int = 1,
+    shard_pairs: int = SHARD_PAIRS,
+) -> tuple[Bitext, CorpusReport]:
+    """Convert files to a folder that is memory-mapped, unless it is there; the pairs are those of ``load_bitext``.
+
+    Args:
+        files: what to read.
+        languages: source and target language.
+        config: the settings.
+        folder: where it goes; ``<folder>.partial`` holds what a killed run left.
+        threads: how many work at once; the result does not depend on it.
+        shard_pairs: pairs read between two points from which a killed run goes on.
+
+    Returns:
+        The bitext, memory-mapped, and the report.
+    """
+    identity = identity_of(files, languages, config)
+    if (folder / "signature.json").is_file():
+        return _open(folder, languages, identity)
+    partial = folder.with_name(f"{folder.name}.partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    with _only_one(partial):
+        if not (folder / "signature.json").is_file():
+            report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs).run()
+            write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
+            (partial / "progress.json").unlink()
+            (partial / ".lock").unlink()
+            if folder.exists():
+                shutil.rmtree(folder)
+            os.replace(partial, folder)
+            logger.info("%s: %s", "-".join(languages), report.summary())
+    return _open(folder, languages, identity)
+
+
+def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bitext, CorpusReport]:
+    signature = read_json(folder / "signature.json")
+    if signature["identity"] != identity:
+        raise ConfigError(f"{folder}: it was made from other files or settings; remove it, and give the same command again")
+    return Bitext.open(folder, languages), CorpusReport(**signature["report"])
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(f"{folder}: another process is converting this corpus; wait for it") from None
+        yield
+
+
+class _Conversion:
+    """One pass over the files, or over what a killed pass left of them."""
+
+    def __init__(
+        self,
+        files: Sequence[PairFile],
+        languages: tuple[str, str],
+        config: CorpusConfig,
+        folder: Path,
+        identity: str,
+        threads: int,
+        shard_pairs: int,
+    ) -> None:
+        self.files, self.languages, self.config, self.folder = files, languages, config, folder
+        self.identity, self.threads, self.shard_pairs = identity, threads, shard_pairs
+        state: dict[str, Any] = read_json(folder / "progress.json") if (folder / "progress.json").is_file() else {}
+        if state.get("identity") != identity:
+            state = {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
+        self.file, self.block = state["file"], state["block"]
+        self.report = CorpusReport(**state["report"])
+        name = "-".join(languages)
+        self.source = text_writer(folder, f"{name}.source", tuple(state["source"]))
+        self.target = text_writer(folder, f"{name}.target", tuple(state["target"]))
+        self.cleaner: Cleaner = make_cleaner(languages, config)
+        self.admission = make_admission(config)
+
+    def run(self) -> CorpusReport:
+        with self.source, self.target, bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress:
+            self.remember()
+            progress.update(self.report.read)
+            for number in range(self.file, len(self.files)):
+                since = 0
+                file = self.files[number]
+                for block in clean_file(file, self.config, self.cleaner, self.threads, skip=self.block):
+                    reasons = reasons_of(block, self.admission)
+                    self.report.add(len(block.rows), reasons, block.rows.skipped)
+                    source, target = kept_rows(block.rows, reasons)
+                    append_texts(self.source, source)
+                    append_texts(self.target, target)
+                    self.block += 1
+                    since += len(block.rows)
+                    progress.update(len(block.rows))
+                    if since >= self.shard_pairs:
+                        self.note()
+                        since = 0
+                self.report.checksums |= {path.name: digest_of(path) for path in file.files}
+                self.file, self.block = number + 1, 0
+                self.note()
+        return self.report
+
+    def note(self) -> None:
+        """Bring everything to the disk and note the place reached."""
+        self.source.sync()
+        self.target.sync()
+        write_json(
+            self.folder / "progress.json",
+            {
+                "identity": self.identity,
+                "file": self.file,
+                "block": self.block,
+                "source": self.source.state,
+                "target": self.target.state,
+                "report": asdict(self.report),
+            },
+        )
+
+    def remember(self) -> None:
+        """Show the admission what an earlier run kept."""
+        if not self.source.state[0]:
+            return
+        self.source.sync()
+        self.target.sync()
+        logger.info("going on after %s pairs", f"{self.report.read:,}")
+        kept = _unfinished(self.folder, self.languages, self.source.state, self.target.state)
+        for start in range(0, len(kept), _REHASH):
+            rows = Rows(kept.source[start : start + _REHASH], kept.target[start : start + _REHASH])
+            reasons_of(self.cleaner.hashed(rows), self.admission)
+
+
+def _unfinished(folder: Path, languages: tuple[str, str], source: tuple[int, int], target: tuple[int, int]) -> Bitext:
+    """Memory-map arrays whose headers do not yet tell their length."""
+    name = "-".join(languages)
+    sides = [map_unfinished(folder, f"{name}.{side}", state) for side, state in (("source", source), ("target", target))]
+    return Bitext(languages, sides[0], sides[1])
+
+
+def _signature(
+    folder: Path,
+    files: Sequence[PairFile],
+    languages: tuple[str, str],
+    config: CorpusConfig,
+    identity: str,
+    report: CorpusReport,
+) -> dict[str, Any]:
+    """Describe a conversion so that it can be made again, and told from any other."""
+    arrays = sorted(folder.glob("*.npy"))
+    return {
+        "identity": identity,
+        "languages": list(languages),
+        "corpus": {"name": config.name, "version": config.version} if config.name else None,
+        "files": [str(file.hub or path) for file in files for path in ([file.source] if file.hub else file.files)],
+        "settings": content_settings(config),
+        "report": asdict(report),
+        "arrays": {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in arrays},
+        "versions": {"xswe": __version__, "numpy": np.__version__, "python": sys.version.split()[0]},
+        "command": sys.argv[1:],
+    }

@@ -1,0 +1,78 @@
+"""The corpus as a training run finds it: converted once, cut in three by rows, memory-mapped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from xswe.corpus.bitext import Bitext, CorpusConfig, CorpusReport
+from xswe.corpus.convert import convert, identity_of
+from xswe.corpus.pairs import PairFile
+from xswe.corpus.sources import cache_folder
+from xswe.corpus.splits import part_of, split_rows
+from xswe.errors import InputError
+from xswe.files import read_json, write_json
+
+
+def converted_folder(files: Sequence[PairFile], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
+    """Return where a pair's conversion belongs: a card's in the cache, for all runs; files of one's own in ``own``."""
+    folder = cache_folder(config.cache) / "converted" if config.name else own
+    return folder / f"{config.name or 'text'}.{'-'.join(pair)}-{identity_of(files, pair, config)}"
+
+
+def prepare(
+    files: Sequence[PairFile],
+    pair: tuple[str, str],
+    config: CorpusConfig,
+    seed: int,
+    folder: Path,
+    own: Path,
+    threads: int = 1,
+) -> tuple[CorpusReport, dict[str, int]]:
+    """Convert a pair's files and cut them in three.
+
+    Args:
+        files: what to read.
+        pair: its languages.
+        config: the settings.
+        seed: decides the cut.
+        folder: receives the development and held-out parts, the rows of the training part, and where its text is.
+        own: folder of conversions that belong to this run alone.
+        threads: how many work at once.
+
+    Returns:
+        The report, and the pairs of each part by its name.
+    """
+    place = converted_folder(files, pair, config, own)
+    bitext, report = convert(files, pair, config, place, threads=threads)
+    rows = split_rows(bitext, config, seed)
+    for part in ("development", "held_out"):
+        bitext.take(getattr(rows, part)).save(folder / part)
+    (folder / "train").mkdir(exist_ok=True)
+    np.save(folder / "train" / f"{bitext.name}.rows.npy", rows.train)
+    # A run folder may move; what lies within it is found from within.
+    inside = not config.name
+    write_json(
+        folder / "train" / f"{bitext.name}.json",
+        {"text": os.path.join("..", place.name) if inside else str(place.resolve()), "beside_stage": inside},
+    )
+    return report, {part: len(getattr(rows, part)) for part in ("train", "development", "held_out")}
+
+
+def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
+    """Memory-map the training part that :func:`prepare` noted.
+
+    Raises:
+        InputError: the converted corpus is no longer where it was.
+    """
+    name = "-".join(pair)
+    where = read_json(stage / "train" / f"{name}.json")
+    text = stage / where["text"] if where["beside_stage"] else Path(where["text"])
+    if not (text / "signature.json").is_file():
+        cure = f"remove {stage} and give the same command again, which converts it anew"
+        raise InputError(text, "the converted corpus is not there any more", cure)
+    rows = np.load(stage / "train" / f"{name}.rows.npy", mmap_mode="r")
+    return part_of(Bitext.open(text, pair), rows)

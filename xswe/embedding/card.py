@@ -1,0 +1,188 @@
+"""The model card: ``README.md`` in the model folder, in the hub's form.
+
+Front matter for machines (languages, licence, teacher, figures), then for people: how to open the model, what it is, how it
+was made (the resolved configuration and its fingerprint), its figures and its limits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xswe.embedding.licences import Source, derive
+from xswe.embedding.static import StaticEmbedding
+from xswe.files import fingerprint, whole_file
+from xswe.language.codes import LANGUAGES
+
+_TAGS = ("static-embeddings", "sentence-transformers", "model2vec", "feature-extraction", "bitext-mining", "cross-lingual")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_METRICS = {"accuracy": "accuracy", "f1": "f1", "spearman": "spearmanr", "cosine_spearman": "spearmanr"}
+_NAMES = {"margin_accuracy": "accuracy by ratio margin", "margin_f1": "F1 by ratio margin", "f1": "F1"}
+_KINDS = {
+    "subwords": "sub-word pieces of one Unigram vocabulary for all its languages",
+    "teacher": "the pieces of its teacher's tokenizer",
+    "words": "words; Chinese and Japanese as its segmenters cut them",
+}
+
+
+def write_card(
+    folder: Path,
+    model: StaticEmbedding,
+    *,
+    name: str,
+    settings: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]] = (),
+    sources: Sequence[Source] = (),
+    versions: Mapping[str, str] | None = None,
+) -> None:
+    """Write ``README.md`` into a model folder, whole or not at all; see :func:`card`."""
+    text = card(model, name=name, settings=settings, rows=rows, sources=sources, versions=versions)
+    with whole_file(folder / "README.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def card(
+    model: StaticEmbedding,
+    *,
+    name: str,
+    settings: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]] = (),
+    sources: Sequence[Source] = (),
+    versions: Mapping[str, str] | None = None,
+) -> str:
+    """Return a model's card.
+
+    Args:
+        model: the model.
+        name: what the card calls it.
+        settings: the resolved configuration that made it.
+        rows: figures, as ``results.json`` keeps them (task, subset, metric, value, n, note).
+        sources: what it was trained on; decides the licence.
+        versions: of the libraries that made it.
+    """
+    licence, why = derive(sources)
+    parts = [
+        _front_matter(model, name, settings, rows, licence),
+        f"# {name}\n\n{_summary(model)}",
+        _USE.format(name=name),
+        _made(model, settings, versions or {}),
+        _data(sources, licence, why),
+        _figures(rows),
+        _limits(model),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter(
+    model: StaticEmbedding, name: str, settings: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], licence: str
+) -> str:
+    teacher = str((settings.get("teacher") or {}).get("model") or "")
+    values: dict[str, Any] = {
+        "language": list(model.languages),
+        "license": licence,
+        "library_name": "xswe",
+        "pipeline_tag": "sentence-similarity",
+        "tags": list(_TAGS),
+    }
+    if _HUB_NAME.fullmatch(teacher):
+        values["base_model"] = teacher
+    if hub := (settings.get("corpus") or {}).get("hub"):
+        values["datasets"] = [hub["repo"]] if isinstance(hub, Mapping) and hub.get("repo") else []
+    measured = [row for row in rows if row["metric"] in _METRICS and row["value"] is not None]
+    if measured:
+        values["metrics"] = sorted({_METRICS[row["metric"]] for row in measured})
+        values["model-index"] = [{"name": name, "results": [_result(row) for row in measured]}]
+    return f"---\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}---"
+
+
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+    kind = "semantic-similarity" if "spearman" in row["metric"] else "translation-retrieval"
+    dataset = {"name": f"{row['task']} {row['subset']}", "type": str(row["task"])}
+    if row.get("revision"):
+        dataset["revision"] = row["revision"]
+    metric = {"type": _METRICS[row["metric"]], "value": round(100 * row["value"], 2)}
+    return {"task": {"type": kind}, "dataset": dataset, "metrics": [metric]}
+
+
+def _summary(model: StaticEmbedding) -> str:
+    names = [LANGUAGES[code].name for code in model.languages]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    size = model.matrix.nbytes + (0 if model.scales is None else model.scales.nbytes)
+    return (
+        f"Static embeddings that encode sentences of {listed} in one space, on a CPU. A text's vector is the mean of the\n"
+        f"vectors of its units, scaled to norm 1: inner products are cosines. {len(model.matrix):,} units of {model.dim} "
+        f"dimensions\n({model.dtype}, {size / 1e6:,.1f} MB). The units are {_KINDS[model.units.kind]}."
+    )
+
+
+_USE = """## Use
+
+```python
+import xswe
+
+model = xswe.load("{name}")  # this folder, or its name on the hub
+vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])
+```
+
+The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
+`model2vec.StaticModel.from_pretrained`."""
+
+
+def _made(model: StaticEmbedding, settings: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+    made = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True, width=110) if settings else "not recorded\n"
+    listed = ", ".join(f"{library} {version}" for library, version in versions.items())
+    return (
+        f"## How it was made\n\nConfiguration, fingerprint `{fingerprint(settings)}`"
+        f"{f'; {listed}' if listed else ''}:\n\n```yaml\n{made}```"
+    )
+
+
+def _data(sources: Sequence[Source], licence: str, why: str) -> str:
+    lines = [
+        f"| {s.name} | {s.licence or 'not stated'} |" + (f" {s.pairs:,} |" if s.pairs is not None else " |")
+        for s in sources
+    ]
+    table = "\n".join(["| source | licence, as it states | pairs |", "|---|---|---|", *lines]) if lines else ""
+    return "\n\n".join(
+        part
+        for part in (
+            "## Training data and licence",
+            table,
+            f"The weights: `{licence}`; {why} Derived by rule from the\nsources' statements, which is no legal advice.",
+        )
+        if part
+    )
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> str:
+    shown = [row for row in rows if row["value"] is not None and (row["metric"] in _METRICS or row["metric"] in _NAMES)]
+    if not shown:
+        return ""
+    lines = [
+        f"| {row['task']} | {row['subset']} | {_NAMES.get(row['metric'], row['metric'])} | {100 * row['value']:.1f} | "
+        f"{row['n']:,} | {row.get('note') or ''} |"
+        for row in shown
+    ]
+    return "\n".join(["## Figures\n", "| task | subset | metric | value | n | note |", "|---|---|---|---|---|---|", *lines])
+
+
+def _limits(model: StaticEmbedding) -> str:
+    points = [
+        "Word order is lost: *dog bites man* and *man bites dog* have one vector. Negation weighs as much as any word.",
+        "One vector a unit: senses of a word are not told apart.",
+        "Long texts average out; cut documents into sentences or short paragraphs.",
+        "Cosines of unrelated sentences are not zero, and thresholds differ between models: calibrate on your data.",
+        "It reflects what its training text says, with that text's topics and biases.",
+    ]
+    if len(model.languages) > 1:
+        points.insert(0, "Other languages than those named are read as far as their characters are known, and mean little.")
+    if model.units.kind == "words":
+        points.append(
+            "sentence-transformers and model2vec look words up through a tokenizer that is close to this model's own "
+            "look-up and not equal to it; `xswe.embedding.st_module.sentence_transformer` is exact."
+        )
+    return "\n".join(["## Limits\n", *(f"- {point}" for point in points)])

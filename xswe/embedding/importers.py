@@ -1,0 +1,180 @@
+"""Vectors of other projects as models of ours: tables of words, and the matrices of Model2Vec and WordLlama.
+
+A table of words (word2vec, fastText, MUSE, GloVe, the reference implementation's ``vec.txt``) becomes a model of word
+units, which look words up as the paper does: as they stand, in lower case, then along a teacher's sub-words where its
+tokenizer is given. A matrix with a ``tokenizer.json`` becomes a model of that tokenizer's pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.corpus.streams import OnError
+from xswe.embedding.static import StaticEmbedding
+from xswe.embedding.word2vec import read_binary, read_text
+from xswe.errors import ConfigError, ModelError
+from xswe.language.codes import check_languages
+from xswe.language.subwords import SubwordUnits, load_tokenizer
+from xswe.language.words import WordSplitter, WordUnits
+
+logger = logging.getLogger(__name__)
+Format = Literal["text", "word2vec-binary", "model2vec", "wordllama"]
+Merge = Literal["average", "first"]
+_MARK = "▁"
+# Where the libraries keep matrix and tokenizer in a folder.
+_LAYOUTS = (
+    ("model.safetensors", "tokenizer.json"),
+    ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
+)
+
+
+@dataclass(frozen=True)
+class ImportConfig:
+    """What to read, and how text is looked up in it.
+
+    Attributes:
+        format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``), ``word2vec-binary``,
+            ``model2vec`` (a folder of theirs, or of sentence-transformers' StaticEmbedding) or ``wordllama``.
+        tokenizer: for tables of words, the ``tokenizer.json`` whose sub-words guide the back-off and, for the segmenter
+            ``teacher``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
+        segmenters: for tables of words, zh by ``teacher`` or ``jieba``, ja by ``teacher`` or ``fugashi``.
+        merge: what a word of several tables gets: the ``average`` of its vectors (the reference), or the ``first``.
+        limit: read at most this many words of each table, 0 for all.
+        on_error: what a line that is not UTF-8 does: ``raise`` or ``skip``.
+    """
+
+    format: Format = "text"
+    tokenizer: str | None = None
+    segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
+    merge: Merge = "average"
+    limit: int = 0
+    on_error: OnError = "raise"
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
+            raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
+        if self.merge not in get_args(Merge):
+            raise ConfigError(f"merge={self.merge}: use average or first")
+        if self.format == "wordllama" and not self.tokenizer:
+            raise ConfigError("format=wordllama needs its tokenizer: tokenizer=l2_supercat_tokenizer_config.json")
+
+
+def import_model(paths: Sequence[Path], languages: Sequence[str], config: ImportConfig) -> StaticEmbedding:
+    """Read vectors of another project.
+
+    Args:
+        paths: the table of words, or one for each language in aligned spaces; or the folder or matrix.
+        languages: codes of the model's languages.
+        config: format and look-up.
+
+    Raises:
+        InputError: a table is damaged; the message names file and line.
+        ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
+    """
+    languages = check_languages(languages)
+    description = {"imported": {"format": config.format, "files": [path.name for path in paths]}}
+    if config.format in ("text", "word2vec-binary"):
+        tables = [
+            read_text(path, config.limit, config.on_error) if config.format == "text" else read_binary(path, config.limit)
+            for path in paths
+        ]
+        words, matrix = merge_tables(tables, config.merge)
+        return StaticEmbedding(word_units(words, languages, config), matrix, description)
+    if len(paths) != 1:
+        raise ConfigError(f"format={config.format} takes one input, {len(paths)} are given")
+    weights, tokenizer = _matrix_files(paths[0], config)
+    return StaticEmbedding(*_pieces(weights, tokenizer, languages), description)
+
+
+def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -> tuple[list[str], np.ndarray]:
+    """Merge tables of words in one space into one; the order is that of the first occurrences, table by table."""
+    if len({matrix.shape[1] for _, matrix in tables}) > 1:
+        widths = ", ".join(str(matrix.shape[1]) for _, matrix in tables)
+        raise ConfigError(f"the tables have {widths} dimensions: give tables of one space")
+    index: dict[str, int] = {}
+    for words, _ in tables:
+        for word in words:
+            index.setdefault(word, len(index))
+    total = np.zeros((len(index), tables[0][1].shape[1]), np.float32)
+    count = np.zeros(len(index), np.float32)
+    for words, matrix in tables:
+        rows = np.array([index[word] for word in words])
+        new = count[rows] == 0 if merge == "first" else np.ones(len(rows), bool)
+        total[rows[new]] += matrix[new]
+        count[rows[new]] += 1
+    return list(index), total / count[:, None]
+
+
+def word_units(words: Sequence[str], languages: Sequence[str], config: ImportConfig) -> WordUnits:
+    """Return word units over the words of a table."""
+    pieces = load_tokenizer(Path(config.tokenizer)) if config.tokenizer else None
+    if pieces is not None:
+        pieces.no_padding()
+        pieces.no_truncation()
+    by_teacher = [code for code in languages if config.segmenters.get(code) == "teacher" and code in ("zh", "ja")]
+    if pieces is None and by_teacher:
+        cure = f"give tokenizer=…/tokenizer.json, or another one: segmenters.{by_teacher[0]}=" + (
+            "jieba" if by_teacher[0] == "zh" else "fugashi"
+        )
+        raise ConfigError(f"the segmenter 'teacher' of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
+    # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
+    bare = [word.removeprefix(_MARK) or word for word in words]
+    named = bare if len(set(bare)) == len(words) else list(words)
+    return WordUnits(named, WordSplitter(languages, config.segmenters, pieces), pieces)
+
+
+def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
+    """Find the matrix and the tokenizer of a folder, or take them as told."""
+    if config.format == "wordllama":
+        return path, Path(str(config.tokenizer))
+    for weights, tokenizer in _LAYOUTS:
+        if (path / weights).is_file() and (path / tokenizer).is_file():
+            return path / weights, path / tokenizer
+    raise ModelError(f"{path}: there is no model.safetensors beside a tokenizer.json; give a folder of model2vec's")
+
+
+def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[SubwordUnits, np.ndarray]:
+    """Read a matrix over a tokenizer's pieces; a mapping and weights of tokens are worked into it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if not weights.is_file():
+        raise ModelError(f"{weights}: there is no such file; check the path")
+    try:
+        tensors: Mapping[str, np.ndarray] = load_file(weights)
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{weights}: damaged ({error}); fetch it again") from None
+    matrix = next((tensors[name] for name in ("embeddings", "embedding.weight") if name in tensors), None)
+    if matrix is None or matrix.ndim != 2:
+        raise ModelError(f"{weights}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")
+    units = SubwordUnits(_without_truncation(load_tokenizer(tokenizer)), "teacher", languages, lone_mark=True)
+    try:
+        rows = matrix if "mapping" not in tensors else matrix[tensors["mapping"]]
+        vectors = rows.astype(np.float32)
+        if "weights" in tensors:
+            vectors *= tensors["weights"].astype(np.float32)[:, None]
+    except (IndexError, ValueError) as error:
+        raise ModelError(f"{weights}: its mapping or weights do not fit its matrix ({error}); fetch it again") from None
+    tokens = units.tokens
+    if len(vectors) < len(tokens):
+        raise ModelError(f"{weights}: {len(vectors)} vectors for the {len(tokens)} tokens of {tokenizer}; fetch both again")
+    vectors = vectors[: len(tokens)]
+    if not np.isfinite(vectors).all():
+        raise ModelError(f"{weights}: holds values that are not finite; fetch it again")
+    vectors[[not token for token in tokens]] = 0.0
+    return units, np.ascontiguousarray(vectors)
+
+
+def _without_truncation(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy that neither pads nor cuts nor adds tokens."""
+    state: dict[str, Any] = json.loads(tokenizer.to_str())
+    state["padding"] = state["truncation"] = state["post_processor"] = None
+    return Tokenizer.from_str(json.dumps(state, ensure_ascii=False))

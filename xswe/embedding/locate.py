@@ -1,0 +1,53 @@
+"""From what a user calls a model to its folder: a path, the name of one in this package, or a repository on the hub."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from xswe.errors import ModelError
+
+PRETRAINED = ("mini",)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+def locate(model: str | Path, revision: str | None = None) -> Path:
+    """Return the folder of a model; what is on the disk goes first.
+
+    Args:
+        model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
+        revision: branch, tag or commit of a repository.
+
+    Raises:
+        ModelError: there is none of that name; the message says where it was looked for.
+    """
+    path = Path(model)
+    if isinstance(model, Path) or path.exists():
+        return path
+    if model in PRETRAINED:
+        return pretrained(model)
+    if _REPOSITORY.fullmatch(model):
+        from xswe.embedding.hub import from_hub
+
+        return from_hub(model, revision)
+    return path
+
+
+def is_elsewhere(model: str) -> bool:
+    """Tell whether a name that is no path may be one in this package or on the hub."""
+    return model in PRETRAINED or _REPOSITORY.fullmatch(model) is not None
+
+
+def pretrained(name: str) -> Path:
+    """Return the folder of a model that ships in this package.
+
+    Raises:
+        ModelError: it is not in this installation.
+    """
+    folder = Path(__file__).parent.parent / "pretrained" / name
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{folder}: the model {name!r} is not in this installation; install the released wheel, or train one: "
+            "python -m xswe train"
+        )
+    return folder

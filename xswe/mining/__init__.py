@@ -1,0 +1,1 @@
+"""Finding translations: neighbours, margins, sentence and phrase mining."""

@@ -1,0 +1,149 @@
+"""The BUCC shared task (Zweigenbaum, Sharoff and Rapp, 2017) by its own protocol.
+
+Two monolingual corpora of ``id<TAB>sentence`` hide translations; a system hands in pairs of ids and is measured by
+precision, recall and F1 of that *set* against the gold pairs. The threshold is tuned on the training corpora and applied
+to the test corpora as it is. This is not the nearest-neighbour F1 that mteb calls BUCC, which is given the gold sources.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xswe.corpus.streams import read_lines
+from xswe.embedding.ensemble import AnyModel
+from xswe.errors import InputError
+from xswe.mining.calibrate import from_gold, precision_recall_f1
+from xswe.mining.filters import FilterConfig
+from xswe.mining.neighbours import find_neighbours
+from xswe.mining.pipeline import MineConfig, choose_pairs
+from xswe.mining.side import SideConfig, prepare_side
+
+IdPair = tuple[str, str]
+_ENDS = ("", ".gz", ".xz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True)
+class BuccFiles:
+    """The files of one of the task's data sets.
+
+    Attributes:
+        source: corpus of the first language.
+        target: corpus of the second language.
+        gold: pairs of ids; None where they are not given.
+    """
+
+    source: Path
+    target: Path
+    gold: Path | None
+
+    @classmethod
+    def find(cls, prefix: str, languages: tuple[str, str]) -> BuccFiles:
+        """Find ``<prefix>.de``, ``<prefix>.en`` and ``<prefix>.gold`` (for ``languages=(de, en)``).
+
+        Raises:
+            InputError: a corpus is missing.
+        """
+        found = [
+            next((p for end in _ENDS if (p := Path(f"{prefix}.{name}{end}")).is_file()), None)
+            for name in (*languages, "gold")
+        ]
+        for path, language in zip(found, languages, strict=False):
+            if path is None:
+                raise InputError(f"{prefix}.{language}", "no such file", "give the common beginning of the files")
+        return cls(found[0], found[1], found[2])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Extracted:
+    """Candidate pairs of ids, best first.
+
+    Attributes:
+        pairs: ids of source and target.
+        scores: float32 (n,).
+    """
+
+    pairs: list[IdPair]
+    scores: np.ndarray
+
+    def above(self, threshold: float) -> list[IdPair]:
+        """Return the pairs that score at least this."""
+        return [pair for pair, score in zip(self.pairs, self.scores.tolist(), strict=True) if score >= threshold]
+
+
+@dataclass(frozen=True)
+class BuccScore:
+    """Precision, recall and F1 of a set of pairs.
+
+    Attributes:
+        precision: fraction of the pairs that are gold.
+        recall: fraction of the gold pairs that were found.
+        f1: their harmonic mean.
+        found: pairs handed in.
+        gold: gold pairs.
+        threshold: what was handed in scored at least this.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    found: int
+    gold: int
+    threshold: float
+
+
+def read_gold_ids(path: str | Path) -> set[IdPair]:
+    """Read gold pairs, ``id<TAB>id``.
+
+    Raises:
+        InputError: a line is not of that form, or there is none.
+    """
+    out: set[IdPair] = set()
+    for number, line in read_lines(path):
+        fields = (line or "").split("\t")
+        if len(fields) != 2 or not all(fields):
+            raise InputError(path, "not id<TAB>id", "mend or remove the line", number)
+        out.add((fields[0], fields[1]))
+    if not out:
+        raise InputError(path, "no pair in it", "give the gold file of the same corpora")
+    return out
+
+
+def extract(model: AnyModel, files: BuccFiles, config: MineConfig) -> Extracted:
+    """Mine a data set's corpora, every line as it is, without a threshold."""
+    threads = config.neighbours.workers
+    filters = FilterConfig(duplicates=False, identical=False)
+    with tempfile.TemporaryDirectory(prefix="xswe-bucc-") as folder:
+        sides = [
+            prepare_side(
+                Path(folder) / name,
+                SideConfig(str(path), ids=True, filters=filters, storage=config.storage),
+                lambda texts: model.encode(texts, threads=threads),
+                model.dim,
+                "",
+                path.name,
+            )
+            for name, path in (("source", files.source), ("target", files.target))
+        ]
+        lists = find_neighbours(sides[0].vectors, sides[1].vectors, config.depth, config.neighbours)
+        pairs = choose_pairs(lists, config).pairs
+        ids = [
+            (sides[0].name(a), sides[1].name(b)) for a, b in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
+        ]
+    return Extracted(ids, pairs.scores)
+
+
+def tune(extracted: Extracted, gold: set[IdPair]) -> float:
+    """Return the threshold of the best F1 on gold pairs."""
+    correct = np.array([pair in gold for pair in extracted.pairs], bool)
+    return from_gold(extracted.scores, correct, len(gold)).value
+
+
+def score(extracted: Extracted, gold: set[IdPair], threshold: float) -> BuccScore:
+    """Measure the set of pairs above a threshold."""
+    found = set(extracted.above(threshold))
+    figures = precision_recall_f1(len(found), len(found & gold), len(gold))
+    return BuccScore(*figures, len(found), len(gold), threshold)

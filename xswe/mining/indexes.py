@@ -1,0 +1,77 @@
+"""Approximate neighbours through faiss: inverted lists, graphs, and inverted lists of product-quantised vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xswe.errors import DependencyError
+from xswe.mining.neighbours import Neighbours, SearchConfig
+from xswe.mining.prefix import rescore
+from xswe.mining.topk import empty_lists
+from xswe.mining.vectors import Vectors
+from xswe.progress import track
+
+_POINTS = 64  # of the training sample a cluster
+_LINKS = 32  # of a point of the graph
+_BLOCK = 16_384
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise DependencyError("faiss-cpu", "mine", "neighbours.method=ivf, hnsw or ivfpq") from None
+    return faiss
+
+
+def index_name(count: int, dim: int, config: SearchConfig) -> str:
+    """Return faiss' name for an index over ``count`` vectors."""
+    if config.method == "hnsw":
+        return f"HNSW{_LINKS},Flat"
+    clusters = max(1, min(config.clusters or int(4 * np.sqrt(count)), count // 39 or 1))
+    if config.method == "ivf":
+        return f"IVF{clusters},Flat"
+    codes = next(m for m in (64, 32, 16, 8, 4, 2, 1) if dim % m == 0)
+    return f"IVF{clusters},PQ{codes}" + ("x4" if count < 256 * 39 else "")
+
+
+def build(vectors: Vectors, config: SearchConfig) -> Any:
+    """Build an inner-product index; the vectors (``ivf``, ``hnsw``) or their codes (``ivfpq``) are held in memory."""
+    faiss = _faiss()
+    index = faiss.index_factory(vectors.dim, index_name(len(vectors), vectors.dim, config), faiss.METRIC_INNER_PRODUCT)
+    if not index.is_trained:
+        generator = np.random.default_rng([config.seed, 13])
+        wanted = max(_POINTS * faiss.extract_index_ivf(index).nlist, 256 * 39)
+        index.train(vectors.take(np.sort(generator.permutation(len(vectors))[:wanted])))
+    for _, block in track(vectors.blocks(_BLOCK), f"{config.method} index", -(-len(vectors) // _BLOCK), "block"):
+        index.add(block)
+    if config.method == "hnsw":
+        index.hnsw.efSearch = 16 * config.probes
+    else:
+        faiss.extract_index_ivf(index).nprobe = config.probes
+    return index
+
+
+def _search(queries: Vectors, others: Vectors, k: int, config: SearchConfig) -> tuple[np.ndarray, np.ndarray]:
+    index = build(others, config)
+    wanted = max(k, config.candidates) if config.method == "ivfpq" else k
+    scores, ids = empty_lists(len(queries), wanted)
+    for first, block in track(queries.blocks(_BLOCK), f"{config.method} search", -(-len(queries) // _BLOCK), "block"):
+        found, where = index.search(block, wanted)
+        scores[first : first + len(block)] = np.where(where >= 0, found, -np.inf)
+        ids[first : first + len(block)] = where
+    # Scores of faiss' own kernels differ in the last bits between runs and methods; ours are a function of the vectors.
+    return rescore(queries, others, ids, k, config.workers)
+
+
+def search_indexes(source: Vectors, target: Vectors, k: int, config: SearchConfig) -> Neighbours:
+    """Search each side in an index of the other, one index at a time in memory."""
+    faiss = _faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(config.workers)
+    try:
+        return Neighbours(*_search(source, target, k, config), *_search(target, source, k, config))
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,178 @@
+"""Word translation: the neighbours of two vocabularies by CSLS, and how good they are against a given lexicon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from xswe.corpus.pairs import PairFile, read_pairs
+from xswe.corpus.streams import read_lines
+from xswe.embedding.ensemble import AnyModel
+from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError, InputError
+from xswe.language.codes import LANGUAGES, check_languages
+from xswe.mining.filters import in_script
+from xswe.mining.margin import score_candidates
+from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.select import Pairs, select
+
+_WORD_START = "▁"
+
+
+@dataclass(frozen=True)
+class LexiconConfig:
+    """How words are paired.
+
+    Attributes:
+        best: length of a word's list of translations.
+        mutual: keep a pair only if each word is in the other's list.
+        k: neighbours that CSLS takes its means over (MUSE: 10).
+        candidates: nearest words by cosine among which CSLS chooses.
+        neighbours: how they are sought.
+    """
+
+    best: int = 1
+    mutual: bool = True
+    k: int = 10
+    candidates: int = 50
+    neighbours: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if min(self.best, self.k) < 1 or self.candidates < max(self.best, self.k):
+            raise ConfigError(
+                f"best={self.best}, k={self.k}, candidates={self.candidates}: need 1 <= best, k <= candidates"
+            )
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How good a lexicon is on the source words of a gold lexicon.
+
+    Attributes:
+        at_1: fraction of the words whose first translation is a gold one.
+        at_5: fraction with a gold one among the first five.
+        words: gold source words that are in the source vocabulary, with a gold translation in the target's.
+        gold: all gold source words.
+    """
+
+    at_1: float
+    at_5: float
+    words: int
+    gold: int
+
+
+def vocabulary(model: StaticEmbedding, language: str) -> list[str]:
+    """Return the model's units that are words of a language, as far as its script tells; sorted by unit number.
+
+    Of sub-word units in a spaced script only those that start a word are taken.
+    """
+    (language,) = check_languages([language])
+    latin = LANGUAGES[language].script == "latin"
+    marked = any(token.startswith(_WORD_START) for token in model.units.tokens)
+    out: dict[str, None] = {}
+    for token in model.units.tokens:
+        if latin and marked and not token.startswith(_WORD_START):
+            continue
+        word = token.removeprefix(_WORD_START)
+        if word.isalpha() and in_script(word, language):
+            out[word] = None
+    return list(out)
+
+
+def vocabularies(model: StaticEmbedding, languages: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words of two languages.
+
+    Raises:
+        ConfigError: the languages share a script, so that the model's units do not tell them apart.
+    """
+    source, target = check_languages(languages)
+    latin = [LANGUAGES[code].script == "latin" for code in (source, target)]
+    if latin[0] == latin[1]:
+        raise ConfigError(
+            f"{source} and {target} share a script, which is all that tells the model's units apart: "
+            "give word lists, source=words.txt target=words.txt"
+        )
+    return vocabulary(model, source), vocabulary(model, target)
+
+
+def read_words(path: str | Path, limit: int = 0) -> list[str]:
+    """Read distinct words, one a line; what follows a tab (a count, say) is not looked at.
+
+    Raises:
+        InputError: the file is missing or has no word.
+    """
+    words: dict[str, None] = {}
+    for _, line in read_lines(path):
+        if word := (line or "").split("\t")[0].strip():
+            words[word] = None
+        if limit and len(words) >= limit:
+            break
+    if not words:
+        raise InputError(path, "no word in it", "give a file with a word a line")
+    return list(words)
+
+
+def make_lexicon(
+    model: AnyModel, source: Sequence[str], target: Sequence[str], config: LexiconConfig | None = None
+) -> Pairs:
+    """Pair words by CSLS.
+
+    Args:
+        model: what encodes the words; those without any known unit are paired with nothing.
+        source: distinct words.
+        target: distinct words.
+        config: how.
+
+    Returns:
+        Pairs by source word, then rank.
+    """
+    config = config or LexiconConfig()
+    vectors = [model.encode(list(words), threads=config.neighbours.workers) for words in (source, target)]
+    known = [np.flatnonzero(np.abs(each).max(1, initial=0) > 0) for each in vectors]
+    parts = [np.ascontiguousarray(each[rows]) for each, rows in zip(vectors, known, strict=True)]
+    lists = find_neighbours(parts[0], parts[1], config.candidates, config.neighbours)
+    forward = select(score_candidates(lists, "csls", config.k), "kbest", config.best)
+    if config.mutual:
+        backward = select(score_candidates(lists.reversed(), "csls", config.k), "kbest", config.best)
+        there = np.int64(max(1, len(known[1])))
+        both = np.isin(forward.source * there + forward.target, backward.target * there + backward.source)
+        forward = forward.take(both)
+    return Pairs(forward.scores, known[0][forward.source], known[1][forward.target], forward.rank)
+
+
+def precision(
+    model: AnyModel,
+    source: Sequence[str],
+    target: Sequence[str],
+    gold: str | Path,
+    config: LexiconConfig | None = None,
+) -> Precision:
+    """Compare with a gold lexicon, ``source<TAB>target`` a line, a word's translations on lines of their own.
+
+    Case is not looked at. Words outside the vocabularies cannot be found and do not count; ``words`` tells how many do.
+    """
+    config = LexiconConfig(5, False, (config or LexiconConfig()).k, 50, (config or LexiconConfig()).neighbours)
+    answers: dict[str, set[str]] = {}
+    for a, b in read_pairs(PairFile(Path(gold))):
+        if a and b:
+            answers.setdefault(a.casefold(), set()).add(b.casefold())
+    there = {word.casefold() for word in target}
+    queries = [w for w in source if w.casefold() in answers and answers[w.casefold()] & there]
+    if not queries:
+        raise InputError(gold, "no pair of words of both vocabularies", "check the languages and their order")
+    # All source words take part, for a target's neighbourhood is made of them.
+    found = make_lexicon(model, source, target, config)
+    lists: dict[int, list[str]] = {}
+    for row, column in zip(found.source.tolist(), found.target.tolist(), strict=True):
+        lists.setdefault(row, []).append(target[column].casefold())
+    place = {word: i for i, word in enumerate(source)}
+    hits = np.array([_hits(lists.get(place[word], []), answers[word.casefold()]) for word in queries])
+    return Precision(float(hits[:, 0].mean()), float(hits[:, 1].mean()), len(queries), len(answers))
+
+
+def _hits(words: list[str], right: set[str]) -> tuple[bool, bool]:
+    """Tell whether the first word, and any of the first five, is a right one."""
+    return not right.isdisjoint(words[:1]), not right.isdisjoint(words[:5])

@@ -1,0 +1,150 @@
+"""Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from xswe.embedding.static import StaticEmbedding
+from xswe.files import fingerprint
+from xswe.mining.phrases.search import Search, SpanConfig
+from xswe.mining.phrases.state import restore, save
+from xswe.mining.phrases.words import StaticWords, WordSource
+from xswe.progress import bar
+
+_CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
+
+
+@dataclass(frozen=True)
+class Place:
+    """A span of a passage.
+
+    Attributes:
+        passage: which passage, counted from 0.
+        start: its first character in the passage.
+        end: one past its last.
+        context: the passage.
+    """
+
+    passage: int
+    start: int
+    end: int
+    context: str
+
+    @property
+    def text(self) -> str:
+        """The span's text."""
+        return self.context[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A span that is near to a phrase.
+
+    Attributes:
+        score: the cosine of the two.
+        times: where equal spans are counted, how often it was found; else 1.
+        places: where; of equal spans the first few.
+    """
+
+    score: float
+    times: int
+    places: tuple[Place, ...]
+
+
+def find_phrases(
+    model: StaticEmbedding | WordSource,
+    queries: Sequence[str],
+    passages: Iterable[str],
+    config: SpanConfig | None = None,
+    *,
+    checkpoint: Path | None = None,
+    passages_identity: object = None,
+    checkpoint_seconds: float = 60.0,
+) -> list[list[Hit]]:
+    """Find, for each phrase, the spans of the passages that are nearest to it.
+
+    Queries and passages may be in any of the model's languages. Of spans that overlap only the best is a hit. The result
+    is exact unless ``config.first_stage`` says otherwise: it is that of scoring every span.
+
+    Args:
+        model: a static embedding, or another source of words with vectors.
+        queries: phrases; one without a known unit finds nothing.
+        passages: read once, as a stream; only those with a hit are kept.
+        config: the settings.
+        checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
+        passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
+        checkpoint_seconds: how often to save.
+
+    Returns:
+        For each query its hits, best first; of equal scores the earlier passage, then the earlier span.
+
+    Example:
+        hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
+        hits[0][0].places[0].text
+    """
+    config = config or SpanConfig()
+    source = StaticWords(model) if isinstance(model, StaticEmbedding) else model
+    search = Search(source, source.queries(list(queries)), config)
+    same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
+    identity = fingerprint(source.identity, same, list(queries), passages_identity)
+    texts: dict[int, str] = {}
+    done = 0
+    if checkpoint is not None and (state := restore(checkpoint, identity)):
+        search.top, texts, done = state
+    size = min(getattr(source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // config.max_size)
+    saved = time.monotonic()
+    rest = islice(iter(passages), done, None)
+    with bar("search", unit="passage", initial=done) as progress:
+        for block in _blocks(rest, size):
+            search.add(block, done)
+            texts |= {done + i: text for i, text in enumerate(block)}
+            wanted = set(search.top.passages.ravel().tolist())
+            texts = {number: text for number, text in texts.items() if number in wanted}
+            done += len(block)
+            progress.update(len(block))
+            if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
+                save(checkpoint, identity, search.top, texts, done)
+                saved = time.monotonic()
+    return _resolve(search, texts)
+
+
+def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
+    """Cut a stream into lists of about so many characters; where they end depends on nothing but the passages."""
+    block: list[str] = []
+    held = 0
+    for passage in passages:
+        block.append(passage)
+        held += len(passage) + 1
+        if held >= characters:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
+
+
+def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
+    """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
+    top = search.top
+    places = {number: search.source.places(text) for number, text in texts.items()}
+
+    def place(passage: int, first: int, last: int) -> Place:
+        where = places[passage]
+        return Place(passage, int(where[first, 0]), int(where[first:last, 1].max()), texts[passage])
+
+    out = []
+    for q in range(len(search.queries)):
+        hits = []
+        for r in range(int(top.used[q])):
+            examples = min(int(top.times[q, r]), top.passages.shape[2])
+            found = [
+                place(int(top.passages[q, r, e]), int(top.first[q, r, e]), int(top.last[q, r, e])) for e in range(examples)
+            ]
+            hits.append(Hit(float(np.float64(top.scores[q, r])), int(top.times[q, r]), tuple(found)))
+        out.append(hits)
+    return out

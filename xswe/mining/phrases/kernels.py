@@ -1,0 +1,247 @@
+"""The compiled search: the best spans of many passages for a block of queries.
+
+A word's inner products with the queries of a block come from a table (one row a piece, one column a query) that one matrix
+product made for all passages of a block: per passage they are gathered and added, not multiplied out. A span's inner
+product is the difference of two prefix sums, its cosine that times its inverse length.
+
+Before any span is looked at, a bound is: with c_t the cosine of the query and word t,
+
+    cos(q, span) = sum_t (|w_t| / |span|) c_t  <=  sqrt(spread * sum_t max(c_t, 0)^2)
+
+by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span of the passage. It costs three operations a
+word instead of three a span, and is nearly tight where words are nearly orthogonal. A (passage, query) whose bound is
+below the query's k-th best score is done; the result is the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from xswe.mining.phrases.norms import TILE, Block
+from xswe.mining.phrases.top import Top, insert
+
+SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
+NONE = np.float32(-4.0)  # below every score
+
+
+@njit(inline="always")
+def _gather(
+    table: np.ndarray, ids: np.ndarray, words: np.ndarray, first: int, count: int, lanes: np.ndarray, out: np.ndarray
+) -> None:
+    """out[t, c] = inner product of word first + t with query lanes[c]."""
+    width = len(lanes)
+    whole = width == table.shape[1]
+    for t in range(count):
+        for c in range(width):
+            out[t, c] = 0.0
+        for p in range(words[first + t], words[first + t + 1]):
+            row = ids[p]
+            if whole:
+                for c in range(width):
+                    out[t, c] += table[row, c]
+            else:
+                for c in range(width):
+                    out[t, c] += table[row, lanes[c]]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _mass(products: np.ndarray, count: int, width: int, word_inverse: np.ndarray, first: int, out: np.ndarray) -> None:
+    """out[c] = sum over the words of max(cosine with query c, 0)^2."""
+    for c in range(width):
+        out[c] = 0.0
+    for t in range(count):
+        scale = word_inverse[first + t]
+        for c in range(width):
+            positive = max(products[t, c] * scale, np.float32(0.0))
+            out[c] += positive * positive
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _best(
+    products: np.ndarray,
+    chosen: np.ndarray,
+    count: int,
+    starts: int,
+    first: int,
+    min_size: int,
+    max_size: int,
+    inverse: np.ndarray,
+    prefix: np.ndarray,
+    best: np.ndarray,
+) -> None:
+    """best[c] = highest cosine of column chosen[c] with any span of a tile.
+
+    Columns are the inner loop: neighbours in memory, and a running maximum for each. Four sizes share one pass over it.
+    """
+    width = len(chosen)
+    for c in range(width):
+        prefix[0, c] = 0.0
+        best[c] = NONE
+    for t in range(count):
+        for c in range(width):
+            prefix[t + 1, c] = prefix[t, c] + products[t, chosen[c]]
+    for i in range(starts):
+        most = min(max_size, count - i)
+        size = min_size
+        while size + 3 <= most:
+            e, r = i + size, size - min_size
+            v, w = inverse[first + i, r], inverse[first + i, r + 1]
+            x, y = inverse[first + i, r + 2], inverse[first + i, r + 3]
+            for c in range(width):
+                base = prefix[i, c]
+                a = max((prefix[e, c] - base) * v, (prefix[e + 1, c] - base) * w)
+                b = max((prefix[e + 2, c] - base) * x, (prefix[e + 3, c] - base) * y)
+                best[c] = max(best[c], max(a, b))
+            size += 4
+        while size <= most:
+            v = inverse[first + i, size - min_size]
+            for c in range(width):
+                best[c] = max(best[c], (prefix[i + size, c] - prefix[i, c]) * v)
+            size += 1
+
+
+@njit(inline="always")
+def _key(ids: np.ndarray, first: int, last: int) -> np.uint64:
+    """A hash of the rows of a span: equal for equal phrases."""
+    key = np.uint64(0xCBF29CE484222325)
+    for p in range(first, last):
+        key = (key ^ np.uint64(ids[p])) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    return key
+
+
+@njit(nogil=True, cache=True)
+def _take(
+    table: np.ndarray,
+    lane: int,
+    block: Block,
+    text: int,
+    min_size: int,
+    max_size: int,
+    base: int,
+    floor: np.float32,
+    distinct: bool,
+    top: Top,
+) -> None:
+    """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
+
+    Sums run along the span here, so that a score does not depend on what stands before it.
+    """
+    words, inverse, begin = block.words, block.inverse, block.texts[text]
+    count = block.texts[text + 1] - begin
+    products, taken = np.zeros(count, np.float32), np.zeros(count, np.bool_)
+    for t in range(count):
+        for p in range(words[begin + t], words[begin + t + 1]):
+            products[t] += table[block.ids[p], lane]
+    while True:
+        best, at, until = NONE, -1, -1
+        for i in range(count):
+            total = np.float32(0.0)
+            for j in range(i, min(i + max_size, count)):
+                if taken[j]:
+                    break
+                total += products[j]
+                if j + 1 - i >= min_size:
+                    score = total * inverse[begin + i, j + 1 - i - min_size]
+                    if score > best:
+                        best, at, until = score, i, j + 1
+        if at < 0 or best <= floor:
+            return
+        key = _key(block.names, words[begin + at], words[begin + until])
+        placed = insert(top, lane, best, base + text, at, until, key, distinct)
+        # A phrase to be counted may come with a score that rounding has moved a little below its own.
+        if not placed and (not distinct or best < top.scores[lane, -1] - SLACK):
+            return
+        for j in range(at, until):
+            taken[j] = True
+
+
+@njit(nogil=True, cache=True)
+def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers all steps share)
+    table: np.ndarray,
+    block: Block,
+    start: int,
+    stop: int,
+    min_size: int,
+    max_size: int,
+    floors: np.ndarray,
+    allowed: np.ndarray,
+    prune: bool,
+    distinct: bool,
+    base: int,
+    top: Top,
+) -> tuple[int, int]:
+    """Offer the spans of passages ``start`` to ``stop`` to the lists of a block of queries.
+
+    Args:
+        table: float32 (rows, queries), inner products of the rows and the queries.
+        block: the passages; its ``ids`` are rows of ``table``.
+        start: first passage.
+        stop: one past the last.
+        min_size: words of the shortest span.
+        max_size: words of the longest.
+        floors: float32 (queries,), scores up to this cannot enter the lists.
+        allowed: bool (passages, queries), where a first stage wants to look; (0, 0) for everywhere.
+        prune: use the bound.
+        distinct: keep one entry for equal phrases, and count them.
+        base: number of passage 0.
+        top: the lists, see :mod:`xswe.mining.phrases.top`.
+
+    Returns:
+        How many pairs of a tile and a query there were, and in how many of them spans were scored.
+    """
+    ids, words, texts, inverse = block.ids, block.words, block.texts, block.inverse
+    scores, used = top.scores, top.used
+    width = table.shape[1]
+    height = TILE + max_size
+    products, prefix = np.empty((height, width), np.float32), np.empty((height + 1, width), np.float32)
+    mass, best = np.empty(width, np.float32), np.empty(width, np.float32)
+    every = np.arange(width)
+    lanes, chosen, good = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width, np.bool_)
+    limits = np.empty(width, np.float32)
+    seen, scored = 0, 0
+    for c in range(width):
+        limits[c] = max(floors[c], scores[c, -1] if used[c] == scores.shape[1] and not distinct else NONE) - SLACK
+    for text in range(start, stop):
+        n = 0
+        if len(allowed):
+            for c in range(width):
+                if allowed[text, c]:
+                    lanes[n] = c
+                    n += 1
+        else:
+            n = width
+        if n == 0 or texts[text + 1] - texts[text] < min_size:
+            continue
+        own = every if n == width else lanes[:n]
+        for c in range(n):
+            good[c] = False
+        tile = block.tiles[text]
+        for first in range(texts[text], texts[text + 1], TILE):
+            left = texts[text + 1] - first
+            count = min(TILE + max_size - 1, left)
+            _gather(table, ids, words, first, count, own, products)
+            m = 0
+            if prune:
+                _mass(products, count, n, block.word_inverse, first, mass)
+            for c in range(n):
+                limit = limits[own[c]]
+                if not prune or limit <= 0 or mass[c] * block.spread[tile] >= limit * limit:
+                    chosen[m] = c
+                    m += 1
+            seen += n
+            scored += m
+            if m:
+                _best(products, chosen[:m], count, min(TILE, left), first, min_size, max_size, inverse, prefix, best)
+                for c in range(m):
+                    good[chosen[c]] |= best[c] > limits[own[chosen[c]]]
+            tile += 1
+        for c in range(n):
+            if good[c]:
+                lane = own[c]
+                _take(table, lane, block, text, min_size, max_size, base, floors[lane], distinct, top)
+                if used[lane] == scores.shape[1]:
+                    low = scores[lane, -1] - (SLACK if distinct else np.float32(0.0))
+                    limits[lane] = max(floors[lane], low) - SLACK
+    return seen, scored

@@ -1,0 +1,220 @@
+"""Block after block of passages, and for each the blocks of queries: what the compiled search is fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.language.cuts import Cut
+from xswe.mining.phrases.kernels import SLACK, search_block
+from xswe.mining.phrases.norms import Block, measure_spans, tiles_of
+from xswe.mining.phrases.top import Top, merge
+from xswe.mining.phrases.words import WordSource
+from xswe.parallel import over_blocks, run
+
+LANES = 64  # queries a block: a row of the table is four cache lines, the table of a block stays in the last-level cache
+
+
+@dataclass(frozen=True)
+class SpanConfig:
+    """What is searched for.
+
+    Attributes:
+        min_size: words of the shortest span.
+        max_size: words of the longest.
+        k: hits a query.
+        min_score: least cosine of a hit.
+        distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
+        examples: with ``distinct``, places kept of each phrase.
+        first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
+            to the query, by an inverted index (approximate).
+        near: with ``words``, how many rows of the table are near.
+        prune: leave out passages that cannot hold a hit (the result is the same without, only later).
+        threads: how many threads share the passages.
+    """
+
+    min_size: int = 1
+    max_size: int = 20
+    k: int = 5
+    min_score: float = 0.0
+    distinct: bool = False
+    examples: int = 3
+    first_stage: str = "none"
+    near: int = 64
+    prune: bool = True
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_size <= self.max_size:
+            raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
+        if self.k < 1 or self.examples < 1 or self.near < 1:
+            raise ConfigError("k, examples and near are at least 1")
+        if not -1 <= self.min_score <= 1:
+            raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
+        if self.first_stage not in ("none", "words"):
+            raise ConfigError(f"first_stage={self.first_stage!r}: use none or words")
+
+
+class Search:
+    """A search of passages, given in blocks, for a set of queries.
+
+    Args:
+        source: cuts texts into words with vectors.
+        queries: float32 (n, d), unit vectors; a zero vector finds nothing.
+        config: the settings.
+
+    Attributes:
+        top: the best hits so far.
+        spans: how many spans were scored or ruled out, counted once for each query.
+        pairs: how many pairs of a passage's tile and a query were looked at.
+        scored: in how many of them the bound did not rule all spans out.
+    """
+
+    def __init__(self, source: WordSource, queries: np.ndarray, config: SpanConfig) -> None:
+        self.source, self.config = source, config
+        self.queries = np.ascontiguousarray(queries, np.float32)
+        self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
+        self.spans = self.pairs = self.scored = 0
+        self._near: tuple[np.ndarray, np.ndarray] | None = None
+        # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
+        self._floor = np.nextafter(np.float32(config.min_score), np.float32(-4.0)) - np.float32(1e-7)
+
+    def add(self, texts: Sequence[str], base: int) -> None:
+        """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
+        self.add_cut(*self.source.cut(texts, self.config.threads), base)
+
+    def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
+        """The same for passages that are cut already."""
+        config = self.config
+        rows, block = self._measure(matrix, cut)
+        parts = _even_parts(cut.texts, config.threads)
+        used = matrix[rows]
+        postings = _postings(block, len(rows)) if config.first_stage == "words" else None
+        self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
+        for start in range(0, len(self.queries), LANES):
+            stop = min(start + LANES, len(self.queries))
+            lanes = np.ascontiguousarray(self.queries[start:stop].T)
+            table = np.empty((len(rows), stop - start), np.float32)
+            over_blocks(partial(_product, used, lanes, table), len(rows), config.threads)
+            allowed = np.zeros((0, 0), np.bool_)
+            if postings is not None:
+                allowed = _allowed(self._near_rows(matrix)[start:stop], rows, len(matrix), *postings, len(cut))
+            self._offer(table, block, parts, allowed, start, stop, base)
+
+    def _measure(self, matrix: np.ndarray, cut: Cut) -> tuple[np.ndarray, Block]:
+        """Return which rows of the table occur, most frequent first, and the block with its spans measured."""
+        config, words = self.config, len(cut.words) - 1
+        counts = np.bincount(cut.ids, minlength=len(matrix))
+        rows = np.flatnonzero(counts)
+        # The rows that are read again and again lie side by side, in the nearest cache.
+        rows = rows[np.argsort(-counts[rows], kind="stable")]
+        place = np.zeros(len(matrix), np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        tiles = tiles_of(cut.texts)
+        block = Block(
+            ids=place[cut.ids],
+            names=cut.ids,
+            words=cut.words,
+            texts=cut.texts,
+            tiles=tiles,
+            inverse=np.empty((words, config.max_size - config.min_size + 1), np.float32),
+            word_inverse=np.empty(words, np.float32),
+            spread=np.empty(int(tiles[-1]), np.float32),
+        )
+        sizes = config.min_size, config.max_size
+        tasks: list[Callable[[], None]] = [
+            partial(measure_spans, matrix, block, a, b, *sizes) for a, b in _even_parts(cut.texts, config.threads)
+        ]
+        run(tasks, config.threads)
+        return rows, block
+
+    def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
+        if self._near is None or self._near[0] is not matrix:  # a static model's table is the same for every block
+            norms = np.linalg.norm(matrix, axis=1)
+            near = min(self.config.near, len(matrix))
+            out = np.empty((len(self.queries), near), np.int32)
+            for start in range(0, len(out), LANES):
+                cosines = self.queries[start : start + LANES] @ matrix.T / np.where(norms > 0, norms, np.inf)
+                out[start : start + LANES] = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+            self._near = matrix, out
+        return self._near[1]
+
+    def _offer(
+        self,
+        table: np.ndarray,
+        block: Block,
+        parts: list[tuple[int, int]],
+        allowed: np.ndarray,
+        start: int,
+        stop: int,
+        base: int,
+    ) -> None:
+        """Search a block of passages for a block of queries; each thread fills lists of its own, put together after."""
+        config, top = self.config, self.top.rows(start, stop)
+        full = top.used == config.k
+        # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
+        last = top.scores[:, -1] - (SLACK if config.distinct else np.float32(0.0))
+        floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
+        floors[~self.queries[start:stop].any(1)] = np.float32(4.0)
+        found = [Top.empty(stop - start, config.k, top.passages.shape[2]) for _ in parts]
+        tasks: list[Callable[[], tuple[int, int]]] = [
+            partial(
+                search_block,
+                *(table, block, a, b, config.min_size, config.max_size, floors, allowed, config.prune, config.distinct),
+                *(base, own),
+            )
+            for (a, b), own in zip(parts, found, strict=True)
+        ]
+        for seen, scored in run(tasks, config.threads):
+            self.pairs += seen
+            self.scored += scored
+        for own in found:
+            merge(top, own, config.distinct)
+
+
+def _product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+    np.matmul(rows[start:stop], columns, out=out[start:stop])
+
+
+def _even_parts(texts: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Cut passages into at most ``parts`` runs of about as many words."""
+    bounds = np.searchsorted(texts, texts[-1] * np.arange(1, parts) / parts)
+    edges = [0, *bounds.tolist(), len(texts) - 1]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def _count_spans(texts: np.ndarray, min_size: int, max_size: int) -> int:
+    """Count the spans of passages."""
+    words = np.diff(texts)
+    most = np.minimum(words, max_size)
+    sizes = np.maximum(most - min_size + 1, 0)
+    return int((sizes * (words + 1) - sizes * (min_size + np.maximum(most, min_size)) // 2).sum())
+
+
+def _postings(block: Block, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inverted index: row ``r`` occurs in the passages ``places[starts[r]:starts[r + 1]]``."""
+    lengths = np.diff(block.words[block.texts])
+    order = np.argsort(block.ids, kind="stable")
+    places = np.repeat(np.arange(len(lengths)), lengths)[order]
+    starts = np.zeros(rows + 1, np.int64)
+    np.cumsum(np.bincount(block.ids, minlength=rows), out=starts[1:])
+    return starts, places
+
+
+def _allowed(
+    near: np.ndarray, rows: np.ndarray, size: int, starts: np.ndarray, places: np.ndarray, passages: int
+) -> np.ndarray:
+    """Return which passages hold a row near to which query, bool (passages, queries)."""
+    place = np.full(size, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    out = np.zeros((passages, len(near)), np.bool_)
+    for lane, wanted in enumerate(place[near]):
+        for row in wanted[wanted >= 0].tolist():
+            out[places[starts[row] : starts[row + 1]], lane] = True
+    return out

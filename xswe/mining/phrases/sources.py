@@ -1,0 +1,103 @@
+"""Other encoders through the same search: a teacher's token states, and whole texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from xswe.embedding.pooling import pool
+from xswe.language.bags import Bags
+from xswe.language.cuts import Cut, words_at
+from xswe.teacher.base import States, Teacher
+
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+class TeacherWords:
+    """The words of a teacher's single pass (SLICE 3): a word's vector is the sum of its token states.
+
+    Args:
+        teacher: the encoder.
+        identity: what tells it from another, as a JSON value.
+    """
+
+    block_characters = 100_000  # a state a token is kept, so blocks are smaller than a static model's
+
+    def __init__(self, teacher: Teacher, identity: object = None) -> None:
+        self.teacher, self._identity = teacher, identity
+        self._places: dict[str, np.ndarray] = {}  # of the last texts cut, to save them a second pass
+
+    @property
+    def identity(self) -> list[object]:
+        """The teacher."""
+        return ["tokens", self.teacher.name, self._identity]
+
+    def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
+        """Run the teacher once over each text; every token's state is a row of the table."""
+        rows: list[np.ndarray] = [np.zeros((0, self.teacher.dim), np.float32)] * len(texts)
+        groups: list[list[tuple[int, int]]] = [[] for _ in texts]
+        self._places = {}
+        for states in self._states(texts):
+            for k, row in enumerate(states.rows.tolist()):
+                a, b = states.offsets[k], states.offsets[k + 1]
+                found = words_at(texts[row], states.starts[a:b], states.ends[a:b])
+                self._places[texts[row]] = np.array([place[2:] for place in found], np.int32).reshape(-1, 2)
+                kept = [t for first, last, _, _ in found for t in range(first, last)]
+                rows[row], groups[row] = states.hidden[a:b][kept], [(first, last) for first, last, _, _ in found]
+        words = np.concatenate([[0], np.cumsum([last - first for group in groups for first, last in group])]).astype(
+            np.int64
+        )
+        ends = np.concatenate([[0], np.cumsum([len(group) for group in groups])]).astype(np.int64)
+        matrix = np.concatenate(rows) if rows else np.zeros((0, self.teacher.dim), np.float32)
+        return np.ascontiguousarray(matrix), Cut(np.arange(len(matrix), dtype=np.int32), words, ends)
+
+    def places(self, text: str) -> np.ndarray:
+        """Return where each word stands, int32 (words, 2)."""
+        if text in self._places:
+            return self._places[text]
+        found = [(start, end) for s in self._states([text]) for _, _, start, end in words_at(text, s.starts, s.ends)]
+        return np.array(found, np.int32).reshape(-1, 2)
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Mean token states of phrases, scaled to norm 1, float32 (n, d)."""
+        matrix, cut = self.cut(texts)
+        return (
+            pool(matrix, cut.bags, normalise=True) if len(matrix) else np.zeros((len(texts), self.teacher.dim), np.float32)
+        )
+
+    def _states(self, texts: Sequence[str]) -> list[States]:
+        filled = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
+        some = [texts[i] for i in filled]
+        out = []
+        for states in self.teacher.states(some, self.teacher.batches(some)) if some else ():
+            out.append(States(filled[states.rows], states.hidden, states.offsets, states.starts, states.ends))
+        return out
+
+
+class WholeTexts:
+    """Each passage as one span: the cosine of sentence vectors, blind to where in the context the phrase is.
+
+    Args:
+        encode: texts to unit vectors, float32 (n, d).
+        name: what tells the encoder from another.
+    """
+
+    block_characters = 100_000
+
+    def __init__(self, encode: Encode, name: str) -> None:
+        self._encode, self.identity = encode, ["whole", name]
+
+    def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
+        """Encode texts; each is one word."""
+        matrix = np.ascontiguousarray(self._encode(texts), np.float32)
+        ones = Bags.of([[i] for i in range(len(texts))])
+        return matrix, Cut(ones.ids, ones.offsets, np.arange(len(texts) + 1, dtype=np.int64))
+
+    def places(self, text: str) -> np.ndarray:
+        """The whole text, int32 (1, 2)."""
+        return np.array([[0, len(text)]], np.int32)
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of phrases, float32 (n, d)."""
+        return np.ascontiguousarray(self._encode(texts), np.float32)

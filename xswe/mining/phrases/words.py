@@ -1,0 +1,61 @@
+"""Where words and their vectors come from: a static model here, other encoders in :mod:`xswe.mining.phrases.sources`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from xswe.embedding.pooling import pool
+from xswe.embedding.static import StaticEmbedding
+from xswe.language.cuts import Cut, join_cuts, make_cutter
+from xswe.parallel import over_blocks
+
+
+class WordSource(Protocol):
+    """Turns texts into words with vectors."""
+
+    @property
+    def identity(self) -> list[object]:
+        """What decides its results, as JSON values."""
+
+    def cut(self, texts: Sequence[str], threads: int) -> tuple[np.ndarray, Cut]:
+        """Cut texts; returns the float32 (rows, d) table that the cut's ids point into, and the cut."""
+
+    def places(self, text: str) -> np.ndarray:
+        """Return where each word of a text stands: int32 (words, 2), first character and one past the last."""
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of phrases, float32 (n, d); zero where nothing is known."""
+
+
+class StaticWords:
+    """The words of a static embedding.
+
+    Args:
+        model: the embedding.
+    """
+
+    def __init__(self, model: StaticEmbedding) -> None:
+        self.matrix = np.ascontiguousarray(getattr(model, "vectors", model.matrix), np.float32)
+        self._cutter = make_cutter(model.units)
+        self._settings = model.units.settings
+
+    @property
+    def identity(self) -> list[object]:
+        """Units and vectors."""
+        return [self._settings, list(self.matrix.shape), float(np.abs(self.matrix).sum(dtype=np.float64))]
+
+    def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
+        """Cut texts; the table is the model's."""
+        parts = over_blocks(lambda a, b: self._cutter.cut(texts[a:b]), len(texts), threads) if len(texts) else []
+        return self.matrix, join_cuts(parts)
+
+    def places(self, text: str) -> np.ndarray:
+        """Return where each word of a text stands, int32 (words, 2)."""
+        return self._cutter.places(text)
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of phrases, float32 (n, d)."""
+        return pool(self.matrix, self.cut(texts)[1].bags, normalise=True)

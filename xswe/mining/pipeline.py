@@ -1,0 +1,305 @@
+"""From two files of sentences to a file of translations; every step can be resumed."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.streams import OnError
+from xswe.embedding.ensemble import AnyModel, Ensemble
+from xswe.errors import ConfigError
+from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.mining.calibrate import RISE, Threshold, from_mismatches
+from xswe.mining.filters import FilterConfig, filter_candidates
+from xswe.mining.gold import calibrate_on_gold, read_gold
+from xswe.mining.margin import Score, check_score, score_candidates
+from xswe.mining.neighbours import Neighbours, SearchConfig, find_neighbours
+from xswe.mining.output import Format, output_format, write_pairs
+from xswe.mining.select import SELECTIONS, Pairs, Selection, select
+from xswe.mining.side import Side, SideConfig, prepare_side
+from xswe.mining.vectors import Storage, check_storage
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MineConfig:
+    """How translations are mined.
+
+    Attributes:
+        score: ``ratio``, ``distance``, ``csls`` or ``cosine``; see :mod:`xswe.mining.margin`.
+        k: neighbours that a margin is taken against.
+        select: ``max`` (one-to-one, greedy), ``intersection``, ``forward``, ``backward`` or ``kbest``.
+        best: length of the lists of ``kbest``.
+        threshold: ``auto`` (see :mod:`xswe.mining.calibrate`; on ``gold`` where given), a number, or null for none;
+            ``kbest`` has none unless it is a number.
+        precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
+        gold: file of ``source<TAB>target`` pairs to calibrate on.
+        min_score: pairs below are left out, whatever the threshold.
+        max_score: pairs above are left out: hubs and boilerplate collect at the very top.
+        storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
+        ids: lines are ``id<TAB>text``.
+        languages: of source and target, for ``filters.script``.
+        format: ``laser``, ``bucc``, ``jsonl``, ``parquet``, or ``auto`` (by the output's name).
+        on_error: what a damaged line does: ``raise``, or ``skip`` (and count).
+        neighbours: how neighbours are sought.
+        filters: which lines and pairs are left out.
+        keep: leave the work folder.
+    """
+
+    score: Score = "ratio"
+    k: int = 4
+    select: Selection = "max"
+    best: int = 5
+    threshold: Any = "auto"
+    precision: float | None = None
+    gold: str | None = None
+    min_score: float | None = None
+    max_score: float | None = None
+    storage: Storage = "float32"
+    ids: bool = False
+    languages: tuple[str, ...] = ()
+    format: Format = "auto"
+    on_error: OnError = "raise"
+    neighbours: SearchConfig = field(default_factory=SearchConfig)
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    keep: bool = False
+
+    def __post_init__(self) -> None:
+        check_score(self.score)
+        check_storage(self.storage)
+        if self.select not in SELECTIONS:
+            raise ConfigError(f"select={self.select!r}: use one of {', '.join(SELECTIONS)}")
+        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
+        if not (self.threshold is None or self.threshold == "auto" or number):
+            raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
+        if self.k < 1 or self.best < 1:
+            raise ConfigError("k and best must be at least 1")
+        if self.gold and not self.calibrates:
+            raise ConfigError("gold= is for threshold=auto, and for another selection than kbest")
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise ConfigError(f"precision={self.precision}: give a fraction of one, as in precision=0.9")
+        if self.languages and len(self.languages) != 2:
+            raise ConfigError(f"languages={list(self.languages)}: name the source's and the target's, as in [en,ja]")
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether the threshold is to be found."""
+        return self.threshold == "auto" and self.select != "kbest"
+
+    @property
+    def struck(self) -> int:
+        """How many of each line's best neighbours calibration strikes out, one after the other."""
+        return (2 if RISE[self.score] else 1) if self.calibrates else 0
+
+    @property
+    def depth(self) -> int:
+        """Candidates of a line."""
+        return max(self.k, self.best if self.select == "kbest" else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Mined:
+    """What mining found.
+
+    Attributes:
+        pairs: in output order, as rows of the sides.
+        threshold: the one applied.
+        found: number of pairs before any threshold.
+        ruled_out: candidate pairs that each pair filter ruled out.
+        quantiles: scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %.
+    """
+
+    pairs: Pairs
+    threshold: Threshold
+    found: int
+    ruled_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def quantiles(self) -> list[float]:
+        """Scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty if there is none."""
+        points = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+        return [float(q) for q in np.quantile(self.pairs.scores, points)] if len(self.pairs) else []
+
+
+def choose_pairs(lists: Neighbours, config: MineConfig, sides: tuple[Side, Side] | None = None) -> Mined:
+    """Score, filter, select, calibrate and cut.
+
+    Args:
+        lists: neighbours both ways, ``config.depth + config.struck`` of each line.
+        config: how; ``gold`` is not looked at.
+        sides: for the pair filters; without them there are none.
+    """
+
+    def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
+        arrays = (lists.forward, lists.forward_ids, lists.backward, lists.backward_ids)
+        part = Neighbours(*(array[:, : config.depth + skip] for array in arrays))
+        candidates = score_candidates(part, config.score, config.k, skip)
+        dropped: dict[str, int] = {}
+        if sides is not None:
+            candidates, dropped = filter_candidates(candidates, config.filters, sides[0].traits, sides[1].traits)
+        return select(candidates, how, config.best), dropped
+
+    pairs, ruled_out = found(config.select)
+    threshold = Threshold(-np.inf, "none")
+    if isinstance(config.threshold, (int, float)):
+        threshold = Threshold(float(config.threshold), "given")
+    elif config.calibrates:
+        # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
+        one_to_one = pairs if config.select == "max" else found("max")[0]
+        struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
+        threshold = from_mismatches(one_to_one.scores, struck[0], config.precision, struck[-1], RISE[config.score])
+    return _cut(Mined(pairs, threshold, len(pairs), ruled_out), config)
+
+
+def _cut(mined: Mined, config: MineConfig) -> Mined:
+    kept = mined.pairs.between(mined.threshold.value, None).between(config.min_score, config.max_score)
+    return replace(mined, pairs=kept)
+
+
+def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> Mined:
+    """Mine translations among unit vectors: arrays (n, d), or paths of ``.npy`` files.
+
+    Example:
+        mined = mine_vectors(model.encode(english), model.encode(japanese))
+        for score, i, j in zip(mined.pairs.scores, mined.pairs.source, mined.pairs.target):
+            print(score, english[i], japanese[j])
+    """
+    config = config or MineConfig()
+    if config.gold:
+        raise ConfigError("gold needs the texts: mine files, or calibrate with xswe.mining.calibrate.from_gold")
+    lists = find_neighbours(source, target, config.depth + config.struck, config.neighbours)
+    return choose_pairs(lists, config)
+
+
+@contextmanager
+def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
+    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept."""
+    if output == "-" and work is None:
+        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
+            yield Path(folder)
+        return
+    folder_path = Path(work) if work else Path(f"{output}.work")
+    foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
+    if foreign and not (folder_path / "work.json").is_file():
+        raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
+    folder_path.mkdir(parents=True, exist_ok=True)
+    write_json(folder_path / "work.json", {"output": output})
+    yield folder_path
+    if not keep:
+        shutil.rmtree(folder_path)
+
+
+def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:
+    """Search, or read the result of the search that an earlier run finished."""
+    record = folder / "neighbours" / "identity.json"
+    if record.is_file() and read_json(record) == identity:
+        return Neighbours.open(folder / "neighbours")
+    depth = config.depth + config.struck
+    lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, folder / f"search-{identity}")
+    with whole_folder(folder / "neighbours") as temporary:
+        lists.save(temporary)
+        write_json(temporary / "identity.json", identity)
+    shutil.rmtree(folder / f"search-{identity}", ignore_errors=True)
+    return lists
+
+
+def _identity(model: AnyModel) -> str:
+    """Return a fingerprint of a model's vectors and units."""
+    if isinstance(model, Ensemble):
+        return fingerprint(model.weights, [_identity(part) for part in model.parts])
+    return fingerprint(hashlib.sha256(np.ascontiguousarray(model.matrix).data).hexdigest(), model.units.tokens)
+
+
+def mine_files(
+    model: AnyModel,
+    source: str,
+    target: str,
+    output: str,
+    config: MineConfig | None = None,
+    work: str | None = None,
+    model_id: str | None = None,
+) -> dict[str, Any]:
+    """Mine translations from two text files into a file.
+
+    Args:
+        model: what encodes.
+        source: text file, a sentence a line, plain or compressed.
+        target: the other side.
+        output: file, plain or compressed; ``-`` for standard output.
+        config: how.
+        work: folder for unfinished work; None for ``<output>.work``. A run that was killed goes on from what it left
+            there, to the same bytes.
+        model_id: the model's fingerprint; computed from its vectors if not given.
+
+    Returns:
+        A report: lines read, kept and dropped, pairs, threshold, quantiles of the scores, seconds of each step.
+    """
+    config = config or MineConfig()
+    if str(source) == str(target) == "-":
+        raise ConfigError("source and target cannot both be standard input: give at least one file")
+    kind = output_format(config.format, output)
+    model_id = model_id or _identity(model)
+    gold = read_gold(config.gold) if config.gold and config.calibrates else None
+    threads = config.neighbours.workers
+    seconds = {}
+
+    def encode(texts: Any) -> np.ndarray:
+        return model.encode(texts, threads=threads)
+
+    with work_folder(output, work, config.keep) as folder:
+        start = time.monotonic()
+        sides = []
+        for n, (name, path) in enumerate((("source", source), ("target", target))):
+            language = config.languages[n] if config.languages else None
+            how = SideConfig(str(path), config.ids, language, config.filters, config.storage, config.on_error)
+            sides.append(prepare_side(folder / name, how, encode, model.dim, model_id, name))
+        both = (sides[0], sides[1])
+        seconds["read and encode"] = time.monotonic() - start
+        start = time.monotonic()
+        limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
+        made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")]
+        identity = fingerprint(made, config.depth + config.struck, vars(limits))
+        lists = _stored_neighbours(folder, both, config, identity)
+        seconds["neighbours"] = time.monotonic() - start
+        start = time.monotonic()
+        if gold:
+            settings = (config.score, config.k, config.select, config.precision)
+            exact = replace(config.neighbours, method="exact")
+            threshold = calibrate_on_gold(gold, both, lists, encode, exact, *settings)
+            mined = _cut(
+                replace(choose_pairs(lists, replace(config, threshold=None, gold=None), both), threshold=threshold), config
+            )
+        else:
+            mined = choose_pairs(lists, config, both)
+        seconds["select"] = time.monotonic() - start
+        start = time.monotonic()
+        write_pairs(output, kind, mined.pairs, *both)
+        seconds["write"] = time.monotonic() - start
+        report = _report(both, mined, seconds)
+    return report
+
+
+def _report(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> dict[str, Any]:
+    return {
+        "lines": {
+            name: {"read": side.read, "kept": len(side), "dropped": side.dropped}
+            for name, side in zip(("source", "target"), sides, strict=True)
+        },
+        "candidates ruled out": mined.ruled_out,
+        "pairs": {"found": mined.found, "kept": len(mined.pairs)},
+        "threshold": vars(mined.threshold),
+        "threshold sentence": mined.threshold.sentence(),
+        "score quantiles": mined.quantiles,
+        "seconds": seconds,
+    }

@@ -1,0 +1,297 @@
+"""Scoring a bitext that is already aligned: a column is appended, every other byte and the order stay as they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from xswe.corpus.streams import MAX_LINE_BYTES, OnError, open_binary
+from xswe.embedding.ensemble import AnyModel
+from xswe.errors import ConfigError, InputError
+from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.language.texts import Texts
+from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
+from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.output import open_output
+from xswe.mining.seen import Seen, text_hashes
+from xswe.mining.vectors import Storage, Vectors, VectorWriter, as_vectors
+from xswe.progress import bar
+
+_BLOCK = 16_384
+UNSCORED = float("nan")
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """How a bitext is scored.
+
+    Attributes:
+        score: ``cosine`` streams; a margin takes the neighbourhoods among all lines of the bitext and reads it first.
+        k: neighbours that a margin is taken against.
+        columns: 0-based source and target column of a tab-separated file.
+        on_error: what a line that is not UTF-8 or has too few columns does: ``raise``, or ``skip`` (it gets ``nan``).
+        storage: of the vectors in the work folder.
+        neighbours: how neighbours are sought.
+    """
+
+    score: Score = "cosine"
+    k: int = 4
+    columns: tuple[int, ...] = (0, 1)
+    on_error: OnError = "raise"
+    storage: Storage = "float32"
+    neighbours: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        check_score(self.score)
+        if len(self.columns) != 2 or min(self.columns) < 0:
+            raise ConfigError(f"columns={list(self.columns)}: name two columns counted from 0, as in columns=[0,1]")
+
+    @property
+    def streams(self) -> bool:
+        """Whether a line's score depends on that line only."""
+        return self.score in ("cosine", "absolute")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One pair as it stands in its file.
+
+    Attributes:
+        raw: the bytes without the line end.
+        end: the line end, empty for a last line without one.
+        texts: both sides, None if the line cannot be scored.
+    """
+
+    raw: bytes
+    end: bytes
+    texts: tuple[str, str] | None
+
+
+def _raw_lines(path: str) -> Iterator[tuple[bytes, bytes]]:
+    """Iterate over (line, its end), both as they are."""
+    with open_binary(path) as stream:
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            body = line.removesuffix(b"\n")
+            if len(line) > MAX_LINE_BYTES and body is line:
+                raise InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines")
+            body = body.removesuffix(b"\r") if body is not line else body
+            yield body, line[len(body) :]
+
+
+def _texts(fields: Sequence[bytes], path: str, number: int, on_error: OnError) -> tuple[str, str] | None:
+    try:
+        first, second = (field.decode("utf-8").strip() for field in fields)
+        return first.removeprefix("\ufeff") if number == 1 else first, second
+    except UnicodeDecodeError:
+        if on_error == "raise":
+            cure = "convert the file with iconv, or set corpus.on_error=skip to score the line nan"
+            raise InputError(path, "not UTF-8", cure, number) from None
+        return None
+
+
+def read_table(path: str, config: ScoreConfig) -> Iterator[Line]:
+    """Iterate over the lines of a tab-separated bitext.
+
+    Raises:
+        InputError: (unless skipping) a line has too few columns or is not UTF-8.
+    """
+    need = max(config.columns) + 1
+    for number, (raw, end) in enumerate(_raw_lines(path), 1):
+        fields = raw.split(b"\t")
+        if len(fields) < need:
+            if config.on_error == "raise":
+                found = f"{len(fields)} tab-separated columns where columns {list(config.columns)} need {need}"
+                cure = "set columns (counted from 0), or corpus.on_error=skip to score such lines nan"
+                raise InputError(path, found, cure, number)
+            yield Line(raw, end, None)
+            continue
+        yield Line(raw, end, _texts([fields[c] for c in config.columns], path, number, config.on_error))
+
+
+def read_moses(source: str, target: str, config: ScoreConfig) -> Iterator[Line]:
+    """Iterate over the lines of two aligned files, joined by a tab.
+
+    Raises:
+        InputError: one file is shorter, or (unless skipping) a line is not UTF-8.
+    """
+    pairs = zip_longest(_raw_lines(source), _raw_lines(target))
+    for number, (left, right) in enumerate(pairs, 1):
+        if left is None or right is None:
+            short = source if left is None else target
+            raise InputError(short, f"ends before line {number}", "the two files must be aligned line by line", number)
+        yield Line(left[0] + b"\t" + right[0], left[1], _texts([left[0], right[0]], source, number, config.on_error))
+
+
+def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner product of each row with its like, float32 (n,)."""
+    return np.einsum("ij,ij->i", left, right)
+
+
+def score_pairs(
+    model: AnyModel,
+    source: Sequence[str],
+    target: Sequence[str],
+    score: Score = "cosine",
+    k: int = 4,
+    neighbours: SearchConfig | None = None,
+) -> np.ndarray:
+    """Score aligned texts, float32 (n,).
+
+    Args:
+        model: what encodes.
+        source: n texts.
+        target: n texts.
+        score: which; a margin takes its neighbourhoods among the distinct texts given.
+        k: neighbours that a margin is taken against.
+        neighbours: how they are sought.
+
+    Raises:
+        ConfigError: the lists differ in length.
+    """
+    if len(source) != len(target):
+        raise ConfigError(f"{len(source)} source texts for {len(target)} target texts: give as many of both")
+    search = neighbours or SearchConfig()
+    sides = [list(dict.fromkeys(texts)) for texts in (source, target)]
+    vectors = [model.encode(side, threads=search.workers) for side in sides]
+    rows = [
+        np.array([place[text] for text in texts], np.int64)
+        for texts, place in (
+            (t, {text: i for i, text in enumerate(s)}) for t, s in zip((source, target), sides, strict=True)
+        )
+    ]
+    return _score_rows((as_vectors(vectors[0]), as_vectors(vectors[1])), (rows[0], rows[1]), score, k, search, None)
+
+
+def _score_rows(
+    sides: tuple[Vectors, Vectors],
+    rows: tuple[np.ndarray, np.ndarray],
+    score: Score,
+    k: int,
+    search: SearchConfig,
+    checkpoint: Path | None,
+) -> np.ndarray:
+    """Score pairs of rows of distinct vectors."""
+    out = np.empty(len(rows[0]), np.float32)
+    here, there = (np.zeros(len(side), np.float32) for side in sides)
+    if score not in ("cosine", "absolute"):
+        lists = find_neighbours(*sides, k, search, checkpoint)
+        here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
+    for start in range(0, len(out), _BLOCK):
+        a, b = (each[start : start + _BLOCK] for each in rows)
+        cosines = row_cosines(sides[0].take(a), sides[1].take(b))
+        out[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
+    return out
+
+
+def _write_line(stream: BinaryIO, raw: bytes, end: bytes, score: float) -> None:
+    stream.write(raw + f"\t{score:.6f}".encode() + end)
+
+
+def score_file(
+    model: AnyModel,
+    lines: Callable[[], Iterator[Line]],
+    output: str,
+    config: ScoreConfig,
+    work: Path,
+    inputs: object = None,
+) -> dict[str, float]:
+    """Append a score to every line of a bitext.
+
+    Args:
+        model: what encodes.
+        lines: opens the bitext.
+        output: file, plain or compressed, or ``-``.
+        config: how.
+        work: folder for the vectors and lines of a bitext that has to be read before it can be scored.
+        inputs: what identifies the bitext and the model, for a later run to go on; None if nothing does.
+
+    Returns:
+        Number of ``lines``, of those ``unscored``, and the ``mean`` of the scores.
+    """
+    if config.streams:
+        return _stream(model, lines(), output, config)
+    identity = fingerprint(time.time_ns() if inputs is None else inputs, config.score, config.storage, list(config.columns))
+    spool = work / "bitext"
+    if not (spool / "identity.json").is_file() or read_json(spool / "identity.json") != identity:
+        with whole_folder(spool) as temporary:
+            _spool(model, lines(), temporary, config)
+            write_json(temporary / "identity.json", identity)
+    names = ("source", "target")
+    hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
+    scored = np.flatnonzero(hashes[0])
+    rows = [_rows_of(each[scored]) for each in hashes]
+    sides = [Vectors.open(spool / f"{name}.npy") for name in names]
+    checkpoint = work / f"search-{fingerprint(identity, config.k, config.neighbours.method)}"
+    scores = np.full(len(hashes[0]), UNSCORED, np.float32)
+    found = _score_rows((sides[0], sides[1]), (rows[0], rows[1]), config.score, config.k, config.neighbours, checkpoint)
+    scores[scored] = found
+    ends = np.fromfile(spool / "ends", np.int64).reshape(-1, 2)
+    with open_output(output) as stream, open(spool / "lines", "rb") as raw:
+        for score, (body, end) in zip(scores.tolist(), ends.tolist(), strict=True):
+            _write_line(stream, raw.read(body), raw.read(end), score)
+    mean = float(np.mean(found)) if len(found) else UNSCORED
+    return {"lines": len(scores), "unscored": len(scores) - len(found), "mean": mean}
+
+
+def _rows_of(hashes: np.ndarray) -> np.ndarray:
+    """Return for each hash the place of its first occurrence among first occurrences."""
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    places = np.empty(len(first), np.int64)
+    places[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return places[inverse]
+
+
+def _stream(model: AnyModel, lines: Iterator[Line], output: str, config: ScoreConfig) -> dict[str, float]:
+    total = unscored = 0
+    added = 0.0
+    threads = config.neighbours.workers
+    with open_output(output) as stream, bar("score", unit="pair") as progress:
+        while block := list(islice(lines, _BLOCK)):
+            good = [line.texts for line in block if line.texts is not None]
+            left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
+            cosines = row_cosines(left, right)
+            added += float(cosines.sum(dtype=np.float64))
+            scores = iter(cosines.tolist())
+            for line in block:
+                _write_line(stream, line.raw, line.end, UNSCORED if line.texts is None else next(scores))
+            total, unscored = total + len(block), unscored + len(block) - len(good)
+            progress.update(len(block))
+    return {"lines": total, "unscored": unscored, "mean": added / (total - unscored) if total > unscored else UNSCORED}
+
+
+def _spool(model: AnyModel, lines: Iterator[Line], folder: Path, config: ScoreConfig) -> None:
+    """Write the lines as they are, the vectors of each side's distinct texts, and a hash of every line's texts."""
+    seen = Seen(), Seen()
+    threads = config.neighbours.workers
+    with ExitStack() as stack:
+
+        def create(name: str) -> BinaryIO:
+            return stack.enter_context(open(folder / name, "wb"))
+
+        raw, ends = create("lines"), create("ends")
+        hashes = create("source.hashes"), create("target.hashes")
+        vectors = [VectorWriter(create(f"{name}.npy"), model.dim, config.storage) for name in ("source", "target")]
+        progress = stack.enter_context(bar("encode", unit="pair"))
+        while block := list(islice(lines, _BLOCK)):
+            raw.write(b"".join(line.raw + line.end for line in block))
+            ends.write(np.array([(len(line.raw), len(line.end)) for line in block], np.int64).tobytes())
+            scorable = np.array([line.texts is not None for line in block])
+            for side in (0, 1):
+                texts = [line.texts[side] for line in block if line.texts is not None]
+                keys = text_hashes(Texts.of(texts))
+                everyone = np.zeros(len(block), np.uint64)  # 0 for a line that cannot be scored
+                everyone[scorable] = keys
+                hashes[side].write(everyone.tobytes())
+                new = np.flatnonzero(seen[side].add(keys))
+                if len(new):
+                    vectors[side].write(model.encode([texts[i] for i in new], threads=threads))
+            progress.update(len(block))
+        for writer in vectors:
+            writer.close()

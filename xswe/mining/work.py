@@ -1,0 +1,108 @@
+"""Units of work handed out in order to threads, with the state saved now and then."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from xswe.errors import XsweError
+from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.mining.neighbours import Neighbours
+from xswe.parallel import run
+from xswe.progress import bar
+
+logger = logging.getLogger(__name__)
+_SECONDS_BETWEEN_SAVES = 60.0
+
+
+class Checkpoint:
+    """The state of an unfinished search in a folder.
+
+    Args:
+        folder: where; None for no checkpoints at all.
+        identity: everything that decides the result; a state of another identity is thrown away.
+        seconds: between two saves.
+    """
+
+    def __init__(self, folder: Path | None, identity: object, seconds: float = _SECONDS_BETWEEN_SAVES) -> None:
+        self.folder, self.seconds = folder, seconds if folder else float("inf")
+        self._identity = fingerprint(identity)
+
+    def load(self) -> tuple[int, Neighbours] | None:
+        """Return how many units were done, and the lists then."""
+        if self.folder is None or not (self.folder / "state.json").is_file():
+            return None
+        try:
+            state = read_json(self.folder / "state.json")
+            if state["identity"] != self._identity:
+                return None
+            logger.info("going on after %d units of work", state["done"])
+            return int(state["done"]), Neighbours.open(self.folder)
+        except (OSError, ValueError, KeyError) as error:
+            raise XsweError(f"{self.folder}: damaged ({error}); remove the folder to start again") from None
+
+    def save(self, done: int, lists: Neighbours) -> None:
+        """Write the state, whole or not at all; the time it takes counts against the next save."""
+        if self.folder is None:
+            return
+        started = time.monotonic()
+        with whole_folder(self.folder) as temporary:
+            lists.save(temporary)
+            write_json(temporary / "state.json", {"identity": self._identity, "done": done})
+        self.seconds = max(self.seconds, 20 * (time.monotonic() - started))
+
+    def clear(self) -> None:
+        """Remove the state."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def work_off(
+    first: int,
+    units: int,
+    work: Callable[[int, int], int],
+    pause: Callable[[int], None],
+    threads: int,
+    description: str,
+    total: int,
+    seconds: float = float("inf"),
+    initial: int = 0,
+) -> None:
+    """Call ``work(thread, unit)`` for all units from ``first`` on, each once, on ``threads`` threads.
+
+    Args:
+        first: the first unit.
+        units: one past the last.
+        work: does a unit and returns its size for the progress bar; runs at most once at a time for each thread number.
+        pause: called with the number of units done so far, when no unit is at work: every ``seconds`` and at the end.
+        threads: how many.
+        description: for the progress bar.
+        total: sum of all sizes.
+        seconds: between pauses.
+        initial: sum of the sizes of the units before ``first``.
+    """
+    lock = threading.Lock()
+    state = {"next": first}
+
+    with bar(description, total=total, unit="pair", initial=initial) as progress:
+
+        def worker(number: int, deadline: float) -> None:
+            while time.monotonic() < deadline:
+                with lock:
+                    unit = state["next"]
+                    if unit >= units:
+                        return
+                    state["next"] += 1
+                size = work(number, unit)
+                with lock:
+                    progress.update(size)
+
+        while state["next"] < units:
+            deadline = time.monotonic() + seconds
+            run([partial(worker, n, deadline) for n in range(threads)], threads)
+            pause(state["next"])
