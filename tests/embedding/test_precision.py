@@ -146,9 +146,9 @@ def change(folder, **tensors):
 @pytest.mark.parametrize(
     ("dtype", "damage", "message"),
     [
-        ("int8", {"weights": None}, "one factor a row"),
-        ("int8", {"weights": np.ones(3, np.float32)}, "one factor a row"),
-        ("float32", {"weights": np.ones(3, np.float32)}, "one factor a row"),
+        ("int8", {"weights": None}, "one float32 factor a row"),
+        ("int8", {"weights": np.ones(3, np.float32)}, "one float32 factor a row"),
+        ("float32", {"weights": np.ones(3, np.float32)}, "one float32 factor a row"),
         ("float32", {"embeddings": np.ones((3, 32), np.float16)}, "config.json says float32"),
         ("float32", {"embeddings": np.ones((3, 32), np.float64)}, "embeddings is F64"),
         ("float16", {"embeddings": np.full((3, 32), np.inf, np.float16)}, "not finite"),

@@ -46,6 +46,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
     if dataclasses.is_dataclass(hint):
+        if isinstance(value, typing.cast("type[Any]", hint)):
+            return value
         if not isinstance(value, Mapping):
             raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
         return build(typing.cast("type[Any]", hint), value, where)

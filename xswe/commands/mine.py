@@ -27,7 +27,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError("output is not set: give a file, or - for standard output")
     summary = (_mine if values["mode"] == "mine" else _score)(values)
     if values["output"] == "-":
-        print(summary, file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{summary}\n")
         return ""
     return summary
 
