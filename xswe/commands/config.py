@@ -46,11 +46,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
     if dataclasses.is_dataclass(hint):
-        if isinstance(value, typing.cast("type[Any]", hint)):
-            return value
-        if not isinstance(value, Mapping):
-            raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
-        return build(typing.cast("type[Any]", hint), value, where)
+        return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
         return value  # the dataclass itself checks its choices and says what they mean
     if origin is tuple:
@@ -66,3 +62,12 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if hint in (int, float, str, bool) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
         raise ConfigError(f"{where}={value!r}: expected {hint.__name__}")
     return value
+
+
+def _nested(cls: type[T], value: Any, where: str) -> T:
+    """Build a dataclass within a dataclass, unless it is one already."""
+    if isinstance(value, cls):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
+    return build(cls, value, where)
