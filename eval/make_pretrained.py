@@ -33,7 +33,12 @@ def main(run: Path, target: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         rows = figures(str(target), list(model.languages), 1, Path(scratch))
     shown = [
-        {**row, "subset": row["subset"].removesuffix(".tsv")}
+        {
+            **row,
+            "subset": row["subset"].removesuffix(".tsv"),
+            "metric": row["metric"].removesuffix("_both_ways"),
+            "note": None,
+        }
         for row in rows
         if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
     ]
