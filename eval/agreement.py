@@ -2,7 +2,7 @@
 
     python eval/agreement.py                        # models of every kind of units, made here with random vectors
     python eval/agreement.py runs/en-ja/model       # models of your own
-    python eval/agreement.py --lines 20000 --output eval/agreement.json
+    python eval/agreement.py --lines 20000 --output eval/results/agreement.json
 
 The lines are a random sample of each language's side of ``$XSWE_DATA/train``. Random vectors are the strictest test: units
 that are looked up differently then share nothing.

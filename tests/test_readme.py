@@ -35,6 +35,7 @@ def test_the_blocks_run_in_order(tmp_path):
     if not shutil.which("bash"):
         pytest.skip("the README's commands are for a POSIX shell")
     shutil.copy(README, tmp_path)
+    shutil.copytree(README.parent / "corpora", tmp_path / "corpora")
     env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
     for language, code in blocks():

@@ -27,6 +27,9 @@ class Words:
     def __init__(self):
         self.tokens = [*WORDS, *WORDS.values(), "", "x1"]
 
+    def __len__(self):
+        return len(self.tokens)
+
     def bags(self, texts):
         from xswe.language.bags import Bags
 

@@ -46,7 +46,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             return None
         return _convert(next(a for a in arguments if a is not type(None)), value, where)
     if dataclasses.is_dataclass(hint):
-        return _section(typing.cast("type[Any]", hint), value, where)
+        return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
         return value  # the dataclass itself checks its choices and says what they mean
     if origin is tuple:
@@ -64,8 +64,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _section(cls: type[Any], value: Any, where: str) -> Any:
-    """Build a nested dataclass, unless it is built already."""
+def _nested(cls: type[T], value: Any, where: str) -> T:
+    """Build a dataclass within a dataclass, unless it is one already."""
     if isinstance(value, cls):
         return value
     if not isinstance(value, Mapping):

@@ -218,12 +218,12 @@ def _both_ways(task: str, subset: str, theirs: dict[str, float], sides: list[np.
     """Score an aligned bitext in both directions, by cosine and by margin; mteb looks one way and by cosine only.
 
     Empty unless the vectors are two aligned sides, which is so if our F1 in one direction is mteb's. mteb may encode the
-    two columns in either order.
+    two columns in either order; near-ties may fall otherwise in its own product, hence the tolerance.
     """
     if "f1" not in theirs or len(sides) != 2 or len(sides[0]) != len(sides[1]):
         return {}
     for left, right in (sides, sides[::-1]):
         found = {row.metric: row for row in score_vectors(left, right, task, subset)}
-        if found and abs((found["f1_forward"].value or 0.0) - theirs["f1"]) <= 1e-3:
+        if found and abs((found["f1_forward"].value or 0.0) - theirs["f1"]) <= 5e-3:
             return found
     return {}

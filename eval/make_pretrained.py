@@ -1,0 +1,58 @@
+"""Make the model that ships as ``xswe.load("mini")``: the static vectors of make-teacher, int8, with card and figures.
+
+    python -m xswe make-teacher output=runs/mini-teacher
+    python eval/make_pretrained.py runs/mini-teacher [xswe/pretrained/mini]
+
+Size and precision were chosen by the development columns of ``eval/mini_tradeoff.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from main_job import figures
+
+import xswe
+from xswe.embedding.card import write_card
+from xswe.embedding.licences import sources_of
+from xswe.embedding.storage import load
+
+_SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
+
+
+def main(run: Path, target: Path) -> None:
+    """Convert, evaluate, describe."""
+    made = json.loads((run / "results.json").read_text(encoding="utf-8"))
+    settings = {key: value for key, value in made["settings"].items() if key not in ("output", "threads")}
+    model = replace(load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings})
+    model.save(target, dtype="int8")
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = figures(str(target), list(model.languages), 1, Path(scratch))
+    shown = [
+        {
+            **row,
+            "subset": row["subset"].removesuffix(".tsv"),
+            "metric": row["metric"].removesuffix("_both_ways"),
+            "note": None,
+        }
+        for row in rows
+        if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
+    ]
+    write_card(
+        target,
+        xswe.load(target),
+        name="mini",
+        settings=settings,
+        rows=shown,
+        sources=sources_of(settings["corpus"], made["report"]["corpus"]),
+        versions=made["versions"],
+    )
+
+
+if __name__ == "__main__":
+    given = [Path(argument) for argument in sys.argv[1:]]
+    main(given[0], given[1] if len(given) > 1 else Path(xswe.__file__).parent / "pretrained" / "mini")
