@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.corpus.rows import text_hashes
+from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
 from xswe.language.texts import Texts
 from xswe.mining import pipeline
@@ -22,7 +24,6 @@ from xswe.mining.neighbours import SearchConfig, find_neighbours
 from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
-from xswe.mining.seen import Seen, text_hashes
 from xswe.mining.side import SideConfig, prepare_side
 from xswe.mining.vectors import Vectors
 
@@ -46,7 +47,7 @@ def side(model, path, folder, **settings):
 @given(st.lists(st.text(max_size=4), max_size=60), st.integers(1, 7))
 @settings(deadline=None, max_examples=50)
 def test_seen_is_a_set(texts, step):
-    seen, known = Seen(), set()
+    seen, known = KeySet(), set()
     hashes = text_hashes(Texts.of(texts))
     clean = [t.encode("utf-8", "replace") for t in texts]
     for start in range(0, len(texts), step):
@@ -58,7 +59,7 @@ def test_seen_is_a_set(texts, step):
 
 def test_seen_grows():
     hashes = np.random.default_rng(0).integers(1, 2**63, 300_000).astype(np.uint64)
-    seen = Seen()
+    seen = KeySet()
     assert sum(int(seen.add(part).sum()) for part in np.array_split(hashes, 7)) == len(np.unique(hashes))
     assert not seen.add(hashes).any()
 

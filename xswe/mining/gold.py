@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from xswe.corpus.pairs import PairFile, read_pairs
+from xswe.corpus.rows import text_hashes
 from xswe.errors import InputError
 from xswe.language.texts import Texts
 from xswe.mining.calibrate import Threshold, from_gold
 from xswe.mining.exact import search_exact
 from xswe.mining.margin import Score, score_candidates
 from xswe.mining.neighbours import Neighbours, SearchConfig
-from xswe.mining.seen import text_hashes
 from xswe.mining.select import Selection, select
 from xswe.mining.side import Encode, Side
 from xswe.mining.topk import merge

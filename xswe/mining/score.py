@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from xswe.corpus.rows import text_hashes
+from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import MAX_LINE_BYTES, OnError, open_binary
 from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError, InputError
@@ -20,7 +22,6 @@ from xswe.language.texts import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
 from xswe.mining.neighbours import SearchConfig, find_neighbours
 from xswe.mining.output import open_output
-from xswe.mining.seen import Seen, text_hashes
 from xswe.mining.vectors import Storage, Vectors, VectorWriter, as_vectors
 from xswe.progress import bar
 
@@ -268,7 +269,7 @@ def _stream(model: AnyModel, lines: Iterator[Line], output: str, config: ScoreCo
 
 def _spool(model: AnyModel, lines: Iterator[Line], folder: Path, config: ScoreConfig) -> None:
     """Write the lines as they are, the vectors of each side's distinct texts, and a hash of every line's texts."""
-    seen = Seen(), Seen()
+    seen = KeySet(), KeySet()
     threads = config.neighbours.workers
     with ExitStack() as stack:
 

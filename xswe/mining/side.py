@@ -13,12 +13,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from xswe.corpus.rows import text_hashes
+from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.errors import InputError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
 from xswe.language.texts import Texts
 from xswe.mining.filters import FilterConfig, Traits, identity_key, number_key, reason_to_drop
-from xswe.mining.seen import Seen, text_hashes
 from xswe.mining.vectors import Storage, Vectors, VectorWriter
 from xswe.progress import bar
 
@@ -156,7 +157,7 @@ def _lines(config: SideConfig, dropped: dict[str, int], read: list[int]) -> Iter
 def _write(folder: Path, config: SideConfig, encode: Encode, dim: int, description: str) -> dict[str, Any]:
     """Read, filter and encode the file into ``folder``; returns the report."""
     dropped: dict[str, int] = {}
-    read, seen = [0], Seen()
+    read, seen = [0], KeySet()
     with ExitStack() as stack:
         texts = _TextColumn(stack, folder, "texts")
         ids = _TextColumn(stack, folder, "ids") if config.ids else None
