@@ -5,10 +5,10 @@ A pair of sentences never becomes a Python string on its way from a file of line
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
+
+from xswe.language.utf8 import decode_character
 
 # What became of a line.
 FINE, EMPTY, LONG, NOT_UTF8, NUL, FEW = 0, 1, 2, 3, 4, 5
@@ -172,27 +172,12 @@ def characters(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
         out[row] = count
 
 
-@njit(inline="always")
-def _character(data: np.ndarray, place: int) -> tuple[Any, int]:
-    """Return the code and the width of the UTF-8 character at ``place``."""
-    lead = np.int64(data[place])
-    if lead < 0x80:
-        return lead, 1
-    second = np.int64(data[place + 1]) & 0x3F
-    if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | second, 2
-    third = np.int64(data[place + 2]) & 0x3F
-    if lead < 0xF0:
-        return ((lead & 0x0F) << 12) | (second << 6) | third, 3
-    return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(data[place + 3]) & 0x3F), 4
-
-
 @njit(nogil=True, cache=True)
 def count_classes(data: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Count the characters of each class in each text: ``out[row, table[code]]``; codes beyond the table are class 0."""
     for row in range(len(out)):
         place = offsets[row]
         while place < offsets[row + 1]:
-            code, width = _character(data, place)
+            code, width = decode_character(data, place)
             out[row, table[code] if code < len(table) else 0] += 1
             place += width

@@ -7,12 +7,13 @@ into pieces at once by a Viterbi search, or handed back to be resolved in Python
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
+from xswe.language.utf8 import append_character, decode_character
 
 LONGEST_CHUNK = 4096  # bytes; a text with a longer one is left to the slow path
 DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; holds characters not yet in the alphabet
@@ -177,38 +178,6 @@ def _viterbi(
 
 
 @njit(inline="always")
-def _decode(data: np.ndarray, place: int, lead: int) -> tuple[Any, int]:
-    """Return the code and the width of the UTF-8 character at ``place``, whose first byte is ``lead``."""
-    if lead < 0x80:
-        return lead, 1
-    second = np.int64(data[place + 1]) & 0x3F
-    if lead < 0xE0:
-        return ((lead & 0x1F) << 6) | second, 2
-    third = np.int64(data[place + 2]) & 0x3F
-    if lead < 0xF0:
-        return ((lead & 0x0F) << 12) | (second << 6) | third, 3
-    return ((lead & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(data[place + 3]) & 0x3F), 4
-
-
-@njit(inline="always")
-def _append(chunk: np.ndarray, size: int, code: int) -> int:
-    """Append a character to the chunk as UTF-8; returns the new size."""
-    if code < 0x80:
-        chunk[size] = code
-        return size + 1
-    if code < 0x800:
-        chunk[size], chunk[size + 1] = 0xC0 | (code >> 6), 0x80 | (code & 0x3F)
-        return size + 2
-    if code < 0x10000:
-        chunk[size] = 0xE0 | (code >> 12)
-        chunk[size + 1], chunk[size + 2] = 0x80 | ((code >> 6) & 0x3F), 0x80 | (code & 0x3F)
-        return size + 3
-    chunk[size], chunk[size + 1] = 0xF0 | (code >> 18), 0x80 | ((code >> 12) & 0x3F)
-    chunk[size + 2], chunk[size + 3] = 0x80 | ((code >> 6) & 0x3F), 0x80 | (code & 0x3F)
-    return size + 4
-
-
-@njit(inline="always")
 def _mix(key: np.uint64, code: int) -> np.uint64:
     """Hash one more character."""
     key = (key ^ np.uint64(code)) * _FACTOR
@@ -267,7 +236,7 @@ def scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passe
                 entry = expansions[pending]
                 pending += 1
             elif place < stop:
-                code, width = _decode(data, place, np.int64(data[place]))
+                code, width = decode_character(data, place)
                 place += width
                 entry = entries[code]
                 if entry < 0:
@@ -348,7 +317,7 @@ def scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passe
                     chunk[0], chunk[1], chunk[2] = 0xE2, 0x96, 0x81
                     size = 3
             code = entry & ((1 << CLASS_SHIFT) - 1)
-            size = _append(chunk, size, code)
+            size = append_character(chunk, size, code)
             key = _mix(key, code)
             if size > longest:
                 status[row] = LEFT
@@ -386,14 +355,14 @@ def cut_runs(
     for row in range(len(offsets) - 1):
         place, stop, size = offsets[row], offsets[row + 1], 0
         while place < stop:
-            code, width = _decode(data, place, np.int64(data[place]))
+            code, width = decode_character(data, place)
             entry = entries[code]
             if entry == UNKNOWN:
                 return UNLEARNT
             if entry >> CLASS_SHIFT != CJK or size >= longest:
                 return LEFT
             place += width
-            size = _append(chunk, size, entry & ((1 << CLASS_SHIFT) - 1))
+            size = append_character(chunk, size, entry & ((1 << CLASS_SHIFT) - 1))
             origin[size] = place
         _viterbi(chunk, size, search, best, piece, came, path)
         # Backwards along the path; a piece after an unknown one, itself unknown, is part of it.
@@ -416,7 +385,7 @@ def find_pieces(data: np.ndarray, ends: np.ndarray, known: Table, ids: np.ndarra
     for k in range(len(ids)):
         key, start = _BASIS, place
         while place < ends[k]:
-            code, width = _decode(data, place, np.int64(data[place]))
+            code, width = decode_character(data, place)
             key = _mix(key, code)
             place += width
         found = _find(known, data[start:place], place - start, key)
@@ -430,7 +399,7 @@ def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int,
         place, stop = offsets[row], offsets[row + 1]
         found[row] = False
         while place < stop:
-            if data[place] >= lead and wanted[_decode(data, place, np.int64(data[place]))[0]]:
+            if data[place] >= lead and wanted[decode_character(data, place)[0]]:
                 found[row] = True
                 break
             place += 1
@@ -444,7 +413,7 @@ def hash_chunks(where: np.ndarray, text: np.ndarray, hashes: np.ndarray) -> None
     for row in range(len(where)):
         key, place, stop = _BASIS, where[row, 0], where[row, 0] + where[row, 1]
         while place < stop:
-            code, width = _decode(text, place, np.int64(text[place]))
+            code, width = decode_character(text, place)
             key = _mix(key, code)
             place += width
         hashes[row] = key
