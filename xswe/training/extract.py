@@ -7,7 +7,6 @@ sentence is the mean over the tokens that overlap its first occurrence there, wh
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Sequence
@@ -17,12 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numba import njit
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
 
+from xswe.checkpoint import load_checkpoint, save_checkpoint
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
-from xswe.files import whole_file
 from xswe.language.texts import Texts
 from xswe.language.units import Units
 from xswe.progress import bar
@@ -173,18 +170,14 @@ class _Progress:
 
     def save(self, path: Path, identity: str) -> None:
         tensors = {name: getattr(self, name) for name in ("sums", "counts", "total", "weight", "contexts")}
-        place = json.dumps({"identity": identity, "language": self.language, "batch": self.batch})
-        with whole_file(path) as temporary:
-            save_file(tensors, temporary, {"place": place})
+        save_checkpoint(path, identity, tensors, {"language": self.language, "batch": self.batch})
 
-    def restore(self, path: Path, identity: str) -> None:
-        with safe_open(path, "np") as opened:
-            place = json.loads(opened.metadata()["place"])
-        if place["identity"] != identity:
+    def restore(self, path: Path | None, identity: str) -> None:
+        if (found := load_checkpoint(path, identity)) is None:
             return
-        for name, value in load_file(path).items():
+        for name, value in found[0].items():
             setattr(self, name, value)
-        self.language, self.batch = place["language"], place["batch"]
+        self.language, self.batch = found[1]["language"], found[1]["batch"]
         logger.info("resuming the extraction in language %d at batch %d", self.language, self.batch)
 
 
@@ -214,8 +207,7 @@ def extract(
     """
     separate = config.merge == "separate"
     state = _Progress(len(units.tokens), teacher.dim, len(samples) if separate else 1)
-    if checkpoint is not None and checkpoint.exists():
-        state.restore(checkpoint, identity)
+    state.restore(checkpoint, identity)
     saved = time.monotonic()
     while state.language < len(samples):
         sample = samples[state.language]

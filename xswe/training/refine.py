@@ -6,7 +6,6 @@ took part. Nothing here depends on where the vectors came from: random ones are 
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable
@@ -14,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
 
+from xswe.checkpoint import load_checkpoint, save_checkpoint
 from xswe.embedding.kernels import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, whole_file
+from xswe.files import fingerprint
 from xswe.language.bags import Bags
 from xswe.parallel import over_blocks, single_threaded_blas
 from xswe.progress import bar
@@ -190,8 +188,7 @@ def refine(
     shape = list(matrix.shape)
     identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
     state = _State(np.array(trainer.matrix), float("inf"), 0, [], 0.0)
-    if checkpoint is not None and checkpoint.exists():
-        state = _restore(checkpoint, identity, trainer, schedule) or state
+    state = _restore(checkpoint, identity, trainer, schedule) or state
     if config.average and state.mean is None:
         state.mean = np.zeros_like(trainer.matrix)
     if state.best_loss == float("inf") and development:
@@ -280,7 +277,7 @@ def _judge_average(trainer: Trainer, development: list[ParallelBags], state: _St
 def _save(path: Path, identity: str, trainer: Trainer, schedule: Schedule, state: _State) -> None:
     """Write everything that decides the rest of the run into one file."""
     adam = trainer.optimiser
-    meta = {"identity": identity, "steps": adam.steps, "best_step": state.best_step, "history": state.history}
+    meta = {"steps": adam.steps, "best_step": state.best_step, "history": state.history}
     meta |= {"best_loss": state.best_loss, "running": state.running, "averaged": state.averaged}
     tensors = {"matrix": trainer.matrix, "m": adam.m, "v": adam.v, "best": state.best}
     if state.mean is not None:
@@ -288,17 +285,14 @@ def _save(path: Path, identity: str, trainer: Trainer, schedule: Schedule, state
     if schedule.groups is not None:
         meta["groups_epoch"] = schedule.groups_epoch
         tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary, {"state": json.dumps(meta)})
+    save_checkpoint(path, identity, tensors, meta)
 
 
-def _restore(path: Path, identity: str, trainer: Trainer, schedule: Schedule) -> _State | None:
-    """Load a checkpoint into ``trainer`` and ``schedule``; None if it belongs to other settings or data."""
-    with safe_open(path, "np") as opened:
-        meta = json.loads(opened.metadata()["state"])
-    if meta["identity"] != identity:
+def _restore(path: Path | None, identity: str, trainer: Trainer, schedule: Schedule) -> _State | None:
+    """Load a checkpoint into ``trainer`` and ``schedule``; None if there is none of these settings and data."""
+    if (found := load_checkpoint(path, identity)) is None:
         return None
-    tensors = load_file(path)
+    tensors, meta = found
     np.copyto(trainer.matrix, tensors["matrix"])
     np.copyto(trainer.optimiser.m, tensors["m"])
     np.copyto(trainer.optimiser.v, tensors["v"])
