@@ -10,6 +10,8 @@ from xswe.commands.sweep_table import flat, run, varying_settings
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.pareto import pareto_front
 
+SVG = "{http://www.w3.org/2000/svg}"
+
 
 def made(folder, batch, accuracy, size, seconds):
     """A run folder as train leaves it, without its content."""
@@ -48,8 +50,10 @@ def test_a_sweep_in_one_table_with_its_pareto_front(runs):
     assert [row["pareto"] for row in rows] == ["bytes, seconds", "", "bytes"]
     assert [float(row["seconds"]) for row in rows] == [5.0, 20.0, 10.0]
     for cost in ("bytes", "seconds"):
-        root = ET.parse(runs / "out" / f"pareto-{cost}.svg").getroot()
-        assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == 3
+        texts = ["".join(text.itertext()) for text in ET.parse(runs / "out" / f"pareto-{cost}.svg").iter(f"{SVG}text")]
+        assert {"batch=512"} <= set(texts)
+        assert "batch=64" not in texts  # beaten, so it has a mark but no name
+        assert cost in texts
 
 
 def test_a_single_run_is_a_table_too(runs):

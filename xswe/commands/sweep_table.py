@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.pareto import pareto_figure, pareto_front
+from xswe.evaluation.pareto import draw_pareto, pareto_front
 from xswe.evaluation.tables import table
 from xswe.files import read_json, whole_file, write_json
 
@@ -56,9 +56,7 @@ def run(values: dict[str, Any]) -> str:
     names = [", ".join(f"{name.split('.')[-1]}={one.settings.get(name)}" for name in varying) for one in runs]
     for cost in front:
         points = [(float(getattr(one, cost)), one.value, name) for one, name in zip(runs, names, strict=True)]
-        figure = pareto_figure(points, f"{cost} (logarithmic)", values["metric"])
-        with whole_file(output / f"pareto-{cost}.svg") as temporary:
-            temporary.write_text(figure, encoding="utf-8")
+        draw_pareto(points, cost, values["metric"], output / f"pareto-{cost}.svg")
     header = [name for name in rows[0] if name != "folder"]
     cells = [[f"{row[name]:.0f}" if name == "seconds" else row[name] for name in header] for row in rows]
     # The first column stands left in a table; a setting that is a fraction must not be shown as a percentage.

@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError
+from xswe.evaluation.figures import svg_figure
 from xswe.evaluation.rows import Row, primary_metrics
 from xswe.evaluation.tables import markdown
-from xswe.files import whole_file
 
 AXES = ("choice", "linear", "log")
 
@@ -127,11 +127,6 @@ def draw(study: Study, variants: Sequence[Variant], path: Path) -> None:
     Raises:
         DependencyError: matplotlib is not installed.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DependencyError("matplotlib", "evaluate", "drawing a figure") from None
     stages = study.setting is None
     lines: dict[tuple[str, str], dict[Any, float]] = {}
     for variant in variants:
@@ -140,9 +135,7 @@ def draw(study: Study, variants: Sequence[Variant], path: Path) -> None:
             lines.setdefault((place, step), {})[x] = 100 * value
     names = list(dict.fromkeys(x for line in lines.values() for x in line))
     places, steps = list(dict.fromkeys(p for p, _ in lines)), list(dict.fromkeys(s for _, s in lines))
-    with mpl.rc_context({"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-        axes = figure.add_subplot()
+    with svg_figure(path, study.title, "F1, Spearman (x 100)") as axes:
         for k, ((place, step), line) in enumerate(lines.items()):
             label = f"{place}, {step}" if step else place
             colour = f"C{places.index(place) % 10}"
@@ -160,10 +153,3 @@ def draw(study: Study, variants: Sequence[Variant], path: Path) -> None:
             axes.set_xscale(study.axis)
             axes.set_xticks(names, [f"{name:,}" for name in names])
             axes.minorticks_off()
-        axes.set_xlabel(study.title)
-        axes.set_ylabel("F1, Spearman (x 100)")
-        axes.grid(axis="y", linewidth=0.3)
-        axes.set_axisbelow(True)
-        figure.legend(loc="outside right upper", fontsize=7, frameon=False, handlelength=3)
-        with whole_file(path) as temporary:
-            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
