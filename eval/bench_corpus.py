@@ -4,13 +4,14 @@
 
 makes, for each size in millions of pairs, a zip in the form of CCMatrix (two line-aligned members and one of scores, sorted
 by score) from shuffled words of the en-de files under XSWE_DATA, and measures each phase in a process of its own: seconds,
-pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``--kill`` kills the
-conversion of the first size several times and compares the bytes at the end. The corpora are removed afterwards.
+pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``--kill`` kills
+each phase of the first size several times and compares what it leaves in the end. The corpora are removed afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -23,6 +24,7 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,7 @@ from xswe.corpus.kernels import copy_spans
 from xswe.corpus.ordered import in_order
 from xswe.corpus.pairs import PairFile, find_pairs
 from xswe.corpus.store import FlatWriter
+from xswe.evaluation.figures import svg_figure
 from xswe.files import file_digest, write_json
 from xswe.language.bags import Bags
 from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords
@@ -42,6 +45,7 @@ from xswe.training.pairs import ParallelBags, equal_bags
 
 PAIR = ("en", "de")
 PHASES = ("convert", "count", "contexts", "epoch")
+KEPT = {"convert": "converted", "count": "bags"}  # folders that phases write
 BLOCK = 100_000
 BATCH = 512
 
@@ -96,14 +100,14 @@ def generate(path: Path, pairs: int, words: list[Texts]) -> None:
                 member.write("".join(f"{score:.7f}\n" for score in 1.25 - 0.19 * place / total).encode())
 
 
-def phase_convert(folder: Path, threads: int, _: Path) -> dict[str, float]:
+def phase_convert(folder: Path, threads: int, _: Path) -> dict[str, Any]:
     """Convert the zip; pairs read."""
     files = find_pairs([folder / "corpus.zip"], PAIR)
     _, report = convert(files, PAIR, CorpusConfig(on_error="skip"), folder / "converted", threads=threads)
     return {"pairs": report.read, "kept": report.kept, "bytes": _size(folder / "converted")}
 
 
-def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     """Look every text up and write its bag; count the units."""
     bitext = Bitext.open(folder / "converted", PAIR)
     units = SubwordUnits(load_tokenizer(tokenizer), "subwords", PAIR)
@@ -119,26 +123,29 @@ def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, float]
     return {"pairs": len(bitext), "units": int(counts.sum()), "bytes": _size(folder / "bags")}
 
 
-def phase_contexts(folder: Path, _: int, __: Path) -> dict[str, float]:
+def phase_contexts(folder: Path, _: int, __: Path) -> dict[str, Any]:
     """Choose up to 100 contexts a unit among the distinct sentences of the source side."""
     bags = Bags.open(folder / "bags", "source")
     distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
     size = len(np.load(folder / "bags" / "counts.npy"))
     chosen = choose_contexts(bags, size, ContextConfig(), among=distinct)
-    return {"pairs": len(bags), "sentences": len(chosen.sentences), "contexts": len(chosen.units)}
+    digest = hashlib.sha256(chosen.sentences.tobytes() + chosen.units.tobytes()).hexdigest()
+    return {"pairs": len(bags), "sentences": len(chosen.sentences), "contexts": len(chosen.units), "digest": digest}
 
 
-def phase_epoch(folder: Path, _: int, __: Path) -> dict[str, float]:
+def phase_epoch(folder: Path, _: int, __: Path) -> dict[str, Any]:
     """Draw every pair once, in random batches, as the refinement does."""
     bitext = ParallelBags(Bags.open(folder / "bags", "source"), Bags.open(folder / "bags", "target"))
     order = np.random.default_rng(0).permutation(len(bitext))
-    units = 0
+    units, seen = 0, hashlib.sha256()
     for start in range(0, len(order), BATCH):
-        units += len(bitext.batch(order[start : start + BATCH]).ids)
-    return {"pairs": len(bitext), "units": units}
+        ids = bitext.batch(order[start : start + BATCH]).ids
+        seen.update(ids[:8].tobytes())  # of each batch only the first, for hashing is no part of what is measured
+        units += len(ids)
+    return {"pairs": len(bitext), "units": units, "digest": seen.hexdigest()}
 
 
-RUN: dict[str, Callable[[Path, int, Path], dict[str, float]]] = {
+RUN: dict[str, Callable[[Path, int, Path], dict[str, Any]]] = {
     "convert": phase_convert,
     "count": phase_count,
     "contexts": phase_contexts,
@@ -158,7 +165,7 @@ def _memory(entry: str) -> int:
     return 0
 
 
-def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     """Run a phase in this process and measure it."""
     peak, over = [0], threading.Event()
 
@@ -184,54 +191,47 @@ def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str
     }
 
 
-def in_process_of_its_own(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, float]:
+def in_process_of_its_own(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     """Run a phase as its own process, so that its peak memory is its own."""
     command = [sys.executable, __file__, "--phase", phase, "--folder", str(folder), "--threads", str(threads)]
     done = subprocess.run([*command, "--tokenizer", str(tokenizer)], check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def kills(folder: Path, threads: int, tokenizer: Path, seconds: float) -> dict[str, object]:
-    """Kill the conversion at several moments, let it end, and compare the bytes with an undisturbed one."""
-    undisturbed = {p.name: file_digest(p) for p in (folder / "converted").glob("*.npy")}
-    shutil.rmtree(folder / "converted")
-    command = [sys.executable, __file__, "--phase", "convert", "--folder", str(folder), "--threads", str(threads)]
-    killed = 0
-    for share in (0.2, 0.35, 0.5):
-        process = subprocess.Popen([*command, "--tokenizer", str(tokenizer)], stdout=subprocess.DEVNULL)
-        time.sleep(2.0 + share * seconds)
-        process.send_signal(signal.SIGKILL)
-        killed += process.wait() == -signal.SIGKILL
-    in_process_of_its_own("convert", folder, threads, tokenizer)
-    again = {p.name: file_digest(p) for p in (folder / "converted").glob("*.npy")}
-    return {"killed": killed, "identical": again == undisturbed}
+def kills(folder: Path, threads: int, tokenizer: Path, rows: list[dict[str, object]]) -> dict[str, object]:
+    """Kill each phase at several moments, let it end, and compare what it leaves with what an undisturbed one left."""
+    report: dict[str, object] = {}
+    for row in rows:
+        phase = str(row["phase"])
+        arguments = ["--phase", phase, "--folder", str(folder), "--threads", str(threads), "--tokenizer", str(tokenizer)]
+        undisturbed = left_by(folder, row)
+        if phase in KEPT:
+            shutil.rmtree(folder / KEPT[phase])
+        killed = 0
+        for share in (0.2, 0.5, 0.8):
+            process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.DEVNULL)
+            time.sleep(2.0 + share * float(str(row["seconds"])))  # two seconds to start, about
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait() == -signal.SIGKILL
+        again = in_process_of_its_own(phase, folder, threads, tokenizer)
+        report[phase] = {"killed": killed, "identical": left_by(folder, again) == undisturbed}
+    return report
+
+
+def left_by(folder: Path, row: dict[str, object]) -> object:
+    """Return digests of the files that a phase wrote, or of what it found."""
+    phase = str(row["phase"])
+    if phase not in KEPT:
+        return row["digest"]
+    return {path.name: file_digest(path) for path in (folder / KEPT[phase]).glob("*.npy")}
 
 
 def figure(rows: list[dict[str, object]], path: Path) -> None:
     """Draw seconds against millions of pairs, one line a phase, as SVG."""
-    width, height, margin = 640, 400, 60
-    most_x = max(float(str(row["pairs"])) for row in rows) / 1e6
-    most_y = max(float(str(row["seconds"])) for row in rows)
-    colours = dict(zip(PHASES, ("#1b6ca8", "#c8553d", "#4c956c", "#7d4f9e"), strict=True))
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return margin + x / most_x * (width - 2 * margin), height - margin - y / most_y * (height - 2 * margin)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">'
-    ]
-    parts.append(f'<path d="M{margin} {margin}V{height - margin}H{width - margin}" fill="none" stroke="#333"/>')
-    for k in range(5):
-        (x, bottom), (left, y) = at(most_x * k / 4, 0), at(0, most_y * k / 4)
-        parts.append(f'<text x="{x}" y="{bottom + 18}" text-anchor="middle">{most_x * k / 4:g} M</text>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{most_y * k / 4:.0f} s</text>')
-    for number, phase in enumerate(PHASES):
-        points = [at(float(str(r["pairs"])) / 1e6, float(str(r["seconds"]))) for r in rows if r["phase"] == phase]
-        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colours[phase]}" stroke-width="2"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colours[phase]}"/>' for x, y in points]
-        parts.append(f'<text x="{margin + 12}" y="{margin + 16 * number}" fill="{colours[phase]}">{phase}</text>')
-    path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
+    with svg_figure(path, "millions of pairs", "seconds") as axes:
+        for phase in PHASES:
+            own = [row for row in rows if row["phase"] == phase]
+            axes.plot([row["millions"] for row in own], [row["seconds"] for row in own], marker="o", label=phase)
 
 
 def main() -> None:
@@ -268,7 +268,7 @@ def main() -> None:
             rows.append({"phase": phase, "millions": size, "zip_bytes": zipped, **found})
             print(json.dumps(rows[-1]), flush=True)
         if given.kill and not killed:
-            killed = kills(folder, given.threads, given.tokenizer, float(str(rows[-len(PHASES)]["seconds"])))
+            killed = kills(folder, given.threads, given.tokenizer, rows[-len(PHASES) :])
             print(json.dumps(killed), flush=True)
         shutil.rmtree(folder)
     (given.folder / "tokenizer.json").unlink(missing_ok=True)
