@@ -20,6 +20,7 @@ from xswe.training.pipeline import train
 from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import Stages
+from xswe.training.triplets import SpanTraining
 
 
 def config(languages, **changes):
@@ -175,3 +176,23 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
     events.Reload()
     found = [(event.step, event.value) for event in events.Scalars("refine/development_loss")]
     assert found == [(0, 2.5), (10, 1.5)]
+
+
+def test_span_training_follows_the_refinement(tmp_path, tokenizer):
+    c = config(("en", "ja"), spans=SpanTraining(steps=30, batch=64, rate=0.01, evaluate_every=10))
+    made = train(c, None, tmp_path, pieces=tokenizer)
+    assert list(made.stages)[-2:] == ["refinement", "span training"]
+    history = made.report["spans"]["history"]
+    assert history[-1]["development_loss"] < history[0]["development_loss"]
+    assert not np.array_equal(made.model.matrix, made.stages["refinement"].matrix)
+    np.testing.assert_array_equal(made.model.matrix, made.stages["span training"].matrix)
+    again = train(c, None, tmp_path, pieces=tokenizer)
+    assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
+
+
+@pytest.mark.parametrize(("languages", "merge"), [(("en",), "frequency"), (("en", "de"), "separate")])
+def test_span_training_needs_one_table_of_two_languages(tmp_path, tokenizer, fake_teacher, languages, merge):
+    c = config(languages, spans=SpanTraining(steps=3), extract=ExtractConfig(merge=merge))
+    c = replace(c, objective=ALONE) if len(languages) == 1 else c
+    with pytest.raises(ConfigError, match=r"spans\.steps"):
+        train(c, fake_teacher, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")

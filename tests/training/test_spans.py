@@ -8,7 +8,8 @@ import pytest
 from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
 from xswe.training.span_loss import best_spans, span_max_loss
-from xswe.training.spans import ParallelWords, SpanTrainer, SpanTraining, Triplets, make_triplets, train_spans
+from xswe.training.spans import SpanTrainer, train_spans
+from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, make_triplets, runs_of
 
 torch = pytest.importorskip("torch")
 
@@ -148,3 +149,35 @@ def test_training_finds_hidden_translations_better_and_is_repeatable():
     assert matrix.tobytes() == again.tobytes()
     with pytest.raises(ConfigError, match="max_size"):
         train_spans(start, [bitext], [], SpanTraining(max_size=1))
+
+
+def test_killed_span_training_goes_on_to_the_same_bytes(tmp_path):
+    start = np.random.default_rng(0).normal(size=(1300, 16)).astype(np.float32)
+    config = SpanTraining(steps=40, batch=20, rate=0.2, max_size=4, evaluate_every=10)
+    undisturbed, history = train_spans(start, [parallel()], [parallel()], config)
+
+    class Killed(Exception):
+        pass
+
+    def kill(seen):
+        if seen[-1]["step"] == 20:
+            raise Killed
+
+    where = {"checkpoint": tmp_path / "c", "checkpoint_seconds": 0.0}
+    with pytest.raises(Killed):
+        train_spans(start, [parallel()], [parallel()], config, **where, log=kill)
+    assert (tmp_path / "c").exists()
+    resumed, seen = train_spans(start, [parallel()], [parallel()], config, **where)
+    assert resumed.tobytes() == undisturbed.tobytes()
+    assert seen == history
+
+
+def test_runs_are_whole_and_come_from_everywhere():
+    rows = runs_of(10_000, 1000, seed=0)
+    assert len(rows) == len(set(rows.tolist())) <= 1000
+    assert (np.diff(rows) > 0).all()
+    assert (np.diff(rows) == 1).mean() > 0.95
+    assert rows[0] < 3000
+    assert rows[-1] > 7000
+    assert rows.tolist() != runs_of(10_000, 1000, seed=1).tolist()
+    np.testing.assert_array_equal(runs_of(50, 64, seed=0), np.arange(50))

@@ -31,6 +31,7 @@ from xswe.training.pipeline import train
 from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import versions
+from xswe.training.triplets import SpanTraining
 
 if TYPE_CHECKING:
     from xswe.teacher.base import Teacher
@@ -57,6 +58,7 @@ def run(values: dict[str, Any]) -> str:
     )
     rows = [replace(row, note=step) for step in result.stages for row in score_held_out(result, step, config.threads)]
     rows += score_pivots(result, config)
+    last = next(reversed(result.stages))
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
     if config.corpus.name:
         description["corpora"] = [find_card(config.corpus.name).licence_note()]
@@ -67,12 +69,12 @@ def run(values: dict[str, Any]) -> str:
         model,
         name=f"xswe-{values['pair']['name']}",
         settings=settings,
-        rows=[row.as_dict() for row in rows if row.note == "refinement"],
+        rows=[row.as_dict() for row in rows if row.note == last],
         sources=sources_of(settings["corpus"], result.report["corpus"]),
         versions=versions(),
     )
     if config.extract.merge == "separate":
-        for code, own in result.by_language["refinement"].items():
+        for code, own in result.by_language[last].items():
             replace(own, description=description | {"language": code}).save(folder / "languages" / code)
     if values["keep_steps"]:
         for step, stage in result.stages.items():
@@ -96,6 +98,7 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
         pca=build(PCAConfig, values["pca"], "pca"),
         refine=build(RefineConfig, values["refine"], "refine"),
         objective=build(Objective, values["objective"], "objective"),
+        spans=build(SpanTraining, values["spans"], "spans"),
         seed=values["seed"],
         threads=values["threads"] or available_threads(),
     )

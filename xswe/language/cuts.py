@@ -24,6 +24,7 @@ from xswe.language.subwords import SubwordUnits, is_trained_here, unknown_id
 from xswe.language.texts import Texts
 from xswe.language.units import BLOCK, Units, in_blocks, settle
 from xswe.language.words import WordUnits
+from xswe.parallel import over_blocks
 
 MARKED, WHOLE, PART, DROPPED, NOTHING = 0, 1, 2, 3, 4  # kinds of a piece; NOTHING: no unit, but no word's end either
 _MARK = "▁"
@@ -87,6 +88,12 @@ def make_cutter(units: Units) -> Cutter:
     if isinstance(units, SubwordUnits) and is_trained_here(units.tokenizer):
         return _Pieces(units)
     return _Located(units)
+
+
+def cut_texts(cutter: Cutter, texts: Sequence[str], threads: int = 1) -> Cut:
+    """Cut texts, on ``threads`` threads."""
+    parts = over_blocks(lambda a, b: cutter.cut(texts[a:b]), len(texts), threads) if len(texts) else []
+    return join_cuts(parts)
 
 
 @njit(nogil=True, cache=True)

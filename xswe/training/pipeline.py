@@ -17,12 +17,14 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
+from xswe.corpus.bitext import Bitext
 from xswe.corpus.contexts import choose_contexts
 from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, write_json
 from xswe.language.bags import Bags
 from xswe.language.codes import check_languages
+from xswe.language.cuts import cut_texts, make_cutter
 from xswe.parallel import single_threaded_blas
 from xswe.teacher.base import Teacher
 from xswe.training.extract import Extraction, LanguageSample, extract
@@ -44,8 +46,10 @@ from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import refine
 from xswe.training.sentence_pca import SentencePCA
 from xswe.training.settings import decisive
+from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, only_run
 from xswe.training.tables import Tables
+from xswe.training.triplets import ParallelWords, runs_of
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +88,8 @@ def train(
         raise ConfigError(
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
         )
+    if config.spans.steps and (len(languages) == 1 or config.extract.merge == "separate"):
+        raise ConfigError("spans.steps needs a language pair that shares one table: set a pair, and another extract.merge")
     with only_run(folder), single_threaded_blas():
         return _Run(config, teacher, folder, teacher_identity, pieces, distilled, distilled_identity).result()
 
@@ -129,8 +135,10 @@ class _Run:
         else:
             start, start_id = self.random_start()
         vectors = self.vectors()
-        final = self.refinement(start, start_id, vectors) if self.config.refine.steps else start
+        final, final_id = self.refinement(start, start_id, vectors) if self.config.refine.steps else (start, start_id)
         steps["refinement"] = final
+        if self.config.spans.steps:
+            steps["span training"] = self.span_training(final, final_id)
         held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
         merged = self.config.languages if self.tables.separate else ()
         counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in merged]
@@ -138,7 +146,7 @@ class _Run:
         by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
         known = vectors["held_out"][0] if "held_out" in vectors else None
         return TrainResult(
-            models["refinement"],
+            models[next(reversed(steps))],
             models,
             by_language,
             held_out,
@@ -263,7 +271,7 @@ class _Run:
             made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
         return made
 
-    def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> np.ndarray:
+    def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
@@ -280,7 +288,36 @@ class _Run:
             save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
-        folder, _ = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated], make)
+        folder, identity = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated], make)
         self.report["refinement"] = corpus_report(folder)
         log.close(self.report["refinement"]["history"])
-        return load_file(folder / "refine.safetensors")["embeddings"]
+        return load_file(folder / "refine.safetensors")["embeddings"], identity
+
+    def words(self, part: str) -> list[ParallelWords]:
+        """Cut some pairs of each bitext of a part of the corpus into words."""
+        bitexts = open_part(self.corpus, part, self.pairs)
+        return [self.words_of(bitext) for bitext in bitexts if isinstance(bitext, Bitext) and len(bitext)]
+
+    def words_of(self, bitext: Bitext) -> ParallelWords:
+        """Cut some pairs of a bitext into words."""
+        cutter, threads = make_cutter(self.units), self.config.threads
+        part = bitext.take(runs_of(len(bitext), self.config.spans.pairs, self.config.seed))
+        return ParallelWords(cut_texts(cutter, part.source, threads), cut_texts(cutter, part.target, threads))
+
+    def span_training(self, start: np.ndarray, start_id: str) -> np.ndarray:
+        """Stage ``spans``."""
+        c = replace(self.config.spans, seed=self.config.seed, threads=self.config.threads)
+        log = RunLog(self.folder / "spans")
+
+        def make(folder: Path, identity: str) -> None:
+            checkpoint = self.stages.checkpoint("spans", identity)
+            matrix, history = train_spans(
+                start, self.words("train"), self.words("development"), c, checkpoint=checkpoint, log=log
+            )
+            save_file({"embeddings": matrix}, folder / "spans.safetensors")
+            write_json(folder / "report.json", {"history": history})
+
+        folder, _ = self.stages.run("spans", [self.bags_id, start_id, {**asdict(c), "threads": None}], make)
+        self.report["spans"] = corpus_report(folder)
+        log.close(self.report["spans"]["history"])
+        return load_file(folder / "spans.safetensors")["embeddings"]

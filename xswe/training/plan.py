@@ -18,6 +18,7 @@ from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
+from xswe.training.triplets import SpanTraining
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class TrainConfig:
         pca: the sentence PCA.
         refine: the refinement.
         objective: its losses.
+        spans: the span-max training after it; no steps, none.
         seed: decides every random choice.
         threads: how many threads work.
     """
@@ -69,6 +71,7 @@ class TrainConfig:
     pca: PCAConfig = field(default_factory=PCAConfig)
     refine: RefineConfig = field(default_factory=RefineConfig)
     objective: Objective = field(default_factory=Objective)
+    spans: SpanTraining = field(default_factory=lambda: SpanTraining(steps=0))
     seed: int = 0
     threads: int = 1
 

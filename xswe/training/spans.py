@@ -1,151 +1,30 @@
-"""Span-max training of static vectors (SLICE 3.1): the span that says a phrase is to be its nearest.
-
-Triplets come from bitext: a sentence is the phrase, its translation hidden between sentences of its own side is the passage
-that says it, and other sentences of that side are the passage that does not. Either side is the phrase's half of the time.
-"""
+"""Span-max training of static vectors (SLICE 3.1): the span that says a phrase is to be its nearest."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
+from xswe.checkpoint import load_checkpoint, save_checkpoint
 from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
+from xswe.files import fingerprint
 from xswe.language.bags import Bags, concatenate
 from xswe.language.cuts import Cut, join_cuts
 from xswe.parallel import over_blocks, single_threaded_blas
-from xswe.progress import track
+from xswe.progress import bar
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.schedule import Schedule
 from xswe.training.span_loss import best_spans, span_max_loss
+from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, make_triplets
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class SpanTraining:
-    """Settings of the span-max training.
-
-    Attributes:
-        steps: steps taken.
-        batch: triplets a batch.
-        rate: Adam's learning rate; it falls linearly to zero over the second half.
-        scale: lambda (SLICE: 30).
-        min_size: words of the shortest span.
-        max_size: words of the longest; pairs with a longer side are left out.
-        around: most sentences put before, and after, the hidden one.
-        neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
-            anywhere in it; set it to 0 for a bitext that is no running text.
-        hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
-            nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
-        optimiser: ``lazy`` or ``dense``.
-        evaluate_every: steps between looks at the development pairs; the best table seen is the result.
-        seed: decides the triplets.
-        threads: how many threads share a step.
-    """
-
-    steps: int = 1000
-    batch: int = 512
-    rate: float = 2e-4
-    scale: float = 30.0
-    min_size: int = 1
-    max_size: int = 20
-    around: int = 2
-    neighbours: float = 0.5
-    hard: int = 8
-    optimiser: Literal["lazy", "dense"] = "lazy"
-    evaluate_every: int = 100
-    seed: int = 0
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        if self.steps < 0 or self.batch < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
-            raise ConfigError("spans needs steps >= 0, batch >= 2, around >= 1 and 0 <= neighbours <= 1")
-        if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1:
-            raise ConfigError("spans needs 1 <= min_size <= max_size and evaluate_every >= 1")
-
-
-@dataclass(frozen=True, eq=False)
-class ParallelWords:
-    """A bitext cut into words; row i of one side is the translation of row i of the other.
-
-    Attributes:
-        source: n sentences.
-        target: n sentences.
-    """
-
-    source: Cut
-    target: Cut
-
-    def usable(self, min_size: int, max_size: int) -> np.ndarray:
-        """Return the pairs both of whose sides have a length that a span can have."""
-        sizes = [np.diff(side.texts) for side in (self.source, self.target)]
-        return np.flatnonzero(np.logical_and.reduce([(min_size <= size) & (size <= max_size) for size in sizes]))
-
-
-@dataclass(frozen=True, eq=False)
-class Triplets:
-    """Phrases, and for each a passage that says it and one that does not.
-
-    Attributes:
-        phrases: n bags.
-        true: n passages.
-        false: n passages.
-    """
-
-    phrases: Bags
-    true: Cut
-    false: Cut
-
-
-def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
-    """Hide the translations of pairs among other sentences.
-
-    Args:
-        bitext: the pairs.
-        rows: int64 (n,), the pairs whose one side is the phrase.
-        config: the settings.
-        key: decides every choice, with the seed.
-
-    Returns:
-        Triplets; the phrase is the source side for about half of them, and the target side for the others.
-    """
-    generator = np.random.default_rng([config.seed, *key])
-    size, most = len(bitext.source), 2 * config.around + 1
-    flipped = generator.random(len(rows)) < 0.5
-    near = generator.random(len(rows)) < config.neighbours
-    before = generator.integers(0, config.around + 1, len(rows))
-    after = generator.integers(1, config.around + 1, len(rows))
-    strangers = generator.integers(0, size - 1, (len(rows), 2 * most))
-    strangers += strangers >= rows[:, None]  # never the pair itself
-    parts = []
-    for side in (False, True):
-        own, other = (bitext.target, bitext.source) if side else (bitext.source, bitext.target)
-        chosen = np.flatnonzero(flipped == side)
-        hidden, strange = [], []
-        for i in chosen.tolist():
-            row, a, b = int(rows[i]), int(before[i]), int(after[i])
-            if near[i]:
-                a = max(a, 1) if row + 1 == size else a  # never alone
-                around = range(max(0, row - a), row), range(row + 1, min(row + 1 + b, size))
-            else:
-                around = strangers[i, :a].tolist(), strangers[i, a : a + b].tolist()
-            hidden.append([*around[0], row, *around[1]])
-            strange.append(strangers[i, most : most + a + b + 1].tolist())
-        parts.append((own.take(rows[chosen]).bags, _joined(other, hidden), _joined(other, strange)))
-    phrases, true, false = zip(*parts, strict=True)
-    return Triplets(concatenate(phrases), join_cuts(true), join_cuts(false))
-
-
-def _joined(side: Cut, groups: Sequence[Sequence[int]]) -> Cut:
-    """Return each group of sentences, one after the other, as one text."""
-    sentences = side.take(np.array([row for group in groups for row in group], np.int64))
-    return Cut(sentences.ids, sentences.words, sentences.texts[np.cumsum([0, *map(len, groups)])])
 
 
 class SpanTrainer:
@@ -214,12 +93,58 @@ def _rows_of(cut: Cut, found: np.ndarray) -> Bags:
     return Bags(cut.ids[source], offsets)
 
 
+@dataclass
+class _State:
+    """What must survive a kill beside the table and the optimiser."""
+
+    best: np.ndarray
+    best_loss: float
+    history: list[dict[str, float]]
+    running: float = 0.0
+
+    def look(self, trainer: SpanTrainer, development: Sequence[Triplets]) -> None:
+        """Append a row to the history and keep the table if it is the best so far."""
+        step = trainer.optimiser.steps
+        since = step - int(self.history[-1]["step"] if self.history else 0)
+        row: dict[str, float] = {"step": step, "loss": self.running / since}
+        self.running = 0.0
+        if development:
+            row["development_loss"] = _mean_loss(trainer, development)
+        if not development or row["development_loss"] < self.best_loss:
+            np.copyto(self.best, trainer.matrix)
+            self.best_loss = row.get("development_loss", 0.0)
+        self.history.append(row)
+
+    def save(self, path: Path, identity: str, trainer: SpanTrainer) -> None:
+        """Write the checkpoint."""
+        adam = trainer.optimiser
+        arrays = {"matrix": trainer.matrix, "m": adam.m, "v": adam.v, "best": self.best}
+        values = {"steps": adam.steps, "best_loss": self.best_loss, "history": self.history, "running": self.running}
+        save_checkpoint(path, identity, arrays, values)
+
+    def restore(self, path: Path | None, identity: str, trainer: SpanTrainer) -> None:
+        """Go on where a checkpoint of the same run ends, if there is one."""
+        if (found := load_checkpoint(path, identity)) is None:
+            return
+        arrays, values = found
+        adam = trainer.optimiser
+        for own, name in ((trainer.matrix, "matrix"), (adam.m, "m"), (adam.v, "v"), (self.best, "best")):
+            np.copyto(own, arrays[name])
+        adam.steps, self.best_loss = values["steps"], values["best_loss"]
+        self.history, self.running = values["history"], values["running"]
+        logger.info("resuming the span training at step %d", adam.steps)
+
+
 def train_spans(
     matrix: np.ndarray,
     bitexts: Sequence[ParallelWords],
     development: Sequence[ParallelWords],
     config: SpanTraining,
-) -> tuple[np.ndarray, list[dict[str, Any]]]:
+    *,
+    checkpoint: Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    log: Callable[[list[dict[str, float]]], None] = lambda _: None,
+) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Train an embedding table for span search.
 
     Args:
@@ -227,9 +152,13 @@ def train_spans(
         bitexts: training pairs, one entry a language pair, cut into words.
         development: held-out pairs; may be empty, then the last table is the result.
         config: the settings.
+        checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
+        checkpoint_seconds: how often to save.
+        log: is given the history after each look.
 
     Returns:
-        The table with the lowest development loss, and one row a look: step, loss, development loss.
+        The table with the lowest development loss, and one row a look: step, loss, development loss. The same inputs
+        give the same bytes, interrupted or not.
 
     Raises:
         ConfigError: no pair has sides as short as a span.
@@ -244,25 +173,25 @@ def train_spans(
         if len(bitext.source) > 1 and len(rows := bitext.usable(config.min_size, config.max_size))
     ]
     schedule = Schedule(tuple(map(len, usable)), config.batch, config.seed)
-    best, best_loss = trainer.matrix.copy(), _mean_loss(trainer, fixed)
-    history: list[dict[str, Any]] = [{"step": 0, "development_loss": best_loss}] if fixed else []
-    running: list[float] = []
-    with single_threaded_blas():
-        for step in track(range(config.steps), "train spans", unit="step"):
+    identity = fingerprint({**asdict(config), "threads": None}, schedule.sizes, list(matrix.shape))
+    loss = _mean_loss(trainer, fixed)
+    state = _State(trainer.matrix.copy(), loss, [{"step": 0, "development_loss": loss}] if fixed else [])
+    state.restore(checkpoint, identity, trainer)
+    saved = time.monotonic()
+    with single_threaded_blas(), bar("train spans", config.steps, "step", trainer.optimiser.steps) as progress:
+        while (step := trainer.optimiser.steps) < config.steps:
             which, rows = schedule.at(step)
             triplets = trainer.harden(make_triplets(bitexts[which], usable[which][rows], config, [1, step]))
             rate = config.rate * min(1.0, 2.0 * (config.steps - step) / config.steps)
-            running.append(trainer.step(triplets, rate))
+            state.running += trainer.step(triplets, rate)
+            progress.update()
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
-                row: dict[str, Any] = {"step": step + 1, "loss": float(np.mean(running))}
-                running = []
-                if fixed:
-                    row["development_loss"] = _mean_loss(trainer, fixed)
-                if not fixed or row["development_loss"] < best_loss:
-                    best, best_loss = trainer.matrix.copy(), row.get("development_loss", 0.0)
-                history.append(row)
-                logger.info("spans: %s", row)
-    return best, history
+                state.look(trainer, fixed)
+                log(state.history)
+            if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+                state.save(checkpoint, identity, trainer)
+                saved = time.monotonic()
+    return state.best, state.history
 
 
 def _mean_loss(trainer: SpanTrainer, triplets: Sequence[Triplets]) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 
 from xswe.embedding.pooling import pool
 from xswe.embedding.static import StaticEmbedding
-from xswe.language.cuts import Cut, join_cuts, make_cutter
-from xswe.parallel import over_blocks
+from xswe.language.cuts import Cut, cut_texts, make_cutter
 
 
 class WordSource(Protocol):
@@ -38,7 +37,7 @@ class StaticWords:
     """
 
     def __init__(self, model: StaticEmbedding) -> None:
-        self.matrix = np.ascontiguousarray(getattr(model, "vectors", model.matrix), np.float32)
+        self.matrix = np.ascontiguousarray(model.vectors, np.float32)
         self._cutter = make_cutter(model.units)
         self._settings = model.units.settings
 
@@ -49,8 +48,7 @@ class StaticWords:
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
         """Cut texts; the table is the model's."""
-        parts = over_blocks(lambda a, b: self._cutter.cut(texts[a:b]), len(texts), threads) if len(texts) else []
-        return self.matrix, join_cuts(parts)
+        return self.matrix, cut_texts(self._cutter, texts, threads)
 
     def places(self, text: str) -> np.ndarray:
         """Return where each word of a text stands, int32 (words, 2)."""

@@ -1,0 +1,149 @@
+"""Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
+
+They come from bitext: a sentence is the phrase, its translation hidden between sentences of its own side is the passage
+that says it, and other sentences of that side are the passage that does not. Either side is the phrase's half of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.language.bags import Bags, concatenate
+from xswe.language.cuts import Cut, join_cuts
+
+
+@dataclass(frozen=True)
+class SpanTraining:
+    """Settings of the span-max training.
+
+    Attributes:
+        steps: steps taken, 0 for none.
+        batch: triplets a batch.
+        rate: Adam's learning rate; it falls linearly to zero over the second half.
+        scale: lambda (SLICE: 30).
+        min_size: words of the shortest span.
+        max_size: words of the longest; pairs with a longer side are left out.
+        around: most sentences put before, and after, the hidden one.
+        neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
+            anywhere in it; set it to 0 for a bitext that is no running text.
+        hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
+            nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
+        optimiser: ``lazy`` or ``dense``.
+        pairs: of each bitext, at most so many are learnt from, in runs from all over it.
+        evaluate_every: steps between looks at the development pairs; the best table seen is the result.
+        seed: decides the triplets.
+        threads: how many threads share a step.
+    """
+
+    steps: int = 1000
+    batch: int = 512
+    rate: float = 2e-4
+    scale: float = 30.0
+    min_size: int = 1
+    max_size: int = 20
+    around: int = 2
+    neighbours: float = 0.5
+    hard: int = 8
+    optimiser: Literal["lazy", "dense"] = "lazy"
+    pairs: int = 200_000
+    evaluate_every: int = 100
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.batch < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
+            raise ConfigError("spans needs steps >= 0, batch >= 2, around >= 1 and 0 <= neighbours <= 1")
+        if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1 or self.pairs < 2:
+            raise ConfigError("spans needs 1 <= min_size <= max_size, evaluate_every >= 1 and pairs >= 2")
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelWords:
+    """A bitext cut into words; row i of one side is the translation of row i of the other.
+
+    Attributes:
+        source: n sentences.
+        target: n sentences.
+    """
+
+    source: Cut
+    target: Cut
+
+    def usable(self, min_size: int, max_size: int) -> np.ndarray:
+        """Return the pairs both of whose sides have a length that a span can have."""
+        sizes = [np.diff(side.texts) for side in (self.source, self.target)]
+        return np.flatnonzero(np.logical_and.reduce([(min_size <= size) & (size <= max_size) for size in sizes]))
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Phrases, and for each a passage that says it and one that does not.
+
+    Attributes:
+        phrases: n bags.
+        true: n passages.
+        false: n passages.
+    """
+
+    phrases: Bags
+    true: Cut
+    false: Cut
+
+
+def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
+    """Hide the translations of pairs among other sentences.
+
+    Args:
+        bitext: the pairs.
+        rows: int64 (n,), the pairs whose one side is the phrase.
+        config: the settings.
+        key: decides every choice, with the seed.
+
+    Returns:
+        Triplets; the phrase is the source side for about half of them, and the target side for the others.
+    """
+    generator = np.random.default_rng([config.seed, *key])
+    size, most = len(bitext.source), 2 * config.around + 1
+    flipped = generator.random(len(rows)) < 0.5
+    near = generator.random(len(rows)) < config.neighbours
+    before = generator.integers(0, config.around + 1, len(rows))
+    after = generator.integers(1, config.around + 1, len(rows))
+    strangers = generator.integers(0, size - 1, (len(rows), 2 * most))
+    strangers += strangers >= rows[:, None]  # never the pair itself
+    parts = []
+    for side in (False, True):
+        own, other = (bitext.target, bitext.source) if side else (bitext.source, bitext.target)
+        chosen = np.flatnonzero(flipped == side)
+        hidden, strange = [], []
+        for i in chosen.tolist():
+            row, a, b = int(rows[i]), int(before[i]), int(after[i])
+            if near[i]:
+                a = max(a, 1) if row + 1 == size else a  # never alone
+                around = range(max(0, row - a), row), range(row + 1, min(row + 1 + b, size))
+            else:
+                around = strangers[i, :a].tolist(), strangers[i, a : a + b].tolist()
+            hidden.append([*around[0], row, *around[1]])
+            strange.append(strangers[i, most : most + a + b + 1].tolist())
+        parts.append((own.take(rows[chosen]).bags, _joined(other, hidden), _joined(other, strange)))
+    phrases, true, false = zip(*parts, strict=True)
+    return Triplets(concatenate(phrases), join_cuts(true), join_cuts(false))
+
+
+def _joined(side: Cut, groups: Sequence[Sequence[int]]) -> Cut:
+    """Return each group of sentences, one after the other, as one text."""
+    sentences = side.take(np.array([row for group in groups for row in group], np.int64))
+    return Cut(sentences.ids, sentences.words, sentences.texts[np.cumsum([0, *map(len, groups)])])
+
+
+def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
+    """Return up to ``most`` of ``size`` rows, sorted int64, in whole runs of neighbours drawn from everywhere."""
+    if size <= most:
+        return np.arange(size)
+    starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // length))[: max(1, most // length)]) * length
+    rows = (starts[:, None] + np.arange(length)).ravel()
+    return rows[rows < size]
