@@ -22,8 +22,8 @@ from xswe.parallel import over_blocks, single_threaded_blas
 from xswe.progress import track
 
 _BLOCK = 512
-_ROUNDS = 6  # of k-means
-_SAMPLE = 16  # sampled vectors a cluster, of each side
+_ROUNDS = 3  # of k-means: more of them, or larger samples, find no more neighbours
+_SAMPLE = 8  # sampled vectors a cluster, of each side
 _NOTHING = np.zeros(0, np.int64)
 
 
@@ -54,9 +54,9 @@ class Members:
 
 
 def cluster_count(sources: int, targets: int, config: SearchConfig) -> int:
-    """Return the number of clusters: the configured one, else the power of two next to 3 sqrt(n)."""
+    """Return the number of clusters: the configured one, else the power of two next to 6 sqrt(n)."""
     few = max(1, min(sources, targets))
-    wanted = config.clusters or 2 ** round(np.log2(3 * np.sqrt(max(sources, targets))))
+    wanted = config.clusters or 2 ** round(np.log2(6 * np.sqrt(max(sources, targets))))
     return max(1, min(wanted, few))
 
 
@@ -135,8 +135,10 @@ def search_clusters(
     """Find neighbours among the lines that share a cluster.
 
     The result depends on neither the number of threads nor interruptions. Memory beside the result is the assignment,
-    8 x ``probes`` bytes a line, and the vectors of one cluster a thread.
+    8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, where ``config.memory`` allows.
     """
+    if 4 * source.dim * (len(source) + len(target)) < config.bytes // 2:
+        source, target = source.in_memory(), target.in_memory()  # each row is read many times
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
     saved = Checkpoint(checkpoint, ["clusters", len(source), len(target), source.dim, k, count, probes, config.seed])

@@ -81,7 +81,17 @@ class Vectors:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows as float32 (n, d)."""
-        return self._unit(self.array[rows], _FAULT)
+        if self._map is None:
+            return self._unit(self.array[rows], 0)
+        out = np.empty((len(rows), self.dim), np.float32)
+        for start in range(0, len(rows), _MOST_MAPPED // _FAULT):
+            part = slice(start, start + _MOST_MAPPED // _FAULT)
+            out[part] = self._unit(self.array[rows[part]], _FAULT)
+        return out
+
+    def in_memory(self) -> Vectors:
+        """Return the same vectors as one float32 array in memory."""
+        return Vectors(self.read(0, len(self)))
 
     def _unit(self, part: np.ndarray, touched: int) -> np.ndarray:
         """Convert rows, each of which brought ``touched`` bytes of a mapped file into this process's memory."""
