@@ -9,7 +9,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from xswe.errors import ConfigError
 
 
 def _sync(path: Path) -> None:
@@ -87,3 +89,32 @@ def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file's bytes in hex."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def lock(stream: IO[Any], busy: str | None = None) -> None:
+    """Lock an open file until it is closed, where the system can.
+
+    Args:
+        stream: the file.
+        busy: what to say if another process holds it; None waits until that one is done.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ConfigError(busy or f"{stream.name}: cannot be locked; use a folder on another file system") from None
+
+
+@contextmanager
+def held(folder: Path, busy: str | None = None) -> Iterator[None]:
+    """Hold a folder for one process; see :func:`lock`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as stream:
+        lock(stream, busy)
+        yield

@@ -7,13 +7,11 @@ is not remembered in files of its own: its hashes are computed again from the te
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,7 +37,7 @@ from xswe.corpus.rows import Rows
 from xswe.corpus.sources import digest_of
 from xswe.corpus.store import append_texts, map_unfinished, text_writer
 from xswe.errors import ConfigError
-from xswe.files import file_digest, fingerprint, read_json, write_json
+from xswe.files import file_digest, fingerprint, held, read_json, write_json
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -78,8 +76,7 @@ def convert(
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
     partial = folder.with_name(f"{folder.name}.partial")
-    partial.mkdir(parents=True, exist_ok=True)
-    with _only_one(partial):
+    with held(partial, f"{partial}: another process is converting this corpus; wait for it"):
         if not (folder / "signature.json").is_file():
             report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs).run()
             write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
@@ -97,16 +94,6 @@ def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bite
     if signature["identity"] != identity:
         raise ConfigError(f"{folder}: it was made from other files or settings; remove it, and give the same command again")
     return Bitext.open(folder, languages), CorpusReport(**signature["report"])
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"{folder}: another process is converting this corpus; wait for it") from None
-        yield
 
 
 class _Conversion:

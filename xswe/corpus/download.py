@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import http.client
 import logging
 import os
@@ -10,14 +9,13 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from xswe.errors import InputError
-from xswe.files import file_digest, read_json, write_json
+from xswe.files import file_digest, held, read_json, write_json
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -56,7 +54,7 @@ def fetch(
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     problems = []
-    with _held(target.parent):
+    with held(target.parent):  # one process at a time writes partial files; a second one waits
         if target.is_file():  # another process was faster
             return target
         for url in urls:
@@ -82,14 +80,6 @@ def recorded_digest(path: Path) -> str | None:
 
 def _record(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Let one process at a time write partial files in a folder; a second one waits."""
-    with open(folder / ".lock", "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
 
 
 def _from_mirror(url: str, part: Path, pause: float) -> None:

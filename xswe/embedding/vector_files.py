@@ -27,7 +27,7 @@ import numpy as np
 
 from xswe.embedding.precision import PRECISIONS, check_precision, convert
 from xswe.errors import ConfigError, DependencyError, InputError
-from xswe.files import read_json, whole_file, write_json
+from xswe.files import lock, read_json, whole_file, write_json
 from xswe.language.texts import Texts
 
 SUFFIXES = (".npy", ".safetensors", ".parquet")
@@ -184,7 +184,7 @@ def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
     for path in (file.partial, file.partial_scales):
         path.touch()
     with file.partial.open("r+b") as rows, file.partial_scales.open("r+b") as scales:
-        _lock(rows, file)
+        lock(rows, f"output={file.path}: another process is writing it; wait, or give another name")
         writer = VectorWriter(file, signature, rows, scales)
         rows.truncate(_HEADER + writer.kept * file.row_bytes)
         scales.truncate(_HEADER + writer.kept * 4)
@@ -204,18 +204,6 @@ def _read_journal(file: VectorFile, signature: str) -> tuple[int, str]:
         file.journal.unlink()
         return 0, ""
     return int(noted["rows"]), str(noted["digest"])
-
-
-def _lock(stream: BinaryIO, file: VectorFile) -> None:
-    """Keep other processes from writing the same partial file, where the system can."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise ConfigError(f"output={file.path}: another process is writing it; wait, or give another name") from None
 
 
 def _write_at(stream: BinaryIO, data: Any, place: int) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from xswe.errors import ConfigError
-from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.files import fingerprint, held, read_json, whole_folder, write_json
 
 logger = logging.getLogger(__name__)
 _LIBRARIES = (
@@ -110,17 +108,10 @@ class Stages:
         return float(read_json(folder / "stage.json")["seconds"])
 
 
-@contextmanager
-def only_run(folder: Path) -> Iterator[None]:
+def only_run(folder: Path) -> AbstractContextManager[None]:
     """Hold a run folder for one process.
 
     Raises:
         ConfigError: another process is at work in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"{folder}: another run is at work there; wait for it, or choose another output=") from None
-        yield
+    return held(folder, f"{folder}: another run is at work there; wait for it, or choose another output=")
