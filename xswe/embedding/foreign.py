@@ -32,7 +32,7 @@ def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticEmbedding:
     matrix = _tensors(weights).get("embedding.weight")
     if matrix is None:
         raise ModelError(f"{weights}: has no tensor 'embedding.weight'; install wordllama 0.3 or later")
-    return _table(
+    return piece_table(
         load_tokenizer(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"), matrix, languages, "wordllama"
     )
 
@@ -57,12 +57,8 @@ def read_model2vec(folder: Path, languages: Sequence[str] = tuple(LANGUAGES)) ->
     matrix = tensors.get("embeddings")
     if matrix is None:
         raise ModelError(f"{path}: has no tensor 'embeddings'; fetch the model again")
-    matrix = np.asarray(matrix, np.float32)
-    if (mapping := tensors.get("mapping")) is not None:
-        matrix = matrix[mapping]
-    if (weights := tensors.get("weights")) is not None:
-        matrix = matrix * np.asarray(weights, np.float32)[:, None]
-    return _table(load_tokenizer(folder / "tokenizer.json"), matrix, languages, folder.name)
+    rows = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
+    return piece_table(load_tokenizer(folder / "tokenizer.json"), rows, languages, folder.name)
 
 
 def _tensors(path: Path) -> dict[str, Any]:
@@ -75,7 +71,13 @@ def _tensors(path: Path) -> dict[str, Any]:
         raise ModelError(f"{path}: missing or damaged ({error}); fetch it again") from None
 
 
-def _table(tokenizer: Tokenizer, matrix: np.ndarray, languages: Sequence[str], name: str) -> StaticEmbedding:
+def token_rows(matrix: np.ndarray, mapping: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
+    """Work Model2Vec's mapping of tokens to rows, and its weights of tokens, into a float32 matrix of a row a token."""
+    rows = np.asarray(matrix if mapping is None else matrix[mapping], np.float32)
+    return rows if weights is None else rows * np.asarray(weights, np.float32)[:, None]
+
+
+def piece_table(tokenizer: Tokenizer, matrix: np.ndarray, languages: Sequence[str], name: str) -> StaticEmbedding:
     """Make a static embedding of pieces; rows beyond the tokenizer's last id are left out, missing ones are zero."""
     units = SubwordUnits(pieces_only(tokenizer), "teacher", languages)
     rows = np.zeros((len(units.tokens), matrix.shape[1]), np.float32)

@@ -18,6 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.corpus.streams import OnError
+from xswe.embedding.foreign import token_rows
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.word2vec import read_binary, read_text
 from xswe.errors import ConfigError, ModelError
@@ -157,10 +158,7 @@ def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[S
         raise ModelError(f"{weights}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")
     units = SubwordUnits(_without_truncation(load_tokenizer(tokenizer)), "teacher", languages, lone_mark=True)
     try:
-        rows = matrix if "mapping" not in tensors else matrix[tensors["mapping"]]
-        vectors = rows.astype(np.float32)
-        if "weights" in tensors:
-            vectors *= tensors["weights"].astype(np.float32)[:, None]
+        vectors = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
     except (IndexError, ValueError) as error:
         raise ModelError(f"{weights}: its mapping or weights do not fit its matrix ({error}); fetch it again") from None
     tokens = units.tokens

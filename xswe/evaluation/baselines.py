@@ -7,15 +7,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from xswe.embedding.foreign import piece_table, token_rows
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
 from xswe.evaluation.encoders import About
 from xswe.files import fingerprint
-from xswe.language.subwords import SubwordUnits, pieces_only
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -48,8 +47,7 @@ class WordLlamaEncoder:
 
     def table(self) -> StaticEmbedding:
         """Return its vectors as a static embedding of ours."""
-        tokenizer = pieces_only(self._model.tokenizer)
-        return _table(tokenizer, self._model.embedding, self.languages)
+        return piece_table(self._model.tokenizer, self._model.embedding, self.languages, self.name)
 
 
 class Model2VecEncoder:
@@ -78,10 +76,8 @@ class Model2VecEncoder:
 
     def table(self) -> StaticEmbedding:
         """Return its vectors as a static embedding of ours."""
-        matrix, mapping, weights = self._model.embedding, self._model.token_mapping, self._model.weights
-        matrix = np.asarray(matrix if mapping is None else matrix[mapping], np.float32)
-        matrix = matrix if weights is None else matrix * np.asarray(weights, np.float32)[:, None]
-        return _table(pieces_only(self._model.tokenizer), matrix, self.languages)
+        rows = token_rows(self._model.embedding, self._model.token_mapping, self._model.weights)
+        return piece_table(self._model.tokenizer, rows, self.languages, self.name)
 
 
 class SentenceTransformerEncoder:
@@ -130,15 +126,7 @@ class SentenceTransformerEncoder:
         if not self.about.static:
             return None
         matrix = self._model[0].embedding.weight.detach().float().cpu().numpy()
-        return _table(pieces_only(self._model[0].tokenizer), matrix, self.languages)
-
-
-def _table(tokenizer: Any, matrix: np.ndarray, languages: tuple[str, ...]) -> StaticEmbedding:
-    """Make a static embedding of pieces; rows beyond the tokenizer's last id are left out, missing ones are zero."""
-    units = SubwordUnits(tokenizer, "teacher", languages)
-    rows = np.zeros((len(units.tokens), matrix.shape[1]), np.float32)
-    rows[: len(matrix)] = matrix[: len(rows)]
-    return StaticEmbedding(units, rows)
+        return piece_table(self._model[0].tokenizer, matrix, self.languages, self.name)
 
 
 @contextmanager

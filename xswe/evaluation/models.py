@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from xswe.corpus.streams import read_lines
 from xswe.embedding.ensemble import Ensemble, load_any
+from xswe.embedding.importers import merge_tables
 from xswe.embedding.locate import is_elsewhere, locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import MODEL_TYPE
@@ -161,26 +160,16 @@ def _languages_in(files: Sequence[Path]) -> tuple[str, ...]:
 def _open_vectors(files: list[Path], spec: ModelSpec, threads: int) -> StaticEncoder:
     """Open word vectors; a word that stands in several files gets the mean of its vectors, as in the reference code."""
     languages = spec.languages or _languages_in(files)
-    words, matrix = read_vectors(files[0], spec.limit)
-    for file in files[1:]:
-        words, matrix = _merged(words, matrix, *read_vectors(file, spec.limit), file)
+    tables = [read_vectors(file, spec.limit) for file in files]
+    for file, (_, matrix) in zip(files, tables, strict=True):
+        if matrix.shape[1] != (width := tables[0][1].shape[1]):
+            raise ModelError(f"{file}: {matrix.shape[1]} dimensions beside {width}: not vectors of one space")
+    words, matrix = merge_tables(tables, "average")
     pieces = pieces_only(load_tokenizer(Path(spec.tokenizer))) if spec.tokenizer else None
     segmenters = {"zh": "teacher", "ja": "teacher"} if pieces else {"zh": "jieba", "ja": "fugashi"}
     units = WordUnits(words, WordSplitter(languages, segmenters, pieces), pieces)
     name = "+".join(file.name for file in files)
     return StaticEncoder(StaticEmbedding(units, matrix), name, threads, About("vectors", ("NumPy",)))
-
-
-def _merged(
-    words: list[str], matrix: np.ndarray, more: list[str], other: np.ndarray, file: Path
-) -> tuple[list[str], np.ndarray]:
-    if other.shape[1] != matrix.shape[1]:
-        raise ModelError(f"{file}: {other.shape[1]} dimensions beside {matrix.shape[1]}: not vectors of one space")
-    index = {word: i for i, word in enumerate(words)}
-    shared = np.array([index.get(word, -1) for word in more])
-    matrix[shared[shared >= 0]] = (matrix[shared[shared >= 0]] + other[shared >= 0]) / 2
-    new = [word for word, at in zip(more, shared, strict=True) if at < 0]
-    return words + new, np.concatenate([matrix, other[shared < 0]])
 
 
 def _weighted(encoder: Any, spec: ModelSpec, threads: int) -> StaticEncoder:
