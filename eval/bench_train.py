@@ -22,7 +22,8 @@ import numpy as np
 import torch
 
 from xswe.language.bags import Bags
-from xswe.parallel import available_threads, single_threaded_blas
+from xswe.parallel import available_threads
+from xswe.team import awake
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer
@@ -79,7 +80,9 @@ def with_torch(start: np.ndarray, data: ParallelBags, batch: int, threads: int, 
     return step
 
 
-def measure(steps: dict[str, Callable[[int], float]], seconds: float, rounds: int) -> dict[str, dict[str, float]]:
+def measure(
+    steps: dict[str, Callable[[int], float]], threads: int, seconds: float = 2.0, rounds: int = 5
+) -> dict[str, dict[str, float]]:
     """Run each step function in turn for about ``seconds`` a round; median steps/s, and the loss after equal steps."""
     rates: dict[str, list[float]] = {name: [] for name in steps}
     done = dict.fromkeys(steps, 0)
@@ -90,8 +93,8 @@ def measure(steps: dict[str, Callable[[int], float]], seconds: float, rounds: in
             done[name] += 1
     for _ in range(rounds):
         for name, step in steps.items():
-            # As in training: our threads share a step, and the matrix library stays on one, for the whole run.
-            with single_threaded_blas() if name.startswith("xswe") else nullcontext():
+            # Ours is measured as ``refine`` runs it.
+            with awake(threads) if name.startswith("xswe") else nullcontext():
                 begun, count = time.perf_counter(), 0
                 while count < 3 or time.perf_counter() - begun < seconds:
                     losses[name].append(step(done[name]))
@@ -125,7 +128,7 @@ def main() -> None:
                 "torch SparseAdam": with_torch(start, data, batch, threads, "sparse"),
                 "xswe dense Adam": ours(start, data, batch, threads, "dense"),
             }
-            found = measure(made, 2.0, 5)
+            found = measure(made, threads)
             base = found["torch dense Adam, fused"]["steps_per_second"]
             print(f"batch {batch}, {threads} threads")
             for name, row in found.items():

@@ -36,7 +36,8 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.language.subwords import SubwordUnits
-from xswe.parallel import available_threads, single_threaded_blas
+from xswe.parallel import available_threads
+from xswe.team import awake
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer
@@ -121,7 +122,7 @@ def ours(given: Problem, batch: int, target: float, most: int, threads: int) -> 
     trainer = Trainer(given.start.copy(), RefineConfig(batch=batch, rate=RATE, threads=threads), OBJECTIVE)
     schedule, stepping, step, loss = Schedule((len(bitext),), batch, 0), 0.0, 0, float("inf")
     every = max(1, most // 40)
-    with single_threaded_blas():
+    with awake(threads):
         while loss > target and step < 10 * most:
             started = time.perf_counter()
             trainer.step(bitext, schedule.at(step)[1], RATE)

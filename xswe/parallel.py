@@ -7,16 +7,19 @@ splits work itself, over compiled functions that release the interpreter lock, a
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+Team = tuple[int, Callable[[list[Callable[[], Any]]], list[Any]]]  # how many threads, and what shares tasks among them
+_own = threading.local()  # of the calling thread: its team, if it has one
 
 
 def available_threads() -> int:
@@ -43,9 +46,23 @@ def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
     """
     if threads <= 1 or len(tasks) <= 1:
         return [task() for task in tasks]
+    size, share_out = getattr(_own, "team", None) or (0, None)
+    if share_out is not None and len(tasks) == size:
+        return share_out(tasks)
     others = [_pool(threads - 1).submit(task) for task in tasks[1:]]
     first = tasks[0]()
     return [first, *(other.result() for other in others)]
+
+
+@contextmanager
+def team(members: Team | None) -> Iterator[None]:
+    """Let :func:`run` give the tasks that this thread shares out to ``members`` (see :mod:`xswe.team`) inside the block."""
+    before = getattr(_own, "team", None)
+    _own.team = members
+    try:
+        yield
+    finally:
+        _own.team = before
 
 
 def over_blocks(function: Callable[[int, int], T], size: int, threads: int) -> list[T]:

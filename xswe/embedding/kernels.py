@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from xswe.memory import prefetch_row
+
 # Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
 HALF_SCALE = np.float32(2.0**112)
 
@@ -107,10 +109,20 @@ def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.
     for i in range(out.shape[0]):
         for j in range(width):
             out[i, j] = 0.0
-        for t in range(starts[i], stops[i]):
+        t, stop = starts[i], stops[i]
+        while t + 4 <= stop:  # as above
+            if t + 8 <= len(ids):  # of the next bag, too
+                for p in range(t + 4, t + 8):
+                    prefetch_row(matrix, ids[p])
+            a, b, c, d = matrix[ids[t]], matrix[ids[t + 1]], matrix[ids[t + 2]], matrix[ids[t + 3]]
+            for j in range(width):
+                out[i, j] = (((out[i, j] + a[j]) + b[j]) + c[j]) + d[j]
+            t += 4
+        while t < stop:
             row = ids[t]
             for j in range(width):
                 out[i, j] += matrix[row, j]
+            t += 1
 
 
 @njit(nogil=True, cache=True)

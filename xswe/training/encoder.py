@@ -226,8 +226,7 @@ def train_encoder(
 
 def _save(path: Path, identity: str, trainer: EncoderTrainer, history: list[dict[str, float]], losses: list[float]) -> None:
     """Write the state of both optimisers and all weights into one file."""
-    tensors = {"table": torch.from_numpy(trainer.table), "m": torch.from_numpy(trainer.tokens.m)}
-    tensors["v"] = torch.from_numpy(trainer.tokens.v)
+    tensors = {"table": torch.from_numpy(trainer.table), "moments": torch.from_numpy(trainer.tokens.moments)}
     for k, parameter in enumerate(trainer.body):
         tensors[f"body.{k}"] = parameter.detach()
         state = trainer.optimiser.state[parameter]
@@ -245,7 +244,7 @@ def _restore(path: Path, identity: str, trainer: EncoderTrainer) -> tuple[list[d
         return [], []
     tensors = load_file(path)
     trainer.table[:] = tensors["table"].numpy()
-    trainer.tokens.m[:], trainer.tokens.v[:] = tensors["m"].numpy(), tensors["v"].numpy()
+    trainer.tokens.moments[:] = tensors["moments"].numpy()
     trainer.tokens.steps = place["steps"]
     for k, parameter in enumerate(trainer.body):
         parameter.data.copy_(tensors[f"body.{k}"])

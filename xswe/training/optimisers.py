@@ -14,9 +14,11 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
+from xswe.memory import prefetch_row
 from xswe.parallel import over_blocks
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+_AHEAD = 4  # rows that are fetched before their turn
 
 
 @njit(nogil=True, cache=True)
@@ -87,8 +89,7 @@ def _lazy_step(
     gradients: np.ndarray,
     scale: np.float32,
     matrix: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
+    moments: np.ndarray,
     rate: np.float32,
     beta1: np.float32,
     beta2: np.float32,
@@ -99,6 +100,9 @@ def _lazy_step(
     gradient = np.empty(width, np.float32)
     one = np.float32(1.0)
     for u in range(first, last):
+        if u + _AHEAD < last:
+            prefetch_row(moments, rows[u + _AHEAD])
+            prefetch_row(matrix, rows[u + _AHEAD])
         gradient[:] = 0.0
         for t in range(ends[u - 1] if u else 0, ends[u]):
             bag = bags[t]
@@ -107,10 +111,10 @@ def _lazy_step(
         row = rows[u]
         for j in range(width):
             g = gradient[j] * scale
-            first_moment = m[row, j] * beta1 + (one - beta1) * g
-            second_moment = v[row, j] * beta2 + (one - beta2) * g * g
-            m[row, j] = first_moment
-            v[row, j] = second_moment
+            first_moment = moments[row, j] * beta1 + (one - beta1) * g
+            second_moment = moments[row, width + j] * beta2 + (one - beta2) * g * g
+            moments[row, j] = first_moment
+            moments[row, width + j] = second_moment
             matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) + epsilon)
 
 
@@ -122,8 +126,7 @@ def _dense_step(
     gradients: np.ndarray,
     scale: np.float32,
     matrix: np.ndarray,
-    m: np.ndarray,
-    v: np.ndarray,
+    moments: np.ndarray,
     rate: np.float32,
     correction: np.float32,
     beta1: np.float32,
@@ -144,10 +147,10 @@ def _dense_step(
                     gradient[j] += gradients[bag, j]
         for j in range(width):
             g = gradient[j] * scale
-            first_moment = m[row, j] * beta1 + (one - beta1) * g
-            second_moment = v[row, j] * beta2 + (one - beta2) * g * g
-            m[row, j] = first_moment
-            v[row, j] = second_moment
+            first_moment = moments[row, j] * beta1 + (one - beta1) * g
+            second_moment = moments[row, width + j] * beta2 + (one - beta2) * g * g
+            moments[row, j] = first_moment
+            moments[row, width + j] = second_moment
             matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) * correction + epsilon)
 
 
@@ -161,6 +164,7 @@ class Adam:
         clip: scale the gradient down to this Euclidean norm (over all rows together); 0 for never.
         threads: how many threads share the rows.
         steps: how many steps were taken.
+        moments: float32 (units, 2 d), the running means of each row's gradient and of its square.
     """
 
     matrix: np.ndarray
@@ -168,12 +172,12 @@ class Adam:
     clip: float = 0.0
     threads: int = 1
     steps: int = 0
-    m: np.ndarray = field(init=False, repr=False)
-    v: np.ndarray = field(init=False, repr=False)
+    moments: np.ndarray = field(init=False, repr=False)
     _slot: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.m, self.v = np.zeros_like(self.matrix), np.zeros_like(self.matrix)
+        # Rows are touched in no order, and what costs is to reach them: both moments of a row stand in one place.
+        self.moments = np.zeros((len(self.matrix), 2 * self.matrix.shape[1]), np.float32)
         self._slot = np.full(len(self.matrix), -1, np.int32)
 
     def step(self, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, gradients: np.ndarray, rate: float) -> None:
@@ -200,7 +204,7 @@ class Adam:
         betas = f(BETA1), f(BETA2), f(EPSILON)
         if self.kind == "lazy":
             pace = f(rate * bias2**0.5 / bias1)
-            tables = self.matrix, self.m, self.v
+            tables = self.matrix, self.moments
             over_blocks(
                 lambda a, b: _lazy_step(a, b, rows, ends, bags, gradients, f(scale), *tables, pace, *betas),
                 n,
@@ -211,7 +215,7 @@ class Adam:
         pace, correction = f(rate / bias1), f(bias2**-0.5)
 
         def work(a: int, b: int) -> None:
-            tables = self.matrix[a:b], self.m[a:b], self.v[a:b]
+            tables = self.matrix[a:b], self.moments[a:b]
             _dense_step(self._slot[a:b], ends, bags, gradients, f(scale), *tables, pace, correction, *betas)
 
         over_blocks(work, len(self.matrix), self.threads)

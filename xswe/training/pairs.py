@@ -8,8 +8,24 @@ import numpy as np
 from numba import njit
 
 from xswe.corpus.hashing import hash_texts
-from xswe.language.bags import Bags, concatenate
+from xswe.language.bags import Bags
 from xswe.training.features import RowVectors
+
+
+@njit(nogil=True, cache=True)
+def _ends(offsets: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """Write the offsets of the bags ``rows``, one after the other, after ``out[0]``."""
+    for k in range(len(rows)):
+        out[k + 1] = out[k] + offsets[rows[k] + 1] - offsets[rows[k]]
+
+
+@njit(nogil=True, cache=True)
+def _copy(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, starts: np.ndarray, out: np.ndarray) -> None:
+    """Copy the ids of the bags ``rows`` to the places that ``starts`` gives."""
+    for k in range(len(rows)):
+        first, shift = offsets[rows[k]], starts[k]
+        for t in range(offsets[rows[k] + 1] - first):
+            out[shift + t] = ids[first + t]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +61,15 @@ class ParallelBags:
 
     def batch(self, rows: np.ndarray) -> Bags:
         """The bags of a batch: the sources of ``rows``, then their targets."""
-        source = self.source.take(rows)
-        return source if self.target is None else concatenate([source, self.target.take(rows)])
+        rows = np.asarray(rows, np.int64)
+        sides = [self.source] if self.target is None else [self.source, self.target]
+        offsets = np.zeros(len(sides) * len(rows) + 1, np.int64)
+        for k, side in enumerate(sides):
+            _ends(np.asarray(side.offsets), rows, offsets[k * len(rows) :])
+        ids = np.empty(offsets[-1], np.int32)
+        for k, side in enumerate(sides):
+            _copy(np.asarray(side.ids), np.asarray(side.offsets), rows, offsets[k * len(rows) :], ids)
+        return Bags(ids, offsets)
 
     def same(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Numbers that mark equal sources, and equal targets, of a batch."""

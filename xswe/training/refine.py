@@ -19,8 +19,9 @@ from xswe.embedding.kernels import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
 from xswe.files import fingerprint
 from xswe.language.bags import Bags
-from xswe.parallel import over_blocks, single_threaded_blas
+from xswe.parallel import over_blocks
 from xswe.progress import bar
+from xswe.team import awake
 from xswe.training.losses import through_norm
 from xswe.training.neighbours import grouped
 from xswe.training.objective import Objective
@@ -195,7 +196,10 @@ def refine(
         state.best_loss = _development_loss(trainer, development)
         state.history.append({"step": 0, "development_loss": state.best_loss})
     saved = time.monotonic()
-    with single_threaded_blas(), bar("refine", config.steps, "step", trainer.optimiser.steps) as progress:
+    with (
+        awake(config.threads),
+        bar("refine", config.steps, "step", trainer.optimiser.steps) as progress,
+    ):
         while trainer.optimiser.steps < config.steps:
             step = trainer.optimiser.steps
             if config.neighbours:
@@ -279,7 +283,7 @@ def _save(path: Path, identity: str, trainer: Trainer, schedule: Schedule, state
     adam = trainer.optimiser
     meta = {"steps": adam.steps, "best_step": state.best_step, "history": state.history}
     meta |= {"best_loss": state.best_loss, "running": state.running, "averaged": state.averaged}
-    tensors = {"matrix": trainer.matrix, "m": adam.m, "v": adam.v, "best": state.best}
+    tensors = {"matrix": trainer.matrix, "moments": adam.moments, "best": state.best}
     if state.mean is not None:
         tensors["mean"] = state.mean
     if schedule.groups is not None:
@@ -294,8 +298,7 @@ def _restore(path: Path | None, identity: str, trainer: Trainer, schedule: Sched
         return None
     tensors, meta = found
     np.copyto(trainer.matrix, tensors["matrix"])
-    np.copyto(trainer.optimiser.m, tensors["m"])
-    np.copyto(trainer.optimiser.v, tensors["v"])
+    np.copyto(trainer.optimiser.moments, tensors["moments"])
     trainer.optimiser.steps = meta["steps"]
     if "groups_epoch" in meta:
         schedule.groups = [tensors[f"groups.{k}"] for k in range(len(schedule.sizes))]

@@ -16,8 +16,9 @@ from xswe.errors import ConfigError
 from xswe.files import fingerprint
 from xswe.language.bags import Bags, concatenate
 from xswe.language.cuts import Cut, join_cuts
-from xswe.parallel import over_blocks, single_threaded_blas
+from xswe.parallel import over_blocks
 from xswe.progress import bar
+from xswe.team import awake
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.schedule import Schedule
@@ -118,7 +119,7 @@ class _State:
     def save(self, path: Path, identity: str, trainer: SpanTrainer) -> None:
         """Write the checkpoint."""
         adam = trainer.optimiser
-        arrays = {"matrix": trainer.matrix, "m": adam.m, "v": adam.v, "best": self.best}
+        arrays = {"matrix": trainer.matrix, "moments": adam.moments, "best": self.best}
         values = {"steps": adam.steps, "best_loss": self.best_loss, "history": self.history, "running": self.running}
         save_checkpoint(path, identity, arrays, values)
 
@@ -128,7 +129,7 @@ class _State:
             return
         arrays, values = found
         adam = trainer.optimiser
-        for own, name in ((trainer.matrix, "matrix"), (adam.m, "m"), (adam.v, "v"), (self.best, "best")):
+        for own, name in ((trainer.matrix, "matrix"), (adam.moments, "moments"), (self.best, "best")):
             np.copyto(own, arrays[name])
         adam.steps, self.best_loss = values["steps"], values["best_loss"]
         self.history, self.running = values["history"], values["running"]
@@ -178,7 +179,10 @@ def train_spans(
     state = _State(trainer.matrix.copy(), loss, [{"step": 0, "development_loss": loss}] if fixed else [])
     state.restore(checkpoint, identity, trainer)
     saved = time.monotonic()
-    with single_threaded_blas(), bar("train spans", config.steps, "step", trainer.optimiser.steps) as progress:
+    with (
+        awake(config.threads),
+        bar("train spans", config.steps, "step", trainer.optimiser.steps) as progress,
+    ):
         while (step := trainer.optimiser.steps) < config.steps:
             which, rows = schedule.at(step)
             triplets = trainer.harden(make_triplets(bitexts[which], usable[which][rows], config, [1, step]))

@@ -1,0 +1,56 @@
+"""What compiled code can say to a processor's memory, and the language of numba alone cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+_LINE = 64  # bytes that memory moves at a time
+_INT = ir.IntType(32)
+
+
+@intrinsic
+def _prefetch(_: Any, address: Any) -> Any:
+    """Ask for the line at ``address`` (uintp); never fails, whatever the address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, _INT, _INT, _INT])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(function, [pointer, _INT(0), _INT(3), _INT(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), generate
+
+
+@njit(nogil=True, cache=True, inline="always")
+def prefetch_row(matrix: np.ndarray, row: int) -> None:
+    """Ask memory for a row of a C-contiguous float32 matrix, so that it is there when its turn comes."""
+    size = np.uintp(4 * matrix.shape[1])
+    start = np.uintp(matrix.ctypes.data) + np.uintp(row) * size
+    for at in range(np.uintp(0), size, np.uintp(_LINE)):
+        _prefetch(start + at)
+
+
+@intrinsic
+def _load(_: Any, address: Any) -> Any:
+    """Read the int64 at ``address`` as other threads leave it, each time anew."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load_atomic(pointer, "acquire", 8)
+
+    return types.int64(types.uintp), generate
+
+
+@njit(nogil=True, cache=True)
+def changes(cell: np.ndarray, value: int, turns: int) -> bool:
+    """Look at ``cell[0]`` (int64) again and again until it is not ``value``; False if it still is after ``turns`` looks."""
+    address = np.uintp(cell.ctypes.data)
+    while turns > 0 and _load(address) == value:
+        turns -= 1
+    return turns > 0
