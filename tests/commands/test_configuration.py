@@ -90,6 +90,13 @@ def test_the_imitated_encoder_is_a_choice_of_its_own():
     assert composed("train")["distilled"] == {"model": "same"}
 
 
+def test_span_training_is_switched_on_by_its_objective():
+    assert train_config(composed("train")).spans.steps == 0
+    c = train_config(composed("train", "objective=spans", "spans.rate=0.5", "objective.margin=0.1"))
+    assert (c.spans.steps, c.spans.rate, c.spans.scale) == (1000, 0.5, 30.0)
+    assert c.objective == train_config(composed("train", "objective.margin=0.1")).objective
+
+
 def test_the_static_recipe_needs_no_teacher():
     c = train_config(composed("train", "recipe=static", "threads=1"))
     assert composed("train", "recipe=static")["teacher"]["model"] is None
