@@ -14,11 +14,11 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.memory import prefetch_row
+from xswe.memory import LINE, prefetch
 from xswe.parallel import over_blocks
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-_AHEAD = 4  # rows that are fetched before their turn
+_AHEAD = 2  # rows that are fetched before their turn
 
 
 @njit(nogil=True, cache=True)
@@ -100,22 +100,25 @@ def _lazy_step(
     gradient = np.empty(width, np.float32)
     one = np.float32(1.0)
     for u in range(first, last):
-        if u + _AHEAD < last:
-            prefetch_row(moments, rows[u + _AHEAD])
-            prefetch_row(matrix, rows[u + _AHEAD])
         gradient[:] = 0.0
         for t in range(ends[u - 1] if u else 0, ends[u]):
             bag = bags[t]
             for j in range(width):
                 gradient[j] += gradients[bag, j]
-        row = rows[u]
-        for j in range(width):
-            g = gradient[j] * scale
-            first_moment = moments[row, j] * beta1 + (one - beta1) * g
-            second_moment = moments[row, width + j] * beta2 + (one - beta2) * g * g
-            moments[row, j] = first_moment
-            moments[row, width + j] = second_moment
-            matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) + epsilon)
+        row, coming = rows[u], rows[min(u + _AHEAD, last - 1)]
+        own, mean, square = matrix[row], moments[row, :width], moments[row, width:]
+        for start in range(0, width, LINE):
+            # What memory is asked for line by line it brings while this row is computed.
+            prefetch(matrix, coming, start)
+            prefetch(moments, coming, start)
+            prefetch(moments, coming, width + start)
+            for j in range(start, min(start + LINE, width)):
+                g = gradient[j] * scale
+                first_moment = mean[j] * beta1 + (one - beta1) * g
+                second_moment = square[j] * beta2 + (one - beta2) * g * g
+                mean[j] = first_moment
+                square[j] = second_moment
+                own[j] -= rate * first_moment / (np.sqrt(second_moment) + epsilon)
 
 
 @njit(nogil=True, cache=True, fastmath=True)
