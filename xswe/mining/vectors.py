@@ -15,7 +15,7 @@ from xswe.errors import ConfigError, InputError
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 _FAULT = 1 << 16  # bytes that the system maps around a row that is touched alone
-_MOST_MAPPED = 1 << 28  # bytes of a mapped file that stay in this process's memory
+_MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
 
 
 def check_storage(storage: str) -> type:
@@ -103,7 +103,7 @@ class Vectors:
             row_norms(out, norms)
             divide_rows(out, norms)
         self._touched += touched * len(part)
-        if self._touched > _MOST_MAPPED and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+        if self._touched >= _MOST_MAPPED and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)  # what was read stays in the system's cache, not in this process
             self._touched = 0
         return out

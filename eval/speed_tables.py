@@ -1,0 +1,133 @@
+"""Tables of speed and size from the benchmarks' JSON, for eval/tables.py: one function a file, JSON in, Markdown out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xswe.evaluation.tables import markdown
+
+Record = Mapping[str, Any]
+
+
+def training(record: Record) -> str:
+    """Steps a second beside torch's optimisers (eval/bench_train.py)."""
+    rows = [
+        [what, name, f"{row['steps_per_second']:.1f}", f"{row['min']:.1f} to {row['max']:.1f}", f"{row['times_dense']:.1f}"]
+        for what, found in record.items()
+        if isinstance(found, dict)
+        for name, row in found.items()
+    ]
+    return markdown(["batch", "optimiser", "steps/s", "range", "times dense Adam"], rows)
+
+
+def trainer(record: Record) -> str:
+    """Time to the same loss beside sentence-transformers' trainer (eval/bench_trainer.py)."""
+    rows = []
+    for what, found in record.items():
+        if isinstance(found, dict):
+            last, median = found["rounds"][-1], found["median"]
+            seconds = f"{last['theirs']:.2f}", f"{last['seconds']:.2f}"
+            rows.append(
+                [what, f"{last['loss']:.4f}", *seconds, f"{median['times']:.1f}", f"{median['times_per_step']:.1f}"]
+            )
+    return markdown(
+        ["batch", "loss", "s there (last round)", "s here (last round)", "times, to that loss", "times, a step"], rows
+    )
+
+
+def mining(record: Record) -> str:
+    """Seconds and memory of the searches (eval/bench_mine.py)."""
+    rows = []
+    for size, found in record.items():
+        if not size.isdigit():
+            continue
+        field = found.get("faiss flat + loop", {}).get("seconds")
+        for name, row in found.items():
+            cells = [f"{int(size):,}", name, f"{row['seconds']:.2f}", f"{row['peak_gib']:.2f}"]
+            cells.append(f"{field / row['seconds']:.2f}" if field else None)
+            cells += [_percent(row.get(key)) for key in ("of_ceiling", "of_exact_pairs", "translations_found")]
+            rows.append(cells)
+    titles = ["seconds", "peak GiB", "times LASER's way", "% of the product's speed", "% of the exact pairs"]
+    return markdown(["lines a side", "method", *titles, "% of the translations"], rows)
+
+
+def quality(record: list[Record]) -> str:
+    """Precision and recall of mined pairs (eval/mining_quality.py)."""
+    rows = []
+    for row in record:
+        counts = [f"{row[key]:,}" for key in ("lines", "gold", "found")]
+        shares = [_percent(row.get(key)) for key in ("precision", "recall", "f1", "expected_precision")]
+        rows.append([row["set"], row["pair"], row["score"], *counts, *shares])
+    titles = ["lines", "true pairs", "found", "precision", "recall", "F1", "precision it expected"]
+    return markdown(["set", "pair", "score", *titles], rows)
+
+
+def corpora(record: Record) -> str:
+    """How the phases of a corpus scale (eval/bench_corpus.py)."""
+    rows = [
+        [
+            row["phase"],
+            f"{row['millions']:g}",
+            f"{row['seconds']:.1f}",
+            f"{row['pairs_per_second']:,}",
+            f"{row['pairs_per_core_second']:,}",
+            f"{row['peak_mib']:,}",
+            f"{row['peak_anonymous_mib']:,}",
+            f"{row['bytes'] / 1e6:,.0f}" if "bytes" in row else None,
+        ]
+        for row in sorted(record["rows"], key=lambda row: record["rows"][:4].index(_first(record, row)))
+    ]
+    memory = ["peak MiB", "of it not mapped from files"]
+    return markdown(
+        ["phase", "million pairs", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
+        rows,
+    )
+
+
+def _first(record: Record, row: Record) -> Record:
+    """Return the first row of the same phase."""
+    return next(other for other in record["rows"] if other["phase"] == row["phase"])
+
+
+def trade_off(record: Record) -> str:
+    """Size against accuracy of the model in the package (eval/mini_tradeoff.py); vectors not turned."""
+    metrics = ["wmt23 dev", "tatoeba test", "stsb-xling dev"]
+    largest = max(row["units"] for row in record["rows"]), max(row["dims"] for row in record["rows"])
+    rows = [
+        [
+            f"{row['units']:,}",
+            str(row["dims"]),
+            row["dtype"],
+            f"{row['MB']:.1f}",
+            f"{row['MB deflated']:.1f}",
+            *(_percent(row[metric]) for metric in metrics),
+        ]
+        for row in record["rows"]
+        if not row["turned"] and (row["dtype"] == "int8" or (row["units"], row["dims"]) == largest)
+    ]
+    return markdown(["pieces", "dimensions", "numbers", "MB", "MB in the wheel", *metrics], rows)
+
+
+def agreement(record: Record) -> str:
+    """How well three libraries agree on one folder (eval/agreement.py)."""
+    rows = [
+        [row["model"], row["language"], row["library"], *(_percent(row[f"cosine >= {c}"], 2) for c in (".9999", ".999999"))]
+        for row in record["rows"]
+    ]
+    return markdown(["model", "language", "library", "% of lines with cosine >= 0.9999", ">= 0.999999"], rows)
+
+
+def _percent(value: float | None, digits: int = 1) -> str | None:
+    return None if value is None else f"{100 * value:.{digits}f}"
+
+
+SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "speed.training": ("bench_train.json", training),
+    "speed.trainer": ("bench_trainer.json", trainer),
+    "speed.mining": ("bench_mine.json", mining),
+    "mining": ("mining_quality.json", quality),
+    "speed.corpora": ("corpus.json", corpora),
+    "trade-off": ("mini_tradeoff.json", trade_off),
+    "agreement": ("agreement.json", agreement),
+}
