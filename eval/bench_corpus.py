@@ -213,7 +213,7 @@ def kills(folder: Path, threads: int, tokenizer: Path, rows: list[dict[str, obje
             time.sleep(2.0 + share * float(str(row["seconds"])))  # two seconds to start, about
             process.send_signal(signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
-        again = in_process_of_its_own(phase, folder, threads, tokenizer)
+        again = {"phase": phase, **in_process_of_its_own(phase, folder, threads, tokenizer)}
         report[phase] = {"killed": killed, "identical": left_by(folder, again) == undisturbed}
     return report
 
