@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-LINE = 16  # float32 numbers in the 64 bytes that memory moves at a time
+LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)
 
 
@@ -28,17 +28,22 @@ def _prefetch(_: Any, address: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def prefetch(matrix: np.ndarray, row: int, column: int) -> None:
-    """Ask memory for the line with an element of a C-contiguous float32 matrix, so that it is there when its turn comes."""
-    place = np.uintp(row) * np.uintp(matrix.shape[1]) + np.uintp(column)
-    _prefetch(np.uintp(matrix.ctypes.data) + np.uintp(4) * place)
+def prefetch(array: np.ndarray, place: int) -> None:
+    """Ask memory for the line with an element of a C-contiguous array, so that it is there when its turn comes.
+
+    Args:
+        array: of any type and shape.
+        place: of the element, counted through all rows.
+    """
+    _prefetch(np.uintp(array.ctypes.data) + np.uintp(array.itemsize) * np.uintp(place))
 
 
 @njit(nogil=True, cache=True, inline="always")
 def prefetch_row(matrix: np.ndarray, row: int) -> None:
-    """Ask memory for a whole row."""
-    for column in range(0, matrix.shape[1], LINE):
-        prefetch(matrix, row, column)
+    """Ask memory for a whole row of a C-contiguous matrix."""
+    size = matrix.shape[1]
+    for column in range(0, size, LINE // matrix.itemsize):
+        prefetch(matrix, row * size + column)
 
 
 @intrinsic

@@ -80,6 +80,9 @@ def pool_rows(
         t, stop = offsets[i], offsets[i + 1]
         # Four rows a turn: their cache misses overlap, and the sums are loaded and stored a quarter as often.
         while t + 4 <= stop:
+            if t + 8 <= len(ids):  # of the next text, too
+                for coming in range(t + 4, t + 8):
+                    prefetch_row(matrix, ids[coming])
             m, n, o, p = ids[t], ids[t + 1], ids[t + 2], ids[t + 3]
             a, b, c, d = matrix[m], matrix[n], matrix[o], matrix[p]
             if scaled:
@@ -112,8 +115,8 @@ def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.
         t, stop = starts[i], stops[i]
         while t + 4 <= stop:  # as above
             if t + 8 <= len(ids):  # of the next bag, too
-                for p in range(t + 4, t + 8):
-                    prefetch_row(matrix, ids[p])
+                for coming in range(t + 4, t + 8):
+                    prefetch_row(matrix, ids[coming])
             a, b, c, d = matrix[ids[t]], matrix[ids[t + 1]], matrix[ids[t + 2]], matrix[ids[t + 3]]
             for j in range(width):
                 out[i, j] = (((out[i, j] + a[j]) + b[j]) + c[j]) + d[j]

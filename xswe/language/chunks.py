@@ -60,8 +60,8 @@ def room_for(chunks: int) -> Fresh:
 
 
 @njit(inline="always")
-def find(table: Table, chunk: np.ndarray, size: int, key: np.uint64) -> int:
-    """Return the entry of a chunk, -1 if it is not there."""
+def find(table: Table, data: np.ndarray, first: int, size: int, key: np.uint64) -> int:
+    """Return the entry of the chunk ``data[first:first + size]``, -1 if it is not there."""
     slots, hashes, where, text = table.slots, table.hashes, table.where, table.text
     mask = np.uint64(len(slots) - 1)
     slot = key & mask
@@ -73,7 +73,7 @@ def find(table: Table, chunk: np.ndarray, size: int, key: np.uint64) -> int:
             start = where[entry, 0]
             same = True
             for k in range(size):
-                if text[start + k] != chunk[k]:
+                if text[start + k] != data[first + k]:
                     same = False
                     break
             if same:
@@ -106,7 +106,7 @@ def _insert(table: Table, fresh: Fresh) -> int:
     for row in range(len(fresh.where)):
         start, size, first, count = fresh.where[row, 0], fresh.where[row, 1], fresh.where[row, 2], fresh.where[row, 3]
         chunk, key = fresh.text[start : start + size], fresh.hashes[row]
-        if find(table, chunk, size, key) >= 0:
+        if find(table, fresh.text, start, size, key) >= 0:
             continue
         entry = used[0]
         if entry >= len(where) or used[1] + size > len(text) or used[2] + count > len(pieces):
@@ -152,7 +152,7 @@ def find_pieces(data: np.ndarray, ends: np.ndarray, known: Table, ids: np.ndarra
             code, width = decode_character(data, place)
             key = mix(key, code)
             place += width
-        found = find(known, data[start:place], place - start, key)
+        found = find(known, data, start, place - start, key)
         ids[k] = known.pieces[known.where[found, 2]] if found >= 0 else -2
 
 

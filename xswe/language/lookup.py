@@ -16,9 +16,11 @@ from tokenizers import Tokenizer
 
 from xswe.language.alphabet import Alphabet
 from xswe.language.bags import Bags
-from xswe.language.scan import UNLEARNT, Fresh, Search, Table, new_table, remember, room_for, scan
+from xswe.language.chunks import Fresh, Table, new_table, remember, room_for
+from xswe.language.scan import scan
 from xswe.language.texts import Texts
 from xswe.language.trie import build_trie
+from xswe.language.viterbi import UNLEARNT, Search
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
 _MOST_WORDS = 1 << 18  # entries of a thread's table: some 20 MB at most

@@ -15,25 +15,14 @@ from tokenizers import Tokenizer
 
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags, concatenate
+from xswe.language.chunks import Fresh, Table, find_pieces, hash_chunks, new_table, remember
 from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
-from xswe.language.scan import (
-    DONE,
-    NO_SEARCH,
-    UNLEARNT,
-    Fresh,
-    Table,
-    any_of,
-    cut_runs,
-    expand,
-    find_pieces,
-    hash_chunks,
-    new_table,
-    remember,
-)
+from xswe.language.scan import any_of, expand
 from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
+from xswe.language.viterbi import DONE, NO_SEARCH, UNLEARNT, cut_runs
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18

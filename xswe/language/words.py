@@ -23,7 +23,7 @@ from xswe.language.texts import Texts
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
-    from xswe.language.scan import Table
+    from xswe.language.chunks import Table
     from xswe.language.word_lookup import Ids, OneLanguage, WordLookup
 
 _MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered

@@ -19,6 +19,7 @@ from xswe.parallel import over_blocks
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _AHEAD = 2  # rows that are fetched before their turn
+_LINE = LINE // 4  # numbers that memory moves at a time
 
 
 @njit(nogil=True, cache=True)
@@ -105,14 +106,14 @@ def _lazy_step(
             bag = bags[t]
             for j in range(width):
                 gradient[j] += gradients[bag, j]
-        row, coming = rows[u], rows[min(u + _AHEAD, last - 1)]
+        row, coming = rows[u], np.int64(rows[min(u + _AHEAD, last - 1)])
         own, mean, square = matrix[row], moments[row, :width], moments[row, width:]
-        for start in range(0, width, LINE):
+        for start in range(0, width, _LINE):
             # What memory is asked for line by line it brings while this row is computed.
-            prefetch(matrix, coming, start)
-            prefetch(moments, coming, start)
-            prefetch(moments, coming, width + start)
-            for j in range(start, min(start + LINE, width)):
+            prefetch(matrix, coming * width + start)
+            prefetch(moments, 2 * coming * width + start)
+            prefetch(moments, (2 * coming + 1) * width + start)
+            for j in range(start, min(start + _LINE, width)):
                 g = gradient[j] * scale
                 first_moment = mean[j] * beta1 + (one - beta1) * g
                 second_moment = square[j] * beta2 + (one - beta2) * g * g
