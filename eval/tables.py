@@ -27,6 +27,10 @@ from xswe.evaluation.tables import markdown
 from xswe.files import whole_file
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from speed_tables import SPEED  # noqa: E402
+
 _PLACE = re.compile(r"(<!-- table:(?P<name>[\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -225,8 +229,14 @@ def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, li
 
     def place(match: re.Match[str]) -> str:
         name = match["name"]
+        if name in SPEED:
+            file, laid_out = SPEED[name]
+            if (folder / file).is_file():
+                return f"{match[1]}{laid_out(json.loads((folder / file).read_text(encoding='utf-8')))}\n{match[3]}"
+            remarks.append(f"table:{name} is left as it is: {folder} has no {file}")
+            return match[0]
         if name not in TABLES:
-            raise KeyError(f"table:{name} is not declared; TABLES has {', '.join(TABLES)}")
+            raise KeyError(f"table:{name} is not declared; there are {', '.join([*TABLES, *SPEED])}")
         rows = load(folder, TABLES[name].sources)
         if rows is None:
             remarks.append(f"table:{name} is left as it is: {folder} has no {' or '.join(TABLES[name].sources)}")
