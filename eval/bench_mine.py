@@ -2,7 +2,8 @@
 
     python eval/bench_mine.py model=DIR [sizes=10000,100000] [largest=1000000] [rounds=3] [threads=2] [output=FILE.json]
 
-Every measurement is a process of its own (peak memory is its resident maximum, imports and compilation are not timed);
+Every measurement is a process of its own (peak memory is its resident maximum, and that part of it which is not mapped
+from files; imports and compilation are not timed);
 rounds are interleaved and medians quoted. With ``model=`` the vectors are those of real sentences, found through
 XSWE_DATA, half of each side translations of the other; without, synthetic ones with planted translations. ``largest`` is
 mined approximately only, by this library alone. Run it on an idle machine.
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -158,10 +160,16 @@ METHODS: dict[str, Callable[[int], Callable[[np.ndarray, np.ndarray], Pairs]]] =
 }
 
 
-def peak_memory() -> float:
-    """Return the largest resident memory of this process so far, GiB (``ru_maxrss`` would count the parent's, too)."""
+def memory(entry: str) -> float:
+    """Return ``VmHWM`` (largest resident memory so far) or ``RssAnon`` (now, not mapped from files) in GiB."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 2**20
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{entry}:")) / 2**20
+
+
+def watch(largest: list[float], over: threading.Event) -> None:
+    """Note the largest memory not mapped from files until ``over``."""
+    while not over.wait(0.05):
+        largest[0] = max(largest[0], memory("RssAnon"))
 
 
 def worker(name: str, folder: Path, threads: int) -> None:
@@ -172,11 +180,15 @@ def worker(name: str, folder: Path, threads: int) -> None:
         method(small, small)  # imports and compilation
     mapped = name.startswith("xswe")  # the others want their vectors in memory
     a, b = (np.load(folder / f"{side}.npy", mmap_mode="r" if mapped else None) for side in "ab")
-    started = time.perf_counter()
+    started, over, own = time.perf_counter(), threading.Event(), [0.0]
+    watcher = threading.Thread(target=watch, args=(own, over))
+    watcher.start()
     source, target, _ = method(a, b)
     seconds = time.perf_counter() - started
+    over.set()
+    watcher.join()
     np.save(folder / "found.npy", np.stack([source, target]).astype(np.int64))
-    print(json.dumps({"seconds": seconds, "peak_gib": peak_memory()}))
+    print(json.dumps({"seconds": seconds, "peak_gib": memory("VmHWM"), "peak_anonymous_gib": own[0]}))
 
 
 def call(name: str, folder: Path, threads: int) -> tuple[dict[str, float], set[tuple[int, int]]]:
@@ -194,18 +206,19 @@ def measure(
 ) -> dict[str, dict[str, float]]:
     """Interleave the methods; medians, and how the pairs compare with the first method that has any."""
     times: dict[str, list[float]] = {name: [] for name in names}
-    peaks: dict[str, float] = {}
+    peaks: dict[str, dict[str, float]] = {name: {} for name in names}
     pairs: dict[str, set[tuple[int, int]]] = {}
     for _ in range(rounds):
         for name in names:
             measured, pairs[name] = call(name, folder, threads)
             times[name].append(measured["seconds"])
-            peaks[name] = max(peaks.get(name, 0.0), measured["peak_gib"])
+            for what in ("peak_gib", "peak_anonymous_gib"):
+                peaks[name][what] = max(peaks[name].get(what, 0.0), measured[what])
     exact = pairs.get("xswe exact")
     out = {}
     for name in names:
         row = {"seconds": statistics.median(times[name]), "min": min(times[name]), "max": max(times[name])}
-        row["peak_gib"] = peaks[name]
+        row |= peaks[name]
         if found := pairs[name]:
             true = sum((i + shift, i) in found for i in range(count - shift))
             row["pairs"], row["translations_found"] = len(found), true / (count - shift)

@@ -45,10 +45,18 @@ def mining(record: Record) -> str:
         field = found.get("faiss flat + loop", {}).get("seconds")
         for name, row in found.items():
             cells = [f"{int(size):,}", name, f"{row['seconds']:.2f}", f"{row['peak_gib']:.2f}"]
+            cells.append(f"{row['peak_anonymous_gib']:.2f}" if "peak_anonymous_gib" in row else None)
             cells.append(f"{field / row['seconds']:.2f}" if field else None)
             cells += [_percent(row.get(key)) for key in ("of_ceiling", "of_exact_pairs", "translations_found")]
             rows.append(cells)
-    titles = ["seconds", "peak GiB", "times LASER's way", "% of the product's speed", "% of the exact pairs"]
+    titles = [
+        "seconds",
+        "peak GiB",
+        "of it not mapped from files",
+        "times LASER's way",
+        "% of the product's speed",
+        "% of the exact pairs",
+    ]
     return markdown(["lines a side", "method", *titles, "% of the translations"], rows)
 
 

@@ -106,11 +106,54 @@ def test_ablations_show_every_main_figure(tables):
     assert found.splitlines()[2:] == ["| 1 | refinement | 10.0 |", "| 2 | refinement | **20.0** |"]
 
 
+MINED = {"seconds": 2.0, "min": 1.9, "max": 2.1, "peak_gib": 0.25, "peak_anonymous_gib": 0.1}
+MINED |= {"translations_found": 0.8}
+STEP = {"steps_per_second": 500.0, "min": 450.0, "max": 510.0, "times_dense": 50.04}
+PHASE = {
+    "seconds": 2.0,
+    "pairs_per_second": 10**6,
+    "pairs_per_core_second": 600_000,
+    "peak_mib": 1200,
+    "peak_anonymous_mib": 80,
+}
+CUT = {"dtype": "int8", "turned": False, "MB": 3.0, "MB deflated": 2.0, "wmt23 dev": 0.9, "tatoeba test": 0.8}
+SPEEDS = {
+    "speed.mining": (
+        {"k": 4, "1000": {"xswe exact": {**MINED, "of_ceiling": 0.9}, "faiss flat + loop": {**MINED, "seconds": 5.0}}},
+        ["| 1,000 | xswe exact | 2.00 | 0.25 | 0.10 | 2.50 | 90.0 | - | 80.0 |"],
+    ),
+    "speed.training": (
+        {"units": 5, "batch 128, 2 threads": {"xswe lazy Adam": STEP}},
+        ["| batch 128, 2 threads | xswe lazy Adam | 500.0 | 450.0 to 510.0 | 50.0 |"],
+    ),
+    "speed.corpora": (
+        {"rows": [{"phase": p, "millions": m, "bytes": 2e9, **PHASE} for m in (2.0, 5.0) for p in ("convert", "count")]},
+        ["| convert | 2 | 2.0 | 1,000,000 | 600,000 | 1,200 | 80 | 2,000 |", "| convert | 5 |", "| count | 2 |"],
+    ),
+    "trade-off": (
+        {"rows": [{"units": 9, "dims": d, "stsb-xling dev": d / 100, **CUT} for d in (64, 7)]},
+        ["| 9 | 64 | int8 | 3.0 | 2.0 | 90.0 | 80.0 | 64.0 |", "| 9 | 7 |"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPEEDS)
+def test_tables_of_speed_come_from_their_files(tables, tmp_path, name):
+    record, lines = SPEEDS[name]
+    (tmp_path / tables.SPEED[name][0]).write_text(json.dumps(record))
+    filled, remarks = tables.fill(f"<!-- table:{name} -->\nold\n<!-- end -->\n", tmp_path, {})
+    assert not remarks
+    for line, wanted in zip(filled.splitlines()[3:], lines, strict=False):
+        assert line.startswith(wanted)
+    assert filled.endswith("|\n<!-- end -->\n")
+
+
 def test_every_marked_place_of_the_checkout_is_declared(tables):
     files = [SCRIPT.parents[1] / "README.md", *SCRIPT.parent.glob("results/**/*.md")]
     named = {match["name"] for file in files for match in tables._PLACE.finditer(file.read_text(encoding="utf-8"))}
     assert "main" in named
-    assert named <= set(tables.TABLES)
+    assert named <= {*tables.TABLES, *tables.SPEED}
+    assert set(tables.SPEED) <= named
 
 
 def test_published_figures_are_well_formed():

@@ -129,6 +129,16 @@ def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.
 
 
 @njit(nogil=True, cache=True)
+def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = matrix[rows[i]]; both C-contiguous."""
+    for i in range(len(rows)):
+        if i + 8 < len(rows):
+            prefetch_row(matrix, rows[i + 8])
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[rows[i], j]
+
+
+@njit(nogil=True, cache=True)
 def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
     """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
     for i in range(out.shape[0]):

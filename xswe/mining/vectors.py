@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 
-from xswe.embedding.kernels import divide_rows, row_norms
+from xswe.embedding.kernels import copy_rows, divide_rows, row_norms
 from xswe.errors import ConfigError, InputError
 
 Storage = Literal["float32", "float16", "int8"]
@@ -81,9 +81,10 @@ class Vectors:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows as float32 (n, d)."""
-        if self._map is None:
-            return self._unit(self.array[rows], 0)
         out = np.empty((len(rows), self.dim), np.float32)
+        if self._map is None and self.array.dtype == np.float32 and self.array.flags.c_contiguous:
+            copy_rows(self.array, rows, out)
+            return out
         for start in range(0, len(rows), _MOST_MAPPED // _FAULT):
             part = slice(start, start + _MOST_MAPPED // _FAULT)
             out[part] = self._unit(self.array[rows[part]], _FAULT)
