@@ -105,3 +105,11 @@ def test_mistakes_are_named(small):
         ablate.run(settings("ablate", "study=drop", "teacher=none"))
     with pytest.raises(ConfigError, match=r"pca\.drop=40"):
         ablate.run(settings("ablate", *common, "study=drop", "study.values=[40]"))
+
+
+def test_results_name_the_data_folder_as_users_do(monkeypatch):
+    settings = {"corpus": {"paths": {"en-ja": ["/home/a/data/train/x.tsv", "own.tsv"]}, "limit": 5}, "seed": None}
+    monkeypatch.setenv("XSWE_DATA", "/home/a/data")
+    assert ablate.named_data(settings)["corpus"] == {"paths": {"en-ja": ["$XSWE_DATA/train/x.tsv", "own.tsv"]}, "limit": 5}
+    monkeypatch.delenv("XSWE_DATA")
+    assert ablate.named_data(settings) == settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,8 @@ def run(values: dict[str, Any]) -> str:
     folder = Path(values["output"] or Path("runs") / "ablate" / values["pair"]["name"])
     variants = list(_variants(values, study, tasks, folder))
     target = Path(values["results"] or folder / "ablation") / study.name
-    write_json(target.with_suffix(".json"), as_json(study, variants, {k: v for k, v in values.items() if k not in _OWN}))
+    settings = named_data({k: v for k, v in values.items() if k not in _OWN})
+    write_json(target.with_suffix(".json"), as_json(study, variants, settings))
     with whole_file(target.with_suffix(".md")) as temporary:
         temporary.write_text(as_markdown(study, variants) + "\n", encoding="utf-8")
     draw(study, variants, target.with_suffix(".svg"))
@@ -91,6 +93,16 @@ def _measured(
             encoder = StaticEncoder(model, called, threads)
             rows += evaluate(encoder, tasks, data_root(values), folder / "ablation" / "mteb")
         yield Variant(name, step, model.dim, sum(map(bool, model.units.tokens)), tuple(rows))
+
+
+def named_data(value: Any) -> Any:
+    """Return settings with the folder that ``XSWE_DATA`` names called so: results are read on other machines, too."""
+    root = os.environ.get("XSWE_DATA")
+    if isinstance(value, str):
+        return value.replace(root, "$XSWE_DATA") if root else value
+    if isinstance(value, Mapping):
+        return {key: named_data(item) for key, item in value.items()}
+    return [named_data(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def with_settings(values: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
