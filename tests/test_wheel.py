@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -105,3 +106,12 @@ def test_the_model_in_the_package_works_at_once(python, tmp_path):
     start = time.monotonic()
     call(python, "-m", "xswe", "encode", "model=mini", "input=a.txt", "output=a.npy", cwd=tmp_path)
     assert time.monotonic() - start < 60
+    # The README's example of mining, as it stands there, the very first time: nothing is compiled yet.
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = next(code for code in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "xswe mine model=mini" in code)
+    (tmp_path / "runs").mkdir()
+    start = time.monotonic()
+    call("bash", "-euc", block.replace("python -m xswe", f"{python} -m xswe"), cwd=tmp_path)
+    assert time.monotonic() - start < 60  # ten seconds on an idle machine; tests may share theirs
+    pairs = [line.split("\t")[1:] for line in (tmp_path / "runs" / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    assert ["A cat sleeps.", "猫が眠っている。"] in pairs
