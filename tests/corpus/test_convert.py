@@ -134,12 +134,18 @@ def test_a_conversion_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
         "here = Path(sys.argv[1]); files = find_pairs([here / 'x.zip', here / 'y.tsv'], ('en', 'ja'))\n"
         "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2, shard_pairs=10_000)"
     )
-    kills = 0
-    for seconds in (2.0, 3.0, 4.0, 5.0):
+
+    def written():
+        return sum(path.stat().st_size for path in (tmp_path / "out.partial").glob("*.npy"))
+
+    kills, reached = 0, 0
+    for _ in range(4):  # each a little after what the one before had written
         process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], env={**os.environ})
-        time.sleep(seconds)
+        while process.poll() is None and written() <= reached + 100_000:
+            time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
+        reached = written()
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
     assert kills
     assert digests(tmp_path / "out") == digests(tmp_path / "whole")
