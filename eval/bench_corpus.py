@@ -32,7 +32,6 @@ from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
 from xswe.corpus.kernels import copy_spans
-from xswe.corpus.ordered import in_order
 from xswe.corpus.pairs import PairFile, find_pairs
 from xswe.corpus.store import FlatWriter
 from xswe.evaluation.figures import svg_figure
@@ -40,7 +39,7 @@ from xswe.files import file_digest, write_json
 from xswe.language.bags import Bags
 from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords
 from xswe.language.texts import Texts
-from xswe.parallel import available_threads
+from xswe.parallel import available_threads, call, in_order
 from xswe.training.pairs import ParallelBags, equal_bags
 
 PAIR = ("en", "de")
@@ -116,7 +115,7 @@ def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     for name, side in (("source", bitext.source), ("target", bitext.target)):
         jobs = (partial(units.bags, side[start : start + 8192]) for start in range(0, len(side), 8192))
         with FlatWriter(folder / "bags", name, "ids", np.int32) as out:
-            for bags in in_order(jobs, threads):
+            for bags in in_order(call, jobs, threads):
                 counts += bags.counts(len(counts))
                 out.append(bags.ids, bags.offsets)
     np.save(folder / "bags" / "counts.npy", counts)

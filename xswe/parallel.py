@@ -88,14 +88,24 @@ def share(function: Callable[[int, int], object], size: int, block: int, threads
 def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
     """Like ``map(function, items)``, on ``threads`` threads: results in order, a few items taken in advance.
 
-    The calling thread only takes items and hands results on. When the caller stops early, calls under way are awaited.
+    The calling thread only takes items and hands results on. An error, of a call or of the iterable, is raised where its
+    result would have come, after all results before it. When the caller stops early, calls under way are awaited.
     """
     if threads <= 1:
         yield from map(function, items)
         return
     waiting: deque[Future[T]] = deque()
+    failed: Exception | None = None
+    source = iter(items)
     try:
-        for item in items:
+        while True:
+            try:
+                item = next(source)
+            except StopIteration:
+                break
+            except Exception as error:
+                failed = error
+                break
             waiting.append(_pool(threads).submit(function, item))
             if len(waiting) > threads + 1:
                 yield waiting.popleft().result()
@@ -105,6 +115,13 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
         for future in waiting:
             future.cancel()
         wait(waiting)
+    if failed is not None:
+        raise failed
+
+
+def call(job: Callable[[], T]) -> T:
+    """Do a job: what :func:`in_order` calls where the items are jobs themselves."""
+    return job()
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from xswe.corpus import blocks
 from xswe.corpus.bitext import Bitext, CorpusConfig, load_bitext
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert
-from xswe.corpus.ordered import in_order
 from xswe.corpus.pairs import find_pairs
 from xswe.corpus.prepared import open_training, prepare
 from xswe.corpus.splits import part_of, split_rows
@@ -29,6 +28,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.files import read_json
 from xswe.language.bags import Bags
 from xswe.language.texts import Texts
+from xswe.parallel import call, in_order
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)
@@ -243,10 +243,10 @@ def test_jobs_in_order_and_errors_in_their_place():
             yield lambda n=n: time.sleep(0.01 * (n % 3)) or n
 
     seen = []
-    results = in_order(jobs(), 3)
+    results = in_order(call, jobs(), 3)
     for _ in range(15):
         seen.append(next(results))
     assert seen == list(range(15))
     with pytest.raises(ValueError, match="from the reader"):
         next(results)
-    assert list(in_order((lambda n=n: n for n in range(9)), 4)) == list(range(9))
+    assert list(in_order(call, (lambda n=n: n for n in range(9)), 4)) == list(range(9))

@@ -13,7 +13,6 @@ import numpy as np
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.ordered import in_order
 from xswe.corpus.pairs import PairFile, find_pairs
 from xswe.corpus.rows import Rows, copied
 from xswe.corpus.seen import Admission
@@ -22,6 +21,7 @@ from xswe.corpus.streams import OnError
 from xswe.corpus.views import TextView
 from xswe.errors import ConfigError
 from xswe.language.texts import Texts, concatenate
+from xswe.parallel import call, in_order
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ def clean_file(
             if number >= skip:
                 yield lambda job=job: cleaner(job())
 
-    return in_order(cleaned(), threads)
+    return in_order(call, cleaned(), threads)
 
 
 def kept_rows(rows: Rows, reasons: np.ndarray) -> tuple[Texts, Texts]:

@@ -15,7 +15,6 @@ from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
-from xswe.corpus.ordered import in_order
 from xswe.corpus.prepared import open_training, prepare
 from xswe.corpus.store import FlatWriter
 from xswe.corpus.views import TextView, joined
@@ -28,6 +27,7 @@ from xswe.language.subwords import SubwordUnits, load_tokenizer, pieces_only, tr
 from xswe.language.texts import Texts
 from xswe.language.units import UnitKind, Units, load_units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.parallel import call, in_order
 from xswe.progress import track
 from xswe.teacher.transformer import mini_folder
 from xswe.training.stages import Stages
@@ -253,7 +253,7 @@ def make_bags(
                     blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
                     jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
                     with FlatWriter(folder, f"{part}.{bitext.name}.{name}", "ids", np.int32) as out:
-                        for bags in in_order(jobs, threads):
+                        for bags in in_order(call, jobs, threads):
                             out.append(bags.ids, bags.offsets)
 
     return stages.run("bags", list(identities), make)
