@@ -34,11 +34,12 @@ def draw_pareto(points: Sequence[tuple[float, float, str]], x_title: str, y_titl
         DependencyError: matplotlib is not installed.
     """
     front = pareto_front([(cost, value) for cost, value, _ in points])
+    shown = [(max(cost, 1e-9), 100 * value, name) for cost, value, name in points]  # a cost of nothing has a place, too
     with svg_figure(path, x_title, f"{y_title}, %") as axes:
         axes.set_xscale("log")
-        best = sorted((cost, 100 * value) for k, (cost, value, _) in enumerate(points) if k in front)
+        best = sorted(shown[k][:2] for k in front)
         axes.plot(*zip(*best, strict=True), "--", color="C0", linewidth=0.8)
-        for k, (cost, value, name) in enumerate(points):
-            axes.plot([max(cost, 1e-9)], [100 * value], "o", color="C0", fillstyle="full" if k in front else "none")
+        for k, (x, y, name) in enumerate(shown):
+            axes.plot([x], [y], "o", color="C0", fillstyle="full" if k in front else "none")
             if k in front:
-                axes.annotate(name, (cost, 100 * value), (-4, 4), textcoords="offset points", ha="right", fontsize=7)
+                axes.annotate(name, (x, y), (-4, 4), textcoords="offset points", ha="right", fontsize=7)
