@@ -22,7 +22,7 @@ from xswe.parallel import over_blocks, single_threaded_blas
 from xswe.progress import track
 
 _BLOCK = 512
-_ROUNDS = 3  # of k-means: more of them, or larger samples, find no more neighbours
+_ROUNDS = 3  # of k-means: twice as many, and samples twice as large, find 0.3 % more pairs in half as much time again
 _SAMPLE = 8  # sampled vectors a cluster, of each side
 _NOTHING = np.zeros(0, np.int64)
 
