@@ -84,12 +84,8 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("kind", ["lazy", "dense"])
-@pytest.mark.parametrize("killed_at", [1, 19, 20, 47])
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, killed_at):
-    config = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0, optimiser=kind)
-    arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
-    undisturbed = refine(*arguments)
+def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
+    """The result of a run that dies before the step ``killed_at`` and is started again."""
     step = Trainer.step
 
     def dies(self, *rest):
@@ -99,9 +95,18 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, kil
 
     monkeypatch.setattr(Trainer, "step", dies)
     with pytest.raises(Killed):
-        refine(*arguments, checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+        refine(*arguments, checkpoint=checkpoint, checkpoint_seconds=0.0)
     monkeypatch.undo()
-    resumed = refine(*arguments, checkpoint=tmp_path / "c")
+    return refine(*arguments, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("kind", ["lazy", "dense"])
+@pytest.mark.parametrize("killed_at", [1, 19, 20, 47])
+def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, killed_at):
+    config = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0, optimiser=kind)
+    arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
+    undisturbed = refine(*arguments)
+    resumed = killed_and_resumed(arguments, killed_at, tmp_path / "c", monkeypatch)
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert (resumed.history, resumed.best_step) == (undisturbed.history, undisturbed.best_step)
 
@@ -204,18 +209,7 @@ def test_a_killed_run_of_hard_batches_and_averages_goes_on_to_the_same_bytes(tmp
     arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
     undisturbed = refine(*arguments)
     assert undisturbed.history[-1]["averaged_tables"] == 10
-    step = Trainer.step
-
-    def dies(self, *rest):
-        if self.optimiser.steps == killed_at:
-            raise Killed
-        return step(self, *rest)
-
-    monkeypatch.setattr(Trainer, "step", dies)
-    with pytest.raises(Killed):
-        refine(*arguments, checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
-    monkeypatch.undo()
-    resumed = refine(*arguments, checkpoint=tmp_path / "c")
+    resumed = killed_and_resumed(arguments, killed_at, tmp_path / "c", monkeypatch)
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert resumed.history == undisturbed.history
 
