@@ -17,7 +17,7 @@ from pathlib import Path
 from main_job import figures
 
 import xswe
-from xswe.embedding.card import write_card
+from xswe.embedding.card import card, write_card
 from xswe.embedding.licences import sources_of
 from xswe.embedding.storage import load
 
@@ -42,8 +42,7 @@ def main(run: Path, target: Path) -> None:
         for row in rows
         if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
     ]
-    write_card(
-        target,
+    text = card(
         xswe.load(target),
         name="mini",
         settings=settings,
@@ -51,6 +50,7 @@ def main(run: Path, target: Path) -> None:
         sources=sources_of(settings["corpus"], made["report"]["corpus"]),
         versions=made["versions"],
     )
+    write_card(target, text)
 
 
 if __name__ == "__main__":

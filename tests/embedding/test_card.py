@@ -82,7 +82,7 @@ def test_word_models_say_that_other_libraries_come_close():
 
 def test_a_folder_with_a_card_opens_everywhere(model, known, tmp_path):
     model.save(tmp_path / "m")
-    write_card(tmp_path / "m", model, **known)
+    write_card(tmp_path / "m", card(model, **known))
     assert xswe.load(tmp_path / "m").dim == 4
     model2vec = pytest.importorskip("model2vec")
     opened = model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))

@@ -14,7 +14,7 @@ from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import find_card
 from xswe.corpus.contexts import ContextConfig
-from xswe.embedding.card import write_card
+from xswe.embedding.card import card, write_card
 from xswe.embedding.licences import sources_of
 from xswe.evaluation.files import score_bitext
 from xswe.evaluation.rows import Row
@@ -64,8 +64,7 @@ def run(values: dict[str, Any]) -> str:
         description["corpora"] = [find_card(config.corpus.name).licence_note()]
     model = replace(result.model, description=description)
     model.save(folder / "model")
-    write_card(
-        folder / "model",
+    text = card(
         model,
         name=f"xswe-{values['pair']['name']}",
         settings=settings,
@@ -73,6 +72,7 @@ def run(values: dict[str, Any]) -> str:
         sources=sources_of(settings["corpus"], result.report["corpus"]),
         versions=versions(),
     )
+    write_card(folder / "model", text)
     if config.extract.merge == "separate":
         for code, own in result.by_language[last].items():
             replace(own, description=description | {"language": code}).save(folder / "languages" / code)

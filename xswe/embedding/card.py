@@ -29,18 +29,8 @@ _KINDS = {
 }
 
 
-def write_card(
-    folder: Path,
-    model: StaticEmbedding,
-    *,
-    name: str,
-    settings: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]] = (),
-    sources: Sequence[Source] = (),
-    versions: Mapping[str, str] | None = None,
-) -> None:
-    """Write ``README.md`` into a model folder, whole or not at all; see :func:`card`."""
-    text = card(model, name=name, settings=settings, rows=rows, sources=sources, versions=versions)
+def write_card(folder: Path, text: str) -> None:
+    """Write a model's card (:func:`card`) into its folder, whole or not at all."""
     with whole_file(folder / "README.md") as temporary:
         temporary.write_text(text, encoding="utf-8")
 
