@@ -33,7 +33,7 @@ from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
 from xswe.corpus.kernels import copy_spans
 from xswe.corpus.pairs import PairFile, find_pairs
-from xswe.corpus.store import FlatWriter
+from xswe.corpus.store import bag_writer
 from xswe.evaluation.figures import svg_figure
 from xswe.files import file_digest, write_json
 from xswe.language.bags import Bags
@@ -114,10 +114,11 @@ def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     counts = np.zeros(len(units.tokens), np.int64)
     for name, side in (("source", bitext.source), ("target", bitext.target)):
         jobs = (partial(units.bags, side[start : start + 8192]) for start in range(0, len(side), 8192))
-        with FlatWriter(folder / "bags", name, "ids", np.int32) as out:
+        with bag_writer(folder / "bags", name, len(counts)) as out:
             for bags in in_order(call, jobs, threads):
                 counts += bags.counts(len(counts))
                 out.append(bags.ids, bags.offsets)
+                side.release()
     np.save(folder / "bags" / "counts.npy", counts)
     return {"pairs": len(bitext), "units": int(counts.sum()), "bytes": _size(folder / "bags")}
 

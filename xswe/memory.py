@@ -1,4 +1,4 @@
-"""What compiled code can say to a processor's memory, and the language of numba alone cannot."""
+"""What compiled code can say to a processor's memory and to the system, and the language of numba alone cannot."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)
+_pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
 
 
 @intrinsic
@@ -64,3 +65,17 @@ def changes(cell: np.ndarray, value: int, turns: int) -> bool:
     while turns > 0 and _load(address) == value:
         turns -= 1
     return turns > 0
+
+
+@njit(nogil=True, cache=True)
+def read_spans(file: int, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> bool:
+    """Read bytes from ``starts[i]`` of a file on into ``out[places[i]:places[i + 1]]``; False if the file ends before."""
+    for i in range(len(starts)):
+        done, size = 0, places[i + 1] - places[i]
+        while done < size:
+            address = np.uintp(out.ctypes.data) + np.uintp(places[i] + done)
+            count = _pread(np.int32(file), address, np.uintp(size - done), np.int64(starts[i] + done))
+            if count <= 0:
+                return False
+            done += count
+    return True

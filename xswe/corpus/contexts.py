@@ -87,6 +87,7 @@ def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndar
     _keep_least(ids, offsets, rows, drawn, config.pick == "first", np.uint64(config.seed), starts, kept)
     chosen = np.empty(np.minimum(np.diff(starts), config.per_unit).sum(), np.int64)
     _settle(offsets, drawn & (config.pick == "shortest"), starts, kept, config.per_unit, chosen)
+    bags.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
     sentences, first = np.unique(sentence, return_index=True)

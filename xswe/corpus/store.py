@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from xswe.language.bags import id_type
 from xswe.language.texts import Texts
 
 _HEADER = 128  # bytes of the .npy header of a one-dimensional array of simple type, whatever its length
@@ -104,6 +105,11 @@ class FlatWriter:
 def text_writer(folder: Path, name: str, state: tuple[int, int] = (0, 0)) -> FlatWriter:
     """Return a writer of the files that ``Texts.open`` maps."""
     return FlatWriter(folder, name, "bytes", np.uint8, state)
+
+
+def bag_writer(folder: Path, name: str, units: int) -> FlatWriter:
+    """Return a writer of the files that ``Bags.open`` maps, for ids below ``units``."""
+    return FlatWriter(folder, name, "ids", id_type(units))
 
 
 def append_texts(writer: FlatWriter, texts: Texts) -> None:

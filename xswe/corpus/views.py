@@ -58,6 +58,11 @@ class TextView(Sequence[str]):
                 pieces.append(texts[low:high] if rows is None else _rows_of(texts, rows[low:high]))
         return pieces[0] if len(pieces) == 1 else concatenate(pieces)
 
+    def release(self) -> None:
+        """Give the memory of mapped texts back until they are read again."""
+        for texts, _ in self._parts:
+            texts.release()
+
     def take(self, rows: np.ndarray) -> Texts:
         """Return the texts of ``rows``, in that order, as a copy."""
         rows = np.asarray(rows, np.int64)

@@ -8,13 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
+from xswe.mapped import release
+
+_COUNTED = 1 << 22  # ids counted at a time
+
+
+def id_type(units: int) -> type[np.generic]:
+    """Return the smallest type that holds the ids of so many units on the disk: uint16 or int32."""
+    return np.uint16 if units <= 1 << 16 else np.int32
+
 
 @dataclass(frozen=True, eq=False)
 class Bags:
     """Unit ids of ``n`` texts, in text order.
 
     Attributes:
-        ids: int32 (units,), the ids of all texts one after the other.
+        ids: int32 (units,), the ids of all texts one after the other; or uint16, as few units are kept on the disk.
         offsets: int64 (n + 1,), text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``.
     """
 
@@ -44,7 +53,7 @@ class Bags:
         return Bags(self.ids[low:high], self.offsets[start : stop + 1] - low)
 
     def take(self, rows: np.ndarray) -> Bags:
-        """Return the bags of ``rows``, in that order, as a copy."""
+        """Return the bags of ``rows``, in that order, as a copy with ids of int32."""
         rows = np.asarray(rows, np.int64)
         starts = np.asarray(self.offsets)[rows]
         lengths = np.asarray(self.offsets)[rows + 1] - starts
@@ -52,11 +61,19 @@ class Bags:
         np.cumsum(lengths, out=offsets[1:])
         source = np.repeat(starts - offsets[:-1], lengths)
         source += np.arange(offsets[-1])
-        return Bags(self.ids[source], offsets)
+        return Bags(self.ids[source].astype(np.int32, copy=False), offsets)
 
     def counts(self, size: int) -> np.ndarray:
         """Count the occurrences of each of ``size`` ids, int64 (size,)."""
-        return np.bincount(self.ids, minlength=size)
+        out = np.zeros(size, np.int64)
+        for start in range(0, len(self.ids), _COUNTED):  # numpy counts a copy of eight bytes an id
+            out += np.bincount(self.ids[start : start + _COUNTED], minlength=size)
+            release(self.ids)
+        return out
+
+    def release(self) -> None:
+        """Give the memory of mapped bags back until they are read again."""
+        release(self.ids, self.offsets)
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``<name>.ids.npy`` and ``<name>.offsets.npy`` into ``folder``."""

@@ -10,6 +10,8 @@ from typing import overload
 
 import numpy as np
 
+from xswe.mapped import release
+
 
 @dataclass(frozen=True, eq=False)
 class Texts(Sequence[str]):
@@ -85,6 +87,10 @@ class Texts(Sequence[str]):
             source += np.arange(low, high)
             data[low:high] = self.data[source]
         return Texts(data, offsets)
+
+    def release(self) -> None:
+        """Give the memory of mapped texts back until they are read again."""
+        release(self.data, self.offsets)
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``<name>.bytes.npy`` and ``<name>.offsets.npy`` into ``folder``."""

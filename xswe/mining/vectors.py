@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -11,10 +10,10 @@ import numpy as np
 
 from xswe.embedding.kernels import copy_rows, divide_rows, row_norms
 from xswe.errors import ConfigError, InputError
+from xswe.mapped import Spans, release
 
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
-_FAULT = 1 << 16  # bytes that the system maps around a row that is touched alone
 _MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
 
 
@@ -52,7 +51,7 @@ class Vectors:
         if array.ndim != 2 or array.dtype.type not in STORAGES.values():
             raise ConfigError(f"vectors are {array.dtype} {array.shape}: expected (n, d) of {', '.join(STORAGES)}")
         self.array = array
-        self._map = getattr(array, "_mmap", None)
+        self._spans = Spans.of(array)
         self._touched = 0
 
     @classmethod
@@ -77,36 +76,41 @@ class Vectors:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return rows ``start`` to ``stop`` as float32 (n, d); a view where the array is float32 in memory."""
-        return self._unit(self.array[start:stop], self.array.dtype.itemsize * self.dim)
+        part = self.array[start:stop]
+        if self._spans is None:
+            return self._unit(part)
+        out = self._unit(np.array(part))
+        self._touched += part.nbytes
+        if self._touched >= _MOST_MAPPED:
+            release(self.array)
+            self._touched = 0
+        return out
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return the given rows as float32 (n, d)."""
-        out = np.empty((len(rows), self.dim), np.float32)
-        if self._map is None and self.array.dtype == np.float32 and self.array.flags.c_contiguous:
+        if self._spans is not None:
+            found = np.empty((len(rows), self.dim), self.array.dtype)
+            self._spans.read(rows.astype(np.int64) * self.dim, np.arange(len(rows) + 1) * self.dim, found)
+            return self._unit(found)
+        if self.array.dtype == np.float32 and self.array.flags.c_contiguous:
+            out = np.empty((len(rows), self.dim), np.float32)
             copy_rows(self.array, rows, out)
             return out
-        for start in range(0, len(rows), _MOST_MAPPED // _FAULT):
-            part = slice(start, start + _MOST_MAPPED // _FAULT)
-            out[part] = self._unit(self.array[rows[part]], _FAULT)
-        return out
+        return self._unit(self.array[rows])
 
     def in_memory(self) -> Vectors:
         """Return the same vectors as one float32 array in memory."""
         return Vectors(self.read(0, len(self)))
 
-    def _unit(self, part: np.ndarray, touched: int) -> np.ndarray:
-        """Convert rows, each of which brought ``touched`` bytes of a mapped file into this process's memory."""
-        if part.dtype == np.float32 and self._map is None:
-            return np.ascontiguousarray(part)
-        out = np.array(part, np.float32, order="C")
-        if part.dtype != np.float32:
-            norms = np.empty(len(out), np.float32)
-            row_norms(out, norms)
-            divide_rows(out, norms)
-        self._touched += touched * len(part)
-        if self._touched >= _MOST_MAPPED and self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)  # what was read stays in the system's cache, not in this process
-            self._touched = 0
+    @staticmethod
+    def _unit(rows: np.ndarray) -> np.ndarray:
+        """Convert rows of any storage."""
+        if rows.dtype == np.float32:
+            return np.ascontiguousarray(rows)
+        out = rows.astype(np.float32, order="C")
+        norms = np.empty(len(out), np.float32)
+        row_norms(out, norms)
+        divide_rows(out, norms)
         return out
 
     def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:

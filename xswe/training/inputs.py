@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
 from xswe.corpus.prepared import open_training, prepare
-from xswe.corpus.store import FlatWriter
+from xswe.corpus.store import bag_writer
 from xswe.corpus.views import TextView, joined
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, write_json
@@ -252,9 +252,10 @@ def make_bags(
                 for name, _, side in sides(bitext):
                     blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
                     jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
-                    with FlatWriter(folder, f"{part}.{bitext.name}.{name}", "ids", np.int32) as out:
+                    with bag_writer(folder, f"{part}.{bitext.name}.{name}", len(units.tokens)) as out:
                         for bags in in_order(call, jobs, threads):
                             out.append(bags.ids, bags.offsets)
+                            side.release()
 
     return stages.run("bags", list(identities), make)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,7 +10,10 @@ from numba import njit
 
 from xswe.corpus.hashing import hash_texts
 from xswe.language.bags import Bags
+from xswe.mapped import Spans
 from xswe.training.features import RowVectors
+
+_BLOCK = 1 << 18  # bags read at a time when all are
 
 
 @njit(nogil=True, cache=True)
@@ -20,12 +24,12 @@ def _ends(offsets: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _copy(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, starts: np.ndarray, out: np.ndarray) -> None:
-    """Copy the ids of the bags ``rows`` to the places that ``starts`` gives."""
-    for k in range(len(rows)):
-        first, shift = offsets[rows[k]], starts[k]
-        for t in range(offsets[rows[k] + 1] - first):
-            out[shift + t] = ids[first + t]
+def _copy(ids: np.ndarray, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+    """Copy ids from ``starts[k]`` on to ``out[places[k]:places[k + 1]]``."""
+    for k in range(len(starts)):
+        shift = starts[k] - places[k]
+        for t in range(places[k], places[k + 1]):
+            out[t] = ids[shift + t]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +49,22 @@ class ParallelBags:
     near: bool = False
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
+    readers: list[Spans | None] = field(init=False, repr=False)  # of sides that lie on the disk
 
     def __post_init__(self) -> None:
         equal = near_bags if self.near else equal_bags
         object.__setattr__(self, "same_source", equal(self.source))
         object.__setattr__(self, "same_target", self.same_source if self.target is None else equal(self.target))
 
+        object.__setattr__(self, "readers", [Spans.of(side.ids) for side in self.sides])
+
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def sides(self) -> list[Bags]:
+        """The source, and the target if there is one."""
+        return [self.source] if self.target is None else [self.source, self.target]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -62,13 +74,19 @@ class ParallelBags:
     def batch(self, rows: np.ndarray) -> Bags:
         """The bags of a batch: the sources of ``rows``, then their targets."""
         rows = np.asarray(rows, np.int64)
-        sides = [self.source] if self.target is None else [self.source, self.target]
-        offsets = np.zeros(len(sides) * len(rows) + 1, np.int64)
-        for k, side in enumerate(sides):
+        offsets = np.zeros(len(self.sides) * len(rows) + 1, np.int64)
+        for k, side in enumerate(self.sides):
             _ends(np.asarray(side.offsets), rows, offsets[k * len(rows) :])
         ids = np.empty(offsets[-1], np.int32)
-        for k, side in enumerate(sides):
-            _copy(np.asarray(side.ids), np.asarray(side.offsets), rows, offsets[k * len(rows) :], ids)
+        for k, (side, reader) in enumerate(zip(self.sides, self.readers, strict=True)):
+            places = offsets[k * len(rows) : (k + 1) * len(rows) + 1]
+            starts = np.asarray(side.offsets)[rows]
+            if reader is None:
+                _copy(np.asarray(side.ids), starts, places, ids)
+            else:
+                read = np.empty(places[-1] - places[0], side.ids.dtype)
+                reader.read(starts, places - places[0], read)
+                ids[places[0] : places[-1]] = read
         return Bags(ids, offsets)
 
     def same(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,8 +106,20 @@ class ParallelBags:
 
 def equal_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
+
+    def hashed(block: Bags, keys: np.ndarray) -> None:
+        ids = np.ascontiguousarray(block.ids)
+        hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
+
+    return _numbered(bags, hashed)
+
+
+def _numbered(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
+    """Number the bags by their keys, which ``keys_of`` writes for a block of them into a uint64 (n,)."""
     keys = np.empty(len(bags), np.uint64)
-    hash_texts(np.asarray(bags.ids, np.int32).view(np.uint8), 4 * np.asarray(bags.offsets), keys)
+    for start in range(0, len(bags), _BLOCK):
+        keys_of(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
+        bags.release()
     return np.unique(keys, return_inverse=True)[1].astype(np.int32)
 
 
@@ -119,6 +149,4 @@ def near_bags(bags: Bags, hashes: int = 3) -> np.ndarray:
     1997): always if they have the same units in any order, at J = 0.9 three times in four, at J = 0.3 three times in
     a hundred.
     """
-    keys = np.empty(len(bags), np.uint64)
-    _signatures(np.asarray(bags.ids), np.asarray(bags.offsets), hashes, keys)
-    return np.unique(keys, return_inverse=True)[1].astype(np.int32)
+    return _numbered(bags, lambda block, keys: _signatures(np.asarray(block.ids), block.offsets, hashes, keys))
