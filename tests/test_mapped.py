@@ -11,6 +11,7 @@ from xswe.errors import XsweError
 from xswe.language.bags import Bags, id_type
 from xswe.mapped import Spans, mapped, release
 from xswe.mining.vectors import Vectors
+from xswe.training import pairs as pairs_module
 from xswe.training.pairs import ParallelBags, equal_bags
 
 
@@ -74,7 +75,7 @@ def test_pages_are_given_back_and_rows_bring_none(tmp_path):
     assert resident(tmp_path / "a.npy") == 0
 
 
-def test_few_units_take_two_bytes_and_give_the_same_batches(tmp_path):
+def test_few_units_take_two_bytes_and_give_the_same_batches(tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     lists = [generator.integers(0, 65_536, generator.integers(0, 9)).tolist() for _ in range(50)]
     bags = Bags.of([*lists, *lists[:10]])
@@ -84,6 +85,8 @@ def test_few_units_take_two_bytes_and_give_the_same_batches(tmp_path):
     opened = Bags.open(tmp_path, "s")
     rows = generator.permutation(60)[:20]
     batches = [ParallelBags(each, each).batch(rows) for each in (bags, small, opened)]
+    monkeypatch.setattr(pairs_module, "_STAYS", 0)
+    batches.append(ParallelBags(opened, opened).batch(rows))
     for batch in batches:
         assert batch.ids.dtype == np.int32
         assert np.array_equal(batch.ids, batches[0].ids)

@@ -14,6 +14,7 @@ from xswe.mapped import Spans
 from xswe.training.features import RowVectors
 
 _BLOCK = 1 << 18  # bags read at a time when all are
+_STAYS = 1 << 29  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, a third slower
 
 
 @njit(nogil=True, cache=True)
@@ -49,14 +50,15 @@ class ParallelBags:
     near: bool = False
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
-    readers: list[Spans | None] = field(init=False, repr=False)  # of sides that lie on the disk
+    readers: list[Spans | None] = field(init=False, repr=False)  # of sides too large to stay in memory
 
     def __post_init__(self) -> None:
         equal = near_bags if self.near else equal_bags
         object.__setattr__(self, "same_source", equal(self.source))
         object.__setattr__(self, "same_target", self.same_source if self.target is None else equal(self.target))
 
-        object.__setattr__(self, "readers", [Spans.of(side.ids) for side in self.sides])
+        readers = [Spans.of(side.ids) if side.ids.nbytes > _STAYS else None for side in self.sides]
+        object.__setattr__(self, "readers", readers)
 
     def __len__(self) -> int:
         return len(self.source)
