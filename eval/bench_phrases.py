@@ -6,7 +6,8 @@
 Passages are three neighbouring sentences of running English text; queries are spans of other sentences. The encoder reads a
 sample of the passages only (its time grows with their number, and with little else) and its states go through the same
 search. Then: growth with the longest span, the passages and the queries, what the bound leaves to be scored, and speed and
-recall of the approximate first stage. Run it on an idle machine.
+recall of the approximate first stage. ``output`` is written with a figure of the growth beside it. Run it on an idle
+machine.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 import xswe
 from xswe import progress
 from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.evaluation.figures import svg_figure
 from xswe.mining.phrases.search import Search, SpanConfig
 from xswe.mining.phrases.sources import TeacherWords
 from xswe.mining.phrases.words import StaticWords, WordSource
@@ -97,6 +99,18 @@ def recall(found: Search, exact: Search) -> float:
     return hit / max(1, total)
 
 
+def figure(growth: Sequence[dict[str, Any]], path: Path) -> None:
+    """Draw seconds against the longest span, the passages and the queries, each as a multiple of its smallest."""
+    with svg_figure(path, "times the smallest", "seconds") as axes:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for by, what in (("max_size", "longest span"), ("passages", "passages"), ("queries", "queries")):
+            own = [row for row in growth if row["by"] == by]
+            first = min(row[by] for row in own)
+            label = f"{what}, from {first:,}"
+            axes.plot([row[by] / first for row in own], [row["seconds"] for row in own], marker="o", label=label)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Measure, print, write."""
     given = dict(argument.split("=", 1) for argument in arguments)
@@ -152,6 +166,7 @@ def main(arguments: Sequence[str]) -> None:
     if "output" in given:
         with open(given["output"], "w", encoding="utf-8") as stream:
             json.dump(report, stream, indent=1)
+        figure(growth, Path(given["output"]).with_suffix(".svg"))
 
 
 if __name__ == "__main__":

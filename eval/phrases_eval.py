@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from phrase_tables import published_phrases
 
 import xswe
 from xswe.corpus.pairs import find_pairs, read_pairs
@@ -41,18 +42,6 @@ CARRIERS = {
     "ja": ("en-ja", "kyoto-wiki.tsv.gz", 1),
 }
 SUBSETS = ("en", "de", "zh", "ja", "en-de", "en-zh", "en-ja")
-# SLICE, Table 1 (STS-B-Context, English; Pearson and Spearman): other texts around the same kind of phrases.
-PUBLISHED = [
-    ("BM25", "full context", 0.342, 0.395),
-    ("SBERT-msmarco", "full context", 0.557, 0.549),
-    ("SLICE", "full context", 0.547, 0.535),
-    ("PhraseBERT", "each n-gram", 0.731, 0.743),
-    ("SLICE", "each n-gram", 0.762, 0.757),
-    ("GloVe", "single pass", 0.452, 0.436),
-    ("SBERT-msmarco", "single pass", 0.587, 0.593),
-    ("PhraseBERT", "single pass", 0.643, 0.618),
-    ("SLICE", "single pass", 0.677, 0.669),
-]
 
 
 def build(data: Path, subset: str, limit: int) -> list[HiddenPhrase]:
@@ -173,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
             by = {row.metric: row.value for row in made}
             shown.append([name, method, by["pearson"], by["spearman"], by.get("iou"), by.get("found"), len(some)])
         if subset == "en":
-            shown += [[f"{name} (published)", method, a, b, None, None, None] for name, method, a, b in PUBLISHED]
+            shown += [[f"{name} (published)", how, a, b, None, None, None] for name, how, a, b in published_phrases()]
         print(f"\n{subset}\n" + table(["model", "method", "Pearson", "Spearman", "IoU", "found", "n"], shown), flush=True)
     if "output" in given:
         with open(given["output"], "w", encoding="utf-8") as stream:

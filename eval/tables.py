@@ -29,6 +29,7 @@ from xswe.files import whole_file
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from phrase_tables import PHRASES  # noqa: E402
 from speed_tables import SPEED  # noqa: E402
 
 _PLACE = re.compile(r"(<!-- table:(?P<name>[\w.-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -91,6 +92,7 @@ STUDIES = {
     "pca_level": "PCA fitted on",
     "segmenters": "segmenters",
 }
+LAID_OUT = {**SPEED, **PHRASES}  # tables whose files have shapes of their own
 # What tables call the steps of the method, by main_job.py's names.
 STEPS = {
     "extraction": "extraction",
@@ -229,14 +231,14 @@ def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, li
 
     def place(match: re.Match[str]) -> str:
         name = match["name"]
-        if name in SPEED:
-            file, laid_out = SPEED[name]
+        if name in LAID_OUT:
+            file, laid_out = LAID_OUT[name]
             if (folder / file).is_file():
                 return f"{match[1]}{laid_out(json.loads((folder / file).read_text(encoding='utf-8')))}\n{match[3]}"
             remarks.append(f"table:{name} is left as it is: {folder} has no {file}")
             return match[0]
         if name not in TABLES:
-            raise KeyError(f"table:{name} is not declared; there are {', '.join([*TABLES, *SPEED])}")
+            raise KeyError(f"table:{name} is not declared; there are {', '.join([*TABLES, *LAID_OUT])}")
         rows = load(folder, TABLES[name].sources)
         if rows is None:
             remarks.append(f"table:{name} is left as it is: {folder} has no {' or '.join(TABLES[name].sources)}")
