@@ -60,7 +60,7 @@ def cluster_count(sources: int, targets: int, config: SearchConfig) -> int:
     return max(1, min(wanted, few))
 
 
-def _assign(block: np.ndarray, centroids: np.ndarray, bias: np.ndarray, probes: int) -> tuple[np.ndarray, np.ndarray]:
+def _assign(block: np.ndarray, centroids: np.ndarray, probes: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the scores and the numbers of each vector's ``probes`` best centroids."""
     scores, ids = empty_lists(len(block), probes)
     nobody = empty_lists(_BLOCK, 1)
@@ -69,7 +69,6 @@ def _assign(block: np.ndarray, centroids: np.ndarray, bias: np.ndarray, probes: 
         limits = scores[rows, -1].copy()
         for c in range(0, len(centroids), _BLOCK):
             part = block[rows] @ centroids[c : c + _BLOCK].T
-            part -= bias[c : c + _BLOCK]
             sweep(part, scores[rows], ids[rows], limits, *nobody, np.full(part.shape[1], np.inf, np.float32), r, c)
     return scores, ids
 
@@ -77,10 +76,9 @@ def _assign(block: np.ndarray, centroids: np.ndarray, bias: np.ndarray, probes: 
 def assign(vectors: Vectors, centroids: np.ndarray, mean: np.ndarray, probes: int, threads: int) -> np.ndarray:
     """Return each vector's ``probes`` nearest centroids, nearest first, int32 (n, probes); ties: the lower number."""
     out = np.empty((len(vectors), probes), np.int32)
-    bias = centroids @ mean
 
     def work(start: int, stop: int, block: np.ndarray, first: int) -> None:
-        out[first + start : first + stop] = _assign(block[start:stop], centroids, bias, probes)[1]
+        out[first + start : first + stop] = _assign(block[start:stop] - mean, centroids, probes)[1]
 
     for first, block in track(vectors.blocks(), "assign clusters", -(-len(vectors) // 16_384), "block"):
         over_blocks(lambda a, b, block=block, first=first: work(a, b, block, first), len(block), threads)  # type: ignore[misc]
@@ -97,9 +95,8 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
     points = np.concatenate(sides)
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     centroids = points[np.sort(generator.choice(len(points), count, replace=len(points) < count))].copy()
-    bias = np.zeros(count, np.float32)
     for _ in track(range(_ROUNDS), "clusters", unit="round"):
-        found = over_blocks(lambda a, b: _assign(points[a:b], centroids, bias, 1), len(points), threads)  # noqa: B023
+        found = over_blocks(lambda a, b: _assign(points[a:b], centroids, 1), len(points), threads)  # noqa: B023
         nearest = np.concatenate([ids[:, 0] for _, ids in found])
         cosines = np.concatenate([scores[:, 0] for scores, _ in found])
         order = np.argsort(nearest, kind="stable")

@@ -14,7 +14,7 @@ from xswe.mapped import Spans
 from xswe.training.features import RowVectors
 
 _BLOCK = 1 << 18  # bags read at a time when all are
-_STAYS = 1 << 29  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, a third slower
+_STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
 
 
 @njit(nogil=True, cache=True)
