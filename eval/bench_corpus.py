@@ -210,7 +210,7 @@ def kills(folder: Path, threads: int, tokenizer: Path, rows: list[dict[str, obje
         killed = 0
         for share in (0.2, 0.5, 0.8):
             process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.DEVNULL)
-            time.sleep(2.0 + share * float(str(row["seconds"])))  # two seconds to start, about
+            time.sleep(share * (2.0 + float(str(row["seconds"]))))  # two seconds to start, about
             process.send_signal(signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
         again = {"phase": phase, **in_process_of_its_own(phase, folder, threads, tokenizer)}

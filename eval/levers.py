@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lever_tables import lay_out
+
 import xswe
 from xswe.commands.evaluate import evaluate
 from xswe.evaluation.encoders import StaticEncoder
@@ -129,21 +131,7 @@ def main(given: dict[str, str]) -> None:
             row[f"figures at {dims}"] = figures(folder, languages, threads, folder / "mteb", dims)
         report["rows"][name] = row
         write_json(output, report)
-    print(lay_out(report))
-
-
-def lay_out(report: dict[str, Any]) -> str:
-    """Lay the rows out, cut models under their own."""
-    metrics = list(dict.fromkeys(metric for row in report["rows"].values() for metric in row["figures"]))
-    metrics = [metric for metric in metrics if "|" not in metric]
-    lines = []
-    for name, row in report["rows"].items():
-        lines.append([name, *(row["figures"].get(metric) for metric in metrics), f"{row['refine_seconds']:.0f}"])
-        for key in row:
-            if key.startswith("figures at "):
-                cut = key.removeprefix("figures at ")
-                lines.append([f"  cut to {cut} dimensions", *(row[key].get(metric) for metric in metrics), ""])
-    return table(["variation", *metrics, "s"], lines)
+    print(table(*lay_out(report)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""Tables of eval/levers.py's JSON, a line a variation: for its own output, and for eval/tables.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from xswe.evaluation.tables import markdown
+
+_PAIR = " | "  # what stands between a set and the pair or language that one figure is of
+
+
+def lay_out(report: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Return the header and the lines of means over pairs; models that were cut short stand under their own."""
+    metrics = list(dict.fromkeys(metric for row in report["rows"].values() for metric in row["figures"]))
+    metrics = [metric for metric in metrics if _PAIR not in metric]
+    lines: list[list[Any]] = []
+    for name, row in report["rows"].items():
+        lines.append([name, *(row["figures"].get(metric) for metric in metrics), f"{row['refine_seconds']:.0f}"])
+        for key in row:
+            if key.startswith("figures at "):
+                cut = key.removeprefix("figures at ")
+                lines.append([f"  cut to {cut} dimensions", *(row[key].get(metric) for metric in metrics), ""])
+    return ["variation", *metrics, "s"], lines
+
+
+def means(report: Mapping[str, Any]) -> str:
+    """Lay the means over pairs out in Markdown."""
+    header, lines = lay_out(report)
+    return markdown(header, [[_percent(cell) for cell in line] for line in lines])
+
+
+def pairs(report: Mapping[str, Any], sets: tuple[str, ...]) -> str:
+    """Lay the figures of each pair out in Markdown.
+
+    Args:
+        report: the file.
+        sets: which sets' figures.
+    """
+    first = next(iter(report["rows"].values()))["figures"]
+    columns = [name for wanted in sets for name in first if name.startswith(wanted + _PAIR)]
+    lines = [[name, *(_percent(row["figures"].get(c)) for c in columns)] for name, row in report["rows"].items()]
+    return markdown(["variation", *(c.replace(_PAIR, " ") for c in columns)], lines)
+
+
+def _percent(cell: Any) -> Any:
+    return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
+
+
+LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "levers": ("levers.json", means),
+    "family": ("family.json", means),
+    "family.pairs": ("family.json", partial(pairs, sets=("tatoeba", "wmt23", "stsb-xling"))),
+}
