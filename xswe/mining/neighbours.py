@@ -39,7 +39,7 @@ class SearchConfig:
     method: Method = "exact"
     memory: float = 2.0
     clusters: int = 0
-    probes: int = 10
+    probes: int = 8
     prefix: int = 64
     candidates: int = 64
     device: str = "cpu"

@@ -99,8 +99,9 @@ class Vectors:
         return self._unit(self.array[rows])
 
     def in_memory(self) -> Vectors:
-        """Return the same vectors as one float32 array in memory."""
-        return Vectors(self.read(0, len(self)))
+        """Return the same vectors as one float32 array that stays in memory, if only as the pages of its file."""
+        mapped_as_it_is = self._spans is not None and self.array.dtype == np.float32
+        return Vectors(np.asarray(self.array) if mapped_as_it_is else self.read(0, len(self)))
 
     @staticmethod
     def _unit(rows: np.ndarray) -> np.ndarray:
