@@ -109,6 +109,7 @@ TABLES = {
     "sizes": Table(
         ("main",), ("size", "model"), ("pairs", "model"), (("step", "refinement"),), (*TATOEBA, *WMT23, *STSB_XLING)
     ),
+    "english": Table(("english.json",), ("model",), ("model",)),
     "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
     **{
         f"ablation.{name}": Table((f"ablation/{name}.json",), ("variant", "step"), (title, "after"))

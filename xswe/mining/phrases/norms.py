@@ -72,30 +72,62 @@ def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: in
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> None:
-    """out[t, r] = inner product of vectors t and t + r, for r < reach; float32.
+    """out[t, r] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (count, reach + 8).
 
-    Four at a time, so that a vector is read from the cache once for four products.
+    Two vectors against four at a time: eight sums are enough to keep a processor's two multipliers busy, and six vectors
+    are read from the cache for eight products. The few products that the band does not need go into the room beside it.
+
+    Args:
+        vectors: float32 (count + 8, d) at least; what follows ``count`` is read, but of no consequence.
+        count: number of vectors.
+        reach: width of the band.
+        out: receives the products.
     """
     width = vectors.shape[1]
-    for t in range(count):
-        most = min(reach, count - t)
-        r = 0
-        while r + 4 <= most:
-            a = b = c = d = np.float32(0.0)
+    for t in range(0, count, 2):
+        for j in range(t, min(t + reach + 1, count), 4):
+            a = b = c = d = e = f = g = h = np.float32(0.0)
             for k in range(width):
-                x = vectors[t, k]
-                a += x * vectors[t + r, k]
-                b += x * vectors[t + r + 1, k]
-                c += x * vectors[t + r + 2, k]
-                d += x * vectors[t + r + 3, k]
-            out[t, r], out[t, r + 1], out[t, r + 2], out[t, r + 3] = a, b, c, d
-            r += 4
-        while r < most:
-            a = np.float32(0.0)
-            for k in range(width):
-                a += vectors[t, k] * vectors[t + r, k]
-            out[t, r] = a
-            r += 1
+                x, y = vectors[t, k], vectors[t + 1, k]
+                p, q, r, s = vectors[j, k], vectors[j + 1, k], vectors[j + 2, k], vectors[j + 3, k]
+                a += x * p
+                b += x * q
+                c += x * r
+                d += x * s
+                e += y * p
+                f += y * q
+                g += y * r
+                h += y * s
+            z = j - t
+            out[t, z], out[t, z + 1], out[t, z + 2], out[t, z + 3] = a, b, c, d
+            if z:
+                out[t + 1, z - 1] = e
+            out[t + 1, z], out[t + 1, z + 1], out[t + 1, z + 2] = f, g, h
+
+
+@njit(nogil=True, cache=True)
+def _invert(own: np.ndarray, cross: np.ndarray, squares: np.ndarray, apart: np.ndarray, inverse: np.ndarray) -> np.float32:
+    """inverse[r] = 1 / length of the span of r + 1 words, 0 where it has vanished; returns the largest spread.
+
+    Args:
+        own: float64 (n,), squared lengths of the words.
+        cross: float64 (n,), each word's inner product with the words before it.
+        squares: float64, room for the squared lengths of the spans.
+        apart: float64, room for what these would be if the words were orthogonal.
+        inverse: float32 (n,) at least.
+    """
+    square = alone = 0.0
+    for r in range(len(own)):
+        square += own[r] + 2.0 * cross[r]
+        alone += own[r]
+        squares[r], apart[r] = square, alone
+    widest = np.float32(0.0)
+    for r in range(len(own)):  # in float32, without a branch, so that it vectorises
+        whole = squares[r] > VANISHED * apart[r]
+        length = np.float32(1.0) / np.sqrt(np.float32(squares[r] if whole else 1.0))
+        inverse[r] = length if whole else np.float32(0.0)
+        widest = max(widest, np.float32(apart[r]) * inverse[r] * inverse[r])
+    return widest * np.float32(1.000001)  # rounding must not make the bound too low
 
 
 @njit(nogil=True, cache=True)
@@ -112,9 +144,11 @@ def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_s
     """
     texts, inverse, word_inverse = block.texts, block.inverse, block.word_inverse
     height = TILE + max_size
-    vectors = np.empty((height, matrix.shape[1]), np.float32)
-    gram = np.empty((height, max_size), np.float32)
-    cross = np.empty(height, np.float64)
+    vectors = np.zeros((height + 8, matrix.shape[1]), np.float32)
+    gram = np.empty((height + 8, max_size + 8), np.float32)
+    own, cross = np.empty(height, np.float64), np.empty(height, np.float64)
+    squares, apart = np.empty(max_size, np.float64), np.empty(max_size, np.float64)
+    lengths = np.empty(max_size, np.float32)
     for text in range(start, stop):
         tile = block.tiles[text]
         for first in range(texts[text], texts[text + 1], TILE):
@@ -122,24 +156,19 @@ def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_s
             starts, count = min(TILE, left), min(TILE + max_size - 1, left)
             _sum_words(matrix, block.names, block.words, first, count, vectors)
             _gram_band(vectors, count, max_size, gram)
-            widest = 1.0
+            for t in range(count):
+                own[t], cross[t] = gram[t, 0], 0.0
+            widest = np.float32(1.0)
             for i in range(count - 1, -1, -1):
-                cross[i] = 0.0
-                squared = apart = 0.0
-                for r in range(min(max_size, count - i)):
-                    j = i + r
-                    if r:
-                        cross[j] += gram[i, r]
-                    squared += gram[j, 0] + 2.0 * cross[j]
-                    apart += gram[j, 0]
-                    whole = squared > VANISHED * apart
-                    if i < starts and r + 1 >= min_size:
-                        inverse[first + i, r + 1 - min_size] = 1.0 / np.sqrt(squared) if whole else 0.0
-                        if whole:
-                            widest = max(widest, apart / squared)
+                most = min(max_size, count - i)
+                for r in range(1, most):
+                    cross[i + r] += gram[i, r]
                 if i < starts:
-                    word_inverse[first + i] = 1.0 / np.sqrt(gram[i, 0]) if gram[i, 0] > 0 else 0.0
-                    for size in range(max(min_size, count - i + 1), max_size + 1):
-                        inverse[first + i, size - min_size] = 0.0
+                    widest = max(widest, _invert(own[i : i + most], cross[i : i + most], squares, apart, lengths))
+                    word_inverse[first + i] = lengths[0]
+                    for r in range(min_size - 1, most):
+                        inverse[first + i, r + 1 - min_size] = lengths[r]
+                    for r in range(max(min_size - 1, most), max_size):
+                        inverse[first + i, r + 1 - min_size] = 0.0
             block.spread[tile] = widest
             tile += 1
