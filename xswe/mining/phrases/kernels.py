@@ -8,10 +8,10 @@ Before any span is looked at, a bound is: with c_t the cosine of the query and w
 
     cos(q, span) = sum_t (|w_t| / |span|) c_t  <=  sqrt(spread * sum_t max(c_t, 0)^2)
 
-by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span of a tile, and the sum is the largest over
-its stretches of little more than the longest span. It costs four operations a word instead of three a span, and is nearly
-tight where words are nearly orthogonal. A (tile, query) whose bound is below the query's k-th best score is done; the
-result is the same.
+by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span that begins in a part of a tile, and the
+sum is over that part and as many more as such a span can reach. It costs four operations a word instead of three a span,
+and is nearly tight where words are nearly orthogonal. A (tile, query) whose bound is below the query's k-th best score is
+done; the result is the same.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from xswe.mining.phrases.norms import TILE, Block
+from xswe.mining.phrases.norms import TILE, Block, part_size
 from xswe.mining.phrases.top import Top, insert
 
+STEPS = np.float32(2.0**20)
 SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
 NONE = np.float32(-4.0)  # below every score
 ONE_BY_ONE = 16  # queries up to which spans are scored for one after the other
@@ -55,14 +56,15 @@ def _mass(
     reach: int,
     word_inverse: np.ndarray,
     first: int,
+    spread: np.ndarray,
     sums: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[c] >= the sum of max(cosine with query c, 0)^2 over the words of any span of up to ``reach`` of them.
+    """out[c] >= the squared cosine of query c and any span of up to ``reach`` words, of those with a positive one.
 
-    Words are summed a quarter of ``reach`` at a time; a span lies within five quarters that follow each other.
+    Words are summed part by part; ``spread`` is that of the spans that begin in each part.
     """
-    step = (reach + 3) // 4
+    step = part_size(reach)
     parts = (count + step - 1) // step
     for part in range(parts):
         for c in range(width):
@@ -75,12 +77,12 @@ def _mass(
     several = 1 + (reach + step - 2) // step
     for c in range(width):
         out[c] = 0.0
-    for part in range(max(1, parts - several + 1)):
+    for part in range(min(parts, len(spread))):
+        for other in range(part + 1, min(part + several, parts)):
+            for c in range(width):
+                sums[part, c] += sums[other, c]
         for c in range(width):
-            total = sums[part, c]
-            for other in range(part + 1, min(part + several, parts)):
-                total += sums[other, c]
-            out[c] = max(out[c], total)
+            out[c] = max(out[c], sums[part, c] * spread[part])
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -168,6 +170,12 @@ def _best_of_one(
     return highest
 
 
+@njit(inline="always")
+def _rounded(score: np.float32) -> np.float32:
+    """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1."""
+    return np.rint(score * STEPS) / STEPS
+
+
 @njit(nogil=True, cache=True)
 def _any_above(
     products: np.ndarray,
@@ -190,7 +198,7 @@ def _any_above(
             total = np.float32(0.0)
             for j in range(i, min(i + max_size, count)):
                 total += products[j, column]
-                if j + 1 - i >= min_size and total * inverse[first + i, j + 1 - i - min_size] > floor:
+                if j + 1 - i >= min_size and _rounded(total * inverse[first + i, j + 1 - i - min_size]) > floor:
                     return True
     return False
 
@@ -237,7 +245,7 @@ def _take(
                     break
                 total += products[j]
                 if j + 1 - i >= min_size:
-                    score = total * inverse[begin + i, j + 1 - i - min_size]
+                    score = _rounded(total * inverse[begin + i, j + 1 - i - min_size])
                     if score > best:
                         best, at, until = score, i, j + 1
         if at < 0 or best <= floor:
@@ -322,10 +330,12 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
             _gather(table, ids, words, first, count, own, products)
             m = 0
             if prune:
-                _mass(products, count, n, max_size, block.word_inverse, first, sums, mass)
+                _mass(products, count, n, max_size, block.word_inverse, first, block.spread[tile], sums, mass)
             for c in range(n):
                 limit = limits[own[c]]
-                if not prune or limit <= 0 or mass[c] * block.spread[tile] >= limit * limit:
+                if prune and not distinct and exact[own[c]] >= 1:
+                    continue  # nothing is above a list of phrases that are the query's own
+                if not prune or limit <= 0 or mass[c] >= limit * limit:
                     chosen[m] = c
                     m += 1
             seen += n

@@ -34,8 +34,9 @@ class Block(NamedTuple):
         inverse: float32 (w, sizes), 1 / |span| of the span of the r-th size from each word on; 0 where the passage ends
             before, or the span has no direction.
         word_inverse: float32 (w,), 1 / |word|; 0 for a word without a vector.
-        spread: float32 (tiles,), the largest, over the spans of a tile, of the sum of its words' squared lengths divided
-            by its own: 1 where words are orthogonal. The bound of the search rests on it.
+        spread: float32 (tiles, parts), the largest, over the spans that begin in a part of a tile (see :func:`part_size`),
+            of the sum of its words' squared lengths divided by its own: 1 where words are orthogonal. The bound of the
+            search rests on it.
     """
 
     ids: np.ndarray
@@ -46,6 +47,12 @@ class Block(NamedTuple):
     inverse: np.ndarray
     word_inverse: np.ndarray
     spread: np.ndarray
+
+
+@njit(inline="always")
+def part_size(max_size: int) -> int:
+    """Words of a part: a span of up to ``max_size`` words lies within five parts that follow each other."""
+    return (max_size + 3) // 4
 
 
 @njit(nogil=True, cache=True)
@@ -142,7 +149,8 @@ def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_s
         min_size: words of the shortest span.
         max_size: words of the longest.
     """
-    texts, inverse, word_inverse = block.texts, block.inverse, block.word_inverse
+    texts, inverse, word_inverse, spread = block.texts, block.inverse, block.word_inverse, block.spread
+    part = part_size(max_size)
     height = TILE + max_size
     vectors = np.zeros((height + 8, matrix.shape[1]), np.float32)
     gram = np.empty((height + 8, max_size + 8), np.float32)
@@ -158,17 +166,17 @@ def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_s
             _gram_band(vectors, count, max_size, gram)
             for t in range(count):
                 own[t], cross[t] = gram[t, 0], 0.0
-            widest = np.float32(1.0)
+            spread[tile] = 1.0
             for i in range(count - 1, -1, -1):
                 most = min(max_size, count - i)
                 for r in range(1, most):
                     cross[i + r] += gram[i, r]
                 if i < starts:
-                    widest = max(widest, _invert(own[i : i + most], cross[i : i + most], squares, apart, lengths))
+                    widest = _invert(own[i : i + most], cross[i : i + most], squares, apart, lengths)
+                    spread[tile, i // part] = max(spread[tile, i // part], widest)
                     word_inverse[first + i] = lengths[0]
                     for r in range(min_size - 1, most):
                         inverse[first + i, r + 1 - min_size] = lengths[r]
                     for r in range(max(min_size - 1, most), max_size):
                         inverse[first + i, r + 1 - min_size] = 0.0
-            block.spread[tile] = widest
             tile += 1

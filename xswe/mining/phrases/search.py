@@ -12,10 +12,10 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
 from xswe.mining.phrases.kernels import SLACK, search_block
-from xswe.mining.phrases.norms import Block, measure_spans, tiles_of
+from xswe.mining.phrases.norms import TILE, Block, measure_spans, part_size, tiles_of
 from xswe.mining.phrases.top import Top, merge
 from xswe.mining.phrases.words import WordSource
-from xswe.parallel import over_blocks, run
+from xswe.parallel import over_blocks, run, share, single_threaded_blas
 
 LANES = 64  # queries a block: a row of the table is four cache lines, the table of a block stays in the last-level cache
 
@@ -90,6 +90,10 @@ class Search:
 
     def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         """The same for passages that are cut already."""
+        with single_threaded_blas():  # which costs what a small product does, so once a block
+            self._add_cut(matrix, cut, base)
+
+    def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         config = self.config
         rows, block = self._measure(matrix, cut)
         parts = _even_parts(cut.texts, config.threads)
@@ -124,13 +128,14 @@ class Search:
             tiles=tiles,
             inverse=np.empty((words, config.max_size - config.min_size + 1), np.float32),
             word_inverse=np.empty(words, np.float32),
-            spread=np.empty(int(tiles[-1]), np.float32),
+            spread=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.float32),
         )
         sizes = config.min_size, config.max_size
-        tasks: list[Callable[[], None]] = [
-            partial(measure_spans, matrix, block, a, b, *sizes) for a, b in _even_parts(cut.texts, config.threads)
-        ]
-        run(tasks, config.threads)
+
+        def measure(start: int, stop: int) -> None:
+            measure_spans(matrix, block, start, stop, *sizes)
+
+        share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         return rows, block
 
     def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
