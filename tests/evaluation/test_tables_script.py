@@ -138,7 +138,7 @@ SPEEDS = {
     "speed.phrases": (
         {
             "side by side": [
-                {"what": "xswe", "passages_per_second": 5000.0, **SEARCHED},
+                {"what": "xswe", "passages_per_second": 5000.0, "times": 1250.4, **SEARCHED},
                 {"what": "encoder", "passages_per_second": 4.0, **SEARCHED},
             ]
         },
