@@ -21,8 +21,8 @@ import numpy as np
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
 # for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods
 # fall with the scores and take half of it (difference) or all of it (ratio) off, as measured on corpora of 1 to 50 % pairs.
-# A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines (cosine)
-# or sees translations where there is none (ratio).
+# A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines
+# (cosine) or sees translations where there is none (ratio).
 RISE = {"cosine": 2.0, "absolute": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
 
 
