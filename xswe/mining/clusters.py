@@ -101,10 +101,9 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
         found = over_blocks(lambda a, b: _assign(seen[a:b], centroids, 1), len(seen), threads)  # noqa: B023
         nearest = np.concatenate([ids[:, 0] for _, ids in found])
         cosines = np.concatenate([scores[:, 0] for scores, _ in found])
-        bounds = np.concatenate([[0], np.cumsum(np.bincount(nearest, minlength=count))])
-        sums = np.empty_like(centroids)
-        sum_rows(seen, np.argsort(nearest, kind="stable").astype(np.int32), bounds[:-1], bounds[1:], sums)
-        empty = np.flatnonzero(bounds[1:] == bounds[:-1])  # begins again at one of the points that lie worst
+        members, sums = Members.of(nearest[:, None], count), np.empty_like(centroids)
+        sum_rows(seen, members.lines, members.bounds[:-1], members.bounds[1:], sums)
+        empty = np.flatnonzero(np.diff(members.bounds) == 0)  # begins again at one of the points that lie worst
         sums[empty] = seen[np.resize(np.argsort(cosines, kind="stable"), len(empty))]
         centroids = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
     return np.ascontiguousarray(centroids, np.float32)
