@@ -18,7 +18,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from process_memory import memory, watched
 
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
@@ -157,37 +157,20 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
-def _memory(entry: str) -> int:
-    """Return an entry of this process's memory in bytes: ``VmHWM`` (peak), ``RssAnon`` (now, not mapped from files)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{entry}:"):
-            return int(line.split()[1]) << 10
-    return 0
-
-
 def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     """Run a phase in this process and measure it."""
-    peak, over = [0], threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.05):
-            peak[0] = max(peak[0], _memory("RssAnon"))
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    begun, used = time.monotonic(), time.process_time()
-    found = RUN[phase](folder, threads, tokenizer)
-    seconds, used = time.monotonic() - begun, time.process_time() - used
-    over.set()
-    watcher.join()
+    with watched() as own:
+        begun, used = time.monotonic(), time.process_time()
+        found = RUN[phase](folder, threads, tokenizer)
+        seconds, used = time.monotonic() - begun, time.process_time() - used
     return {
         **found,
         "seconds": round(seconds, 2),
         "core_seconds": round(used, 2),
         "pairs_per_second": round(found["pairs"] / seconds),
         "pairs_per_core_second": round(found["pairs"] / max(used, 1e-9)),
-        "peak_mib": _memory("VmHWM") >> 20,
-        "peak_anonymous_mib": peak[0] >> 20,
+        "peak_mib": memory("VmHWM") >> 20,
+        "peak_anonymous_mib": own[0] >> 20,
     }
 
 

@@ -18,13 +18,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from process_memory import memory, watched
 
 DIM, K = 256, 4
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -160,18 +160,6 @@ METHODS: dict[str, Callable[[int], Callable[[np.ndarray, np.ndarray], Pairs]]] =
 }
 
 
-def memory(entry: str) -> float:
-    """Return ``VmHWM`` (largest resident memory so far) or ``RssAnon`` (now, not mapped from files) in GiB."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{entry}:")) / 2**20
-
-
-def watch(largest: list[float], over: threading.Event) -> None:
-    """Note the largest memory not mapped from files until ``over``."""
-    while not over.wait(0.05):
-        largest[0] = max(largest[0], memory("RssAnon"))
-
-
 def worker(name: str, folder: Path, threads: int) -> None:
     """Run one method once; print seconds and peak memory, and leave the pairs in ``folder``."""
     method = METHODS[name](threads)
@@ -180,15 +168,12 @@ def worker(name: str, folder: Path, threads: int) -> None:
         method(small, small)  # imports and compilation
     mapped = name.startswith("xswe")  # the others want their vectors in memory
     a, b = (np.load(folder / f"{side}.npy", mmap_mode="r" if mapped else None) for side in "ab")
-    started, over, own = time.perf_counter(), threading.Event(), [0.0]
-    watcher = threading.Thread(target=watch, args=(own, over))
-    watcher.start()
-    source, target, _ = method(a, b)
-    seconds = time.perf_counter() - started
-    over.set()
-    watcher.join()
+    with watched() as own:
+        started = time.perf_counter()
+        source, target, _ = method(a, b)
+        seconds = time.perf_counter() - started
     np.save(folder / "found.npy", np.stack([source, target]).astype(np.int64))
-    print(json.dumps({"seconds": seconds, "peak_gib": memory("VmHWM"), "peak_anonymous_gib": own[0]}))
+    print(json.dumps({"seconds": seconds, "peak_gib": memory("VmHWM") / 2**30, "peak_anonymous_gib": own[0] / 2**30}))
 
 
 def call(name: str, folder: Path, threads: int) -> tuple[dict[str, float], set[tuple[int, int]]]:
