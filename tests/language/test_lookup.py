@@ -73,13 +73,20 @@ def test_very_long_words_and_runs(units):
     check_equal(units, ["x" * 3000, "x" * 5000, "語" * 900 + "x", "語" * 3000, "ab " * 5000, "㌀" * 50])
 
 
+def test_chunks_that_differ_only_beyond_what_a_slot_holds(units):
+    stem = "abcdefghijklmnopqrstu"  # with the word's mark just what a slot holds
+    check_equal(units, [stem, f"{stem}v", f"{stem}w", f"{stem}vw", f"{stem}{stem}v", f"{stem}{stem}w", stem[:-1]])
+
+
 def test_the_table_of_words_is_bounded_and_survives_growth(units, monkeypatch):
-    monkeypatch.setattr(lookup_module, "_MOST_WORDS", 1 << 13)
+    monkeypatch.setattr(lookup_module, "_MOST_SLOTS", 1 << 13)
     rng = np.random.default_rng(0)
     texts = ["".join(chr(97 + c) for c in rng.integers(0, 26, 5)) + f" word{i}" for i in range(12_000)]
     fast = fast_of(units)
     check_equal(units, texts, fast)
-    assert len(fast._own.words.where) == 1 << 13
+    table = fast._own.words
+    assert len(table.slots) == 8 << 13
+    assert 1 << 12 < table.used[0] <= 5 << 10
 
 
 def test_threads_share_the_alphabet(units, sample):

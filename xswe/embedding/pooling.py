@@ -51,7 +51,8 @@ def pool(
     factors = _NO_SCALES if scales is None else scales
 
     def work(start: int, stop: int) -> None:
-        pool_rows(numbers, factors, bags.ids, bags.offsets[start : stop + 1], normalise, out[start:stop])
+        squares = np.empty(out.shape[1], np.float32)
+        pool_rows(numbers, factors, bags.ids, bags.offsets[start : stop + 1], normalise, out[start:stop], squares)
 
     over_blocks(work, len(bags), threads)
     return out

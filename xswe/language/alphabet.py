@@ -54,9 +54,10 @@ class Alphabet:
         mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
-        table: two int32 arrays, replaced (never changed) when characters are learnt, so that threads may read them.
-            For each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or
-            the place of several such in the second array; there their number, and then the outputs.
+        table: three arrays, replaced (never changed) when characters are learnt, so that threads may read them. int32: for
+            each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
+            place of several such in the second array. int32: there their number, and then the outputs. uint8: for each
+            byte that is a letter of a word, and whose output is one byte, this output; else 0.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Alphabet:
         self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
         self._expansions: list[int] = [0]
-        self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32)
+        self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32), np.zeros(256, np.uint8)
         self.learn(np.arange(128))
 
     def learn(self, codes: np.ndarray) -> None:
@@ -77,7 +78,9 @@ class Alphabet:
         self._classify(sorted({out for text in outputs.values() for out in text if not _is_mark(out)} - set(self._classes)))
         for character in characters:
             entries[ord(character)] = self._entry(outputs[character]) if character in outputs else COMPLEX
-        self.table = entries, np.array(self._expansions, np.int32)
+        is_plain = (entries[:128] >= WORD << CLASS_SHIFT) & (entries[:128] < (WORD << CLASS_SHIFT) + 128)
+        plain = np.where(is_plain, entries[:128], 0).astype(np.uint8)
+        self.table = entries, np.array(self._expansions, np.int32), np.concatenate([plain, np.zeros(128, np.uint8)])
 
     def _normalise_all(self, characters: list[str]) -> list[str]:
         """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""

@@ -1,170 +1,237 @@
-"""A hash table from chunks of text to their ids, read and written by compiled code."""
+"""A hash table from chunks of text to their ids, read and written by compiled code.
+
+A chunk's bytes are looked at as words of eight, the last one filled up with zeros. A slot of the table is one line of
+memory and holds a common chunk whole, bytes and ids, so that a look-up costs one cache miss at most.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from xswe.language.utf8 import decode_character
-from xswe.memory import prefetch
+from xswe.memory import LINE, lean, prefetch
 
-BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
+WINDOW = 3  # words of a chunk that its slot holds itself
+_SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
+_HELD = 8  # ids that a slot holds itself
+_FEW = 4  # ids that are copied without looking how many there are
+_BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
+_LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
 
 
 class Table(NamedTuple):
     """A hash table from chunks to their ids; only one thread at a time may write to it.
 
-    ``slots`` holds entry + 1, or 0. Entry ``e`` has the bytes ``text[where[e, 0]:][:where[e, 1]]`` and the ids
-    ``pieces[where[e, 2]:][:where[e, 3]]``. ``used`` counts entries, bytes and ids, int64 (3,).
+    Attributes:
+        slots: uint64 (8 x slots,), a power of two of them; one whose fourth word is 0 is empty. That word is the chunk's
+            size in bytes (16 bits), the number of its ids (16 bits) and where its rest is in ``rest`` (32 bits): the
+            words after the third, then the ids after the eighth, two a word.
+        numbers: the same memory as int32.
+        rest: uint64, what slots have no room for.
+        more: the same memory as int32.
+        used: int64 (2,), how many slots and words of ``rest`` are taken.
     """
 
     slots: np.ndarray
-    hashes: np.ndarray
-    where: np.ndarray
-    text: np.ndarray
-    pieces: np.ndarray
+    numbers: np.ndarray
+    rest: np.ndarray
+    more: np.ndarray
     used: np.ndarray
 
 
 class Fresh(NamedTuple):
-    """Room for chunks newly met: rows of ``where`` as in a ``Table``, and what they speak of."""
+    """Room for chunks newly met.
+
+    Chunk ``k`` has the bytes ``text[where[k, 0]:][:where[k, 1]]`` and the ids ``pieces[where[k, 2]:][:where[k, 3]]``.
+    """
 
     where: np.ndarray
-    hashes: np.ndarray
     text: np.ndarray
     pieces: np.ndarray
 
 
-def new_table(entries: int) -> Table:
-    """Return an empty table with room for ``entries``, a power of two."""
-    return Table(
-        np.zeros(4 * entries, np.int32),
-        np.zeros(entries, np.uint64),
-        np.zeros((entries, 4), np.int32),
-        np.zeros(16 * entries, np.uint8),
-        np.zeros(4 * entries, np.int32),
-        np.zeros(3, np.int64),
-    )
+def new_table(slots: int) -> Table:
+    """Return an empty table of so many slots, a power of two; five in eight of them can be taken."""
+    room = np.zeros(_SLOT * (slots + 1), np.uint64)
+    skipped = -room.ctypes.data % LINE // 8
+    aligned, rest = room[skipped : skipped + _SLOT * slots], np.zeros(2 * slots, np.uint64)
+    return Table(aligned, aligned.view(np.int32), rest, rest.view(np.int32), np.zeros(2, np.int64))
 
 
 def room_for(chunks: int) -> Fresh:
     """Return room for so many chunks of common lengths."""
-    return Fresh(
-        np.empty((chunks, 4), np.int32),
-        np.empty(chunks, np.uint64),
-        np.empty(24 * chunks, np.uint8),
-        np.empty(8 * chunks, np.int32),
-    )
+    return Fresh(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
 
 
 @njit(inline="always")
-def find(table: Table, data: np.ndarray, first: int, size: int, key: np.uint64) -> int:
-    """Return the entry of the chunk ``data[first:first + size]``, -1 if it is not there."""
-    slots, hashes, where, text = table.slots, table.hashes, table.where, table.text
-    mask = np.uint64(len(slots) - 1)
-    slot = key & mask
+def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
+    """Hash the chunk of ``size`` bytes whose words start at ``words[first]``; three of them are read in any case."""
+    key = _BASIS
+    for k in range(WINDOW):
+        key = (key ^ words[first + k]) * _FACTOR
+        key ^= key >> np.uint64(32)
+    for k in range(WINDOW, (size + 7) >> 3):
+        key = (key ^ words[first + k]) * _FACTOR
+        key ^= key >> np.uint64(32)
+    return key
+
+
+@njit(inline="always")
+def call(slots: np.ndarray, key: np.uint64) -> None:
+    """Ask memory for the slot that a look-up will read."""
+    prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
+
+
+@njit(inline="always")
+def find(slots: np.ndarray, rest: np.ndarray, words: np.ndarray, first: int, size: int, key: np.uint64) -> Any:
+    """Return the slot of a chunk given as for :func:`hash_chunk`, -1 if it is not there."""
+    mask = np.uint64(len(slots) // _SLOT - 1)
+    a, b, c = words[first], words[first + 1], words[first + 2]
+    slot = np.int64(key & mask)
     while True:
-        entry = slots[slot] - 1
-        if entry < 0:
+        place = slot * _SLOT
+        about = slots[place + 3]
+        if about == _NONE:
             return -1
-        if hashes[entry] == key and where[entry, 1] == size:
-            start = where[entry, 0]
-            same = True
-            for k in range(size):
-                if text[start + k] != data[first + k]:
+        size_differs = (about & _LOW) ^ np.uint64(size)
+        if (slots[place] ^ a) | (slots[place + 1] ^ b) | (slots[place + 2] ^ c) | size_differs == _NONE:
+            start, same = np.int64(about >> np.uint64(32)) - WINDOW, True
+            for k in range(WINDOW, (size + 7) >> 3):
+                if rest[start + k] != words[first + k]:
                     same = False
                     break
             if same:
-                return entry
-        slot = (slot + np.uint64(1)) & mask
+                return slot
+        slot = np.int64(np.uint64(slot + 1) & mask)
 
 
 @njit(inline="always")
-def call(table: Table, key: np.uint64, turn: int) -> None:
-    """Ask memory for what a look-up will read: its slot (turn 0), then its entry, then the entry's bytes and ids."""
-    place = key & np.uint64(len(table.slots) - 1)
-    if turn == 0:
-        prefetch(table.slots, place)
-        return
-    entry = table.slots[place] - 1
-    if entry >= 0:
-        if turn == 1:
-            prefetch(table.hashes, entry)
-            prefetch(table.where, 4 * entry)
-        else:
-            prefetch(table.text, table.where[entry, 0])
-            prefetch(table.pieces, table.where[entry, 2])
+def first_id(numbers: np.ndarray, slot: int) -> int:
+    """Return the first id of a slot, given ``Table.numbers``."""
+    return numbers[2 * _SLOT * slot + _HELD]
+
+
+@njit(inline="always")
+def copy_ids(slots: np.ndarray, numbers: np.ndarray, more: np.ndarray, slot: int, ids: np.ndarray, count: int) -> Any:
+    """Write a slot's ids to ``ids[count:]``, where there must be room for four more; returns how many there are."""
+    about = slots[slot * _SLOT + 3]
+    n: Any = np.int64((about >> np.uint64(16)) & _LOW)
+    held = slot * 2 * _SLOT + _HELD
+    for k in range(_FEW):
+        ids[count + k] = numbers[held + k]
+    if n > _FEW:
+        for k in range(_FEW, min(n, _HELD)):
+            ids[count + k] = numbers[held + k]
+        if n > _HELD:
+            size: Any = np.int64(about & _LOW)
+            start = 2 * (np.int64(about >> np.uint64(32)) + max(0, ((size + 7) >> 3) - WINDOW)) - _HELD
+            for k in range(_HELD, n):
+                ids[count + k] = more[start + k]
+    return n
+
+
+@njit(inline="always")
+def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
+    """Return the slot that a chunk which is not there is to take."""
+    mask = np.uint64(len(slots) // _SLOT - 1)
+    slot = np.int64(key & mask)
+    while slots[slot * _SLOT + 3] != _NONE:
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@njit(inline="always")
+def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk: np.ndarray) -> None:
+    """Copy bytes to the start of ``words``, of which ``chunk`` is the same memory as bytes."""
+    words[: max(WINDOW, (size + 7) >> 3)] = 0
+    for k in range(size):
+        chunk[k] = data[first + k]
 
 
 @njit(nogil=True, cache=True)
-def _insert(table: Table, fresh: Fresh) -> int:
+def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) -> int:
     """Insert chunks that are not there yet; returns how many, from the first on, are there now."""
-    slots, hashes, where, text, pieces, used = table
-    mask = np.uint64(len(slots) - 1)
+    slots, numbers, rest, more, used = table
+    most = len(slots) // _SLOT * 5 // 8
     for row in range(len(fresh.where)):
-        start, size, first, count = fresh.where[row, 0], fresh.where[row, 1], fresh.where[row, 2], fresh.where[row, 3]
-        chunk, key = fresh.text[start : start + size], fresh.hashes[row]
-        if find(table, fresh.text, start, size, key) >= 0:
+        size: Any = np.int64(fresh.where[row, 1])
+        count: Any = np.int64(fresh.where[row, 3])
+        first = fresh.where[row, 2]
+        copy_chunk(fresh.text, fresh.where[row, 0], size, words, chunk)
+        key = hash_chunk(words, 0, size)
+        if find(slots, rest, words, 0, size, key) >= 0:
             continue
-        entry = used[0]
-        if entry >= len(where) or used[1] + size > len(text) or used[2] + count > len(pieces):
+        start, over = used[1], max(0, ((size + 7) >> 3) - WINDOW)
+        needed = over + (max(0, count - _HELD) + 1) // 2
+        if used[0] >= most or start + needed > len(rest):
             return row
-        hashes[entry] = key
-        where[entry, 0], where[entry, 1], where[entry, 2], where[entry, 3] = used[1], size, used[2], count
-        text[used[1] : used[1] + size] = chunk
-        pieces[used[2] : used[2] + count] = fresh.pieces[first : first + count]
-        slot = key & mask
-        while slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = entry + 1
-        used[0], used[1], used[2] = entry + 1, used[1] + size, used[2] + count
+        slot = _free_slot(slots, key)
+        place = slot * _SLOT
+        for k in range(WINDOW):
+            slots[place + k] = words[k]
+        slots[place + 3] = np.uint64(size) | np.uint64(count) << np.uint64(16) | np.uint64(start) << np.uint64(32)
+        for k in range(over):
+            rest[start + k] = words[WINDOW + k]
+        for k in range(count):
+            if k < _HELD:
+                numbers[2 * place + _HELD + k] = fresh.pieces[first + k]
+            else:
+                more[2 * (start + over) + k - _HELD] = fresh.pieces[first + k]
+        used[0], used[1] = used[0] + 1, start + needed
     return len(fresh.where)
 
 
-@njit(inline="always")
-def mix(key: np.uint64, code: int) -> np.uint64:
-    """Hash one more character."""
-    key = (key ^ np.uint64(code)) * _FACTOR
-    return key ^ (key >> np.uint64(32))
-
-
-@njit(cache=True)
-def hash_chunks(where: np.ndarray, text: np.ndarray, hashes: np.ndarray) -> None:
-    """Fill in the hashes of chunks as the scan computes them."""
-    for row in range(len(where)):
-        key, place, stop = BASIS, where[row, 0], where[row, 0] + where[row, 1]
-        while place < stop:
-            code, width = decode_character(text, place)
-            key = mix(key, code)
-            place += width
-        hashes[row] = key
-
-
 @njit(nogil=True, cache=True)
-def find_pieces(data: np.ndarray, ends: np.ndarray, known: Table, ids: np.ndarray) -> None:
-    """ids[k] = the id of ``data[ends[k - 1]:ends[k]]``, -2 if it is not among the known words."""
-    place = 0
-    for k in range(len(ids)):
-        key, start = BASIS, place
-        while place < ends[k]:
-            code, width = decode_character(data, place)
-            key = mix(key, code)
-            place += width
-        found = find(known, data, start, place - start, key)
-        ids[k] = known.pieces[known.where[found, 2]] if found >= 0 else -2
+def _move(table: Table, larger: Table, words: np.ndarray) -> None:
+    """Copy a table into an empty one that is larger."""
+    larger.rest[: len(table.rest)] = table.rest
+    larger.used[:] = table.used
+    for slot in range(len(table.slots) // _SLOT):
+        place = slot * _SLOT
+        about = table.slots[place + 3]
+        if about == _NONE:
+            continue
+        size, start = np.int64(about & _LOW), np.int64(about >> np.uint64(32)) - WINDOW
+        for k in range(WINDOW):
+            words[k] = table.slots[place + k]
+        for k in range(WINDOW, (size + 7) >> 3):
+            words[k] = table.rest[start + k]
+        to = _free_slot(larger.slots, hash_chunk(words, 0, size)) * _SLOT
+        for k in range(_SLOT):
+            larger.slots[to + k] = table.slots[place + k]
 
 
 def remember(table: Table, fresh: Fresh, most: int) -> Table:
-    """Put chunks into a table; returns it, or a larger one if need be, of up to ``most`` entries."""
-    while len(fresh.where):
-        fitted = _insert(table, fresh)
-        fresh = fresh._replace(where=fresh.where[fitted:], hashes=fresh.hashes[fitted:])
-        if len(fresh.where):
-            if 2 * len(table.where) > most:
-                break
-            entries, larger = int(table.used[0]), new_table(2 * len(table.where))
-            _insert(larger, Fresh(table.where[:entries], table.hashes[:entries], table.text, table.pieces))
-            table = larger
-    return table
+    """Put chunks into a table; returns it, or a larger one if need be, of up to ``most`` slots."""
+    if not len(fresh.where):
+        return table
+    words = np.zeros(1 << 13, np.uint64)  # a size has 16 bits
+    while True:
+        fitted = _insert(table, fresh, words, words.view(np.uint8))
+        fresh = fresh._replace(where=fresh.where[fitted:])
+        slots = 2 * len(table.slots) // _SLOT
+        if not len(fresh.where) or slots > most:
+            return table
+        larger = new_table(slots)
+        _move(table, larger, words)
+        table = larger
+
+
+@lean
+def first_ids(
+    data: np.ndarray, ends: np.ndarray, known: Table, words: np.ndarray, chunk: np.ndarray, ids: np.ndarray
+) -> None:
+    """ids[k] = the first id of the chunk ``data[ends[k - 1]:ends[k]]``, -2 if it is not in the table.
+
+    ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk.
+    """
+    slots, numbers, rest = known.slots, known.numbers, known.rest
+    start = 0
+    for k in range(len(ids)):
+        size = ends[k] - start
+        copy_chunk(data, start, size, words, chunk)
+        found = find(slots, rest, words, 0, size, hash_chunk(words, 0, size))
+        ids[k] = first_id(numbers, found) if found >= 0 else -2
+        start = ends[k]

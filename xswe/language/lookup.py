@@ -23,7 +23,7 @@ from xswe.language.trie import build_trie
 from xswe.language.viterbi import UNLEARNT, Search
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
-_MOST_WORDS = 1 << 18  # entries of a thread's table: some 20 MB at most
+_MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
 
 
 class Lookup:
@@ -67,7 +67,7 @@ class Lookup:
         fresh = room_for(max(64, min(1 << 16, room // 4)))
         arguments = texts.data, texts.offsets, self._alphabet.table, search, self._table(), known, defer
         met = scan(*arguments, ids, ends, status, fresh)
-        return ids, ends, status, fresh._replace(where=fresh.where[:met], hashes=fresh.hashes[:met])
+        return ids, ends, status, fresh._replace(where=fresh.where[:met])
 
     def _table(self) -> Table:
         if not hasattr(self._own, "words"):
@@ -76,7 +76,7 @@ class Lookup:
         return table
 
     def _remember(self, fresh: Fresh) -> None:
-        self._own.words = remember(self._table(), fresh, _MOST_WORDS)
+        self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
 
 
 def alphabet_of(tokenizer: Tokenizer) -> Alphabet:
@@ -120,13 +120,16 @@ def characters_of(texts: Texts) -> np.ndarray:
 
 
 def _replace(bags: Bags, rows: np.ndarray, with_bags: Bags) -> Bags:
-    """Return ``bags`` with those of ``rows`` (empty ones) replaced."""
+    """Return ``bags`` with those of ``rows`` (empty ones, in order) replaced."""
     lengths = bags.lengths
     lengths[rows] = with_bags.lengths
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     ids = np.empty(offsets[-1], np.int32)
-    new = np.zeros(len(bags), bool)
-    new[rows] = True
-    from_new = np.repeat(new, lengths)
-    ids[from_new], ids[~from_new] = with_bags.ids, bags.ids
+    done = 0
+    for row, start, stop in zip(rows.tolist(), *(with_bags.offsets[k:].tolist() for k in (0, 1)), strict=False):
+        before, place = bags.offsets[row], offsets[row]
+        ids[place - (before - done) : place] = bags.ids[done:before]
+        ids[place : place + stop - start] = with_bags.ids[start:stop]
+        done = before
+    ids[len(ids) - (len(bags.ids) - done) :] = bags.ids[done:]
     return Bags(ids, offsets)

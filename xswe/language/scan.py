@@ -13,23 +13,26 @@ import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
-from xswe.language.chunks import BASIS, Fresh, Table, call, find, mix
+from xswe.language.chunks import WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
 from xswe.language.utf8 import append_character, decode_character
 from xswe.language.viterbi import DONE, LEFT, LONGEST_CHUNK, UNLEARNT, Search, viterbi
+from xswe.memory import lean
 
 _WAITING = 256  # chunks that are looked up together
-_NEAR = 1 << 17  # slots of a table that the processor's own cache holds
+_ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
 
 
 class Scratch(NamedTuple):
     """Working memory of one scan.
 
-    ``waiting`` has the start, size and class of each chunk that waits to be looked up, and its text's number; the bytes are
-    in ``text``, the hash in ``keys``. ``state`` counts what there is so far: ids, new chunks, and their bytes and pieces;
-    then come the same counts where the text begins whose number is in ``state[8]``. The rest is the Viterbi search's.
+    ``waiting`` has the start, size and class of each chunk that waits to be looked up, and its text's number; ``chunk`` has
+    the bytes, each chunk's from a multiple of eight on and with zeros behind; ``words`` is the same memory as uint64;
+    ``keys`` has the hashes. ``state`` counts what there is so far: ids, new chunks, and their bytes and pieces; then come
+    the same counts where the text begins whose number is in ``state[8]``. The rest is the Viterbi search's.
     """
 
-    text: np.ndarray
+    chunk: np.ndarray
+    words: np.ndarray
     waiting: np.ndarray
     keys: np.ndarray
     state: np.ndarray
@@ -41,9 +44,10 @@ class Scratch(NamedTuple):
 
 def _scratch() -> Scratch:
     """Return room for one scan."""
-    long = LONGEST_CHUNK + 9
+    words, long = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64), LONGEST_CHUNK + 9
     return Scratch(
-        np.empty(2 * LONGEST_CHUNK + 16, np.uint8),
+        words.view(np.uint8),
+        words,
         np.empty((_WAITING, 4), np.int64),
         np.empty(_WAITING, np.uint64),
         np.array([0] * 8 + [-1], np.int64),
@@ -52,16 +56,15 @@ def _scratch() -> Scratch:
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(inline="always")
+def _place_after(start: int, size: int) -> int:
+    """Return where the next chunk goes in ``Scratch.chunk``."""
+    return start + max((size + 7) & -8, 8 * WINDOW)
+
+
+@lean
 def _meet(
-    chunk: np.ndarray,
-    key: np.uint64,
-    kind: int,
-    scratch: Scratch,
-    search: Search,
-    defer: bool,
-    ids: np.ndarray,
-    fresh: Fresh,
+    chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
 ) -> bool:
     """Take a chunk that is in no table: cut it, or leave it to the caller. Returns False if it finds no room."""
     state, path = scratch.state, scratch.path
@@ -81,7 +84,6 @@ def _meet(
     if room and (defer or kind != CJK or len(chunk) <= 12):
         fresh.where[met, 0], fresh.where[met, 1] = met_bytes, len(chunk)
         fresh.where[met, 2], fresh.where[met, 3] = met_pieces, kept
-        fresh.hashes[met] = key
         for k in range(len(chunk)):
             fresh.text[met_bytes + k] = chunk[k]
         if defer:
@@ -95,7 +97,7 @@ def _meet(
     return True
 
 
-@njit(nogil=True, cache=True)
+@lean
 def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
     """Give a text up: what is there of it is forgotten."""
     status[row] = why
@@ -104,11 +106,78 @@ def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, 
         # New chunks that were cut here are true of any text; those left to the caller would be looked for in vain.
         state[0] = state[4]
         if defer:
-            state[1:4] = state[5:8]
+            for k in range(1, 4):
+                state[k] = state[4 + k]
     ends[row + 1] = state[0]
 
 
-@njit(nogil=True, cache=True)
+# Arrays taken out of a tuple are counted, atomically, wherever they are used: the hot loops are functions of plain arrays.
+@lean
+def _hash(
+    size: int,
+    waiting: np.ndarray,
+    words: np.ndarray,
+    keys: np.ndarray,
+    slots: np.ndarray,
+    known_slots: np.ndarray,
+    defer: bool,
+) -> None:
+    """Hash the waiting chunks, and ask memory for their slots."""
+    for w in range(size):
+        keys[w] = hash_chunk(words, waiting[w, 0] >> 3, waiting[w, 1])
+        call(known_slots if defer and waiting[w, 2] == WORD else slots, keys[w])
+
+
+@lean
+def _take_known(
+    w: int,
+    size: int,
+    waiting: np.ndarray,
+    words: np.ndarray,
+    keys: np.ndarray,
+    state: np.ndarray,
+    slots: np.ndarray,
+    numbers: np.ndarray,
+    rest: np.ndarray,
+    more: np.ndarray,
+    known_slots: np.ndarray,
+    known_numbers: np.ndarray,
+    known_rest: np.ndarray,
+    defer: bool,
+    ids: np.ndarray,
+    ends: np.ndarray,
+    status: np.ndarray,
+) -> int:
+    """Write the ids of waiting chunks from the ``w``-th on; returns the first one that is not known, or finds no room."""
+    current, count = state[8], state[0]
+    while w < size:
+        start, length, row = waiting[w, 0], waiting[w, 1], waiting[w, 3]
+        if row != current:
+            state[0] = count
+            for k in range(4):
+                state[4 + k] = state[k]
+            state[8] = current = row
+        if status[row] == DONE:
+            if count + length + 4 > len(ids):
+                break
+            found = -1
+            if defer and waiting[w, 2] == WORD:
+                found = find(known_slots, known_rest, words, start >> 3, length, keys[w])
+            if found >= 0:
+                ids[count] = first_id(known_numbers, found)
+                count += 1
+            else:
+                found = find(slots, rest, words, start >> 3, length, keys[w])
+                if found < 0:
+                    break
+                count += copy_ids(slots, numbers, more, found, ids, count)
+            ends[row + 1] = count
+        w += 1
+    state[0] = count
+    return w
+
+
+@lean
 def _look_up(
     size: int,
     scratch: Scratch,
@@ -121,43 +190,30 @@ def _look_up(
     status: np.ndarray,
     fresh: Fresh,
 ) -> None:
-    """Look the ``size`` waiting chunks up, all of them at each step: their cache misses overlap."""
-    waiting, state = scratch.waiting, scratch.state
-    for turn in range(1, 3 if len(known.slots if defer else table.slots) > _NEAR else 1):
-        for w in range(size):
-            call(known if defer and waiting[w, 2] == WORD else table, scratch.keys[w], turn)
-    for w in range(size):
+    """Look the ``size`` waiting chunks up."""
+    waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
+    slots, numbers, rest, more, _ = table
+    of_known = known.slots, known.numbers, known.rest
+    _hash(size, waiting, words, keys, slots, known.slots, defer)
+    w = 0
+    while True:
+        batch = w, size, waiting, words, keys, state
+        w = _take_known(*batch, slots, numbers, rest, more, *of_known, defer, ids, ends, status)
+        if w == size:
+            return
         start, length, kind, row = waiting[w, 0], waiting[w, 1], waiting[w, 2], waiting[w, 3]
-        if row != state[8]:
-            state[4:8] = state[:4]
-            state[8] = row
-        if status[row] != DONE:
-            continue
-        key, count = scratch.keys[w], state[0]
-        if count + length > len(ids):
-            _leave(row, LEFT, scratch, defer, ends, status)
-            continue
-        found = find(known, scratch.text, start, length, key) if defer and kind == WORD else -1
-        if found >= 0:
-            ids[count] = known.pieces[known.where[found, 2]]
-            state[0] += 1
+        room = state[0] + length + 4 <= len(ids)
+        if room and _meet(scratch.chunk[start : start + length], kind, scratch, search, defer, ids, fresh):
+            ends[row + 1] = state[0]
         else:
-            found = find(table, scratch.text, start, length, key)
-            if found >= 0:
-                first, n = table.where[found, 2], table.where[found, 3]
-                for k in range(n):
-                    ids[count + k] = table.pieces[first + k]
-                state[0] += n
-            elif not _meet(scratch.text[start : start + length], key, kind, scratch, search, defer, ids, fresh):
-                _leave(row, LEFT, scratch, defer, ends, status)
-                continue
-        ends[row + 1] = state[0]
+            _leave(row, LEFT, scratch, defer, ends, status)
+        w += 1
 
 
 def scan(
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray],
+    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray],
     search: Search,
     table: Table,
     known: Table,
@@ -191,11 +247,11 @@ def scan(
     return int(scratch.state[1])
 
 
-@njit(nogil=True, cache=True)
+@lean
 def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray],
+    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray],
     search: Search,
     table: Table,
     known: Table,
@@ -207,19 +263,22 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
     scratch: Scratch,
 ) -> None:
     """See :func:`scan`."""
-    entries, expansions = alphabet
-    chunk, waiting, keys, state = scratch.text, scratch.waiting, scratch.keys, scratch.state
-    # A small table is in the processor's own cache: what is there is taken at once, and nothing waits.
-    near = not defer and len(table.slots) <= _NEAR
+    entries, expansions, plain = alphabet
+    chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
     count, end = 0, 0  # of the waiting chunks, and of their bytes
     status[:] = DONE
     for row in range(len(offsets) - 1):
         own = count  # the first of this text's waiting chunks
         place, stop = offsets[row], offsets[row + 1]
         start, kind = end, SPACE  # of the chunk being read
-        key = np.uint64(0)
         pending, last_pending = 0, 0  # outputs of an expansion still to be taken
         while True:
+            # Most of a spaced script is plain letters: they need none of what follows.
+            if kind == WORD and pending == last_pending:
+                last = min(stop, place + LONGEST_CHUNK - (end - start))
+                while place < last and plain[data[place]] != 0:
+                    chunk[end] = plain[data[place]]
+                    place, end = place + 1, end + 1
             # The next output character, and its class; class SPACE at the end of the text.
             if pending < last_pending:
                 entry = expansions[pending]
@@ -243,27 +302,14 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
             this = SPACE if entry < 0 else entry >> CLASS_SHIFT
             # A chunk ends where the class changes, and around every mark.
             if end > start and (this != kind or this == MARK):
-                found = find(table, chunk, start, end - start, key) if near else -1
-                if found >= 0 and state[0] + end - start <= len(ids):
-                    if row != state[8]:
-                        state[4:8] = state[:4]
-                        state[8] = row
-                    first, n = table.where[found, 2], table.where[found, 3]
-                    for k in range(n):
-                        ids[state[0] + k] = table.pieces[first + k]
-                    state[0] += n
-                    ends[row + 1] = state[0]
-                    end = 0
-                else:
-                    waiting[count, 0], waiting[count, 1] = start, end - start
-                    waiting[count, 2], waiting[count, 3] = kind, row
-                    keys[count] = key
-                    count += 1
-                    if not near:
-                        call(known if defer and kind == WORD else table, key, 0)
-                    if near or count == _WAITING or end > LONGEST_CHUNK:
-                        _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
-                        count, own, end = 0, 0, 0
+                waiting[count, 0], waiting[count, 1] = start, end - start
+                waiting[count, 2], waiting[count, 3] = kind, row
+                count += 1
+                end = _place_after(start, end - start)
+                if count == _WAITING or end > _ROOM:
+                    _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
+                    words[: end >> 3] = 0
+                    count, own, end = 0, 0, 0
                 start = end
             if entry < 0:
                 break
@@ -272,23 +318,21 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
                 continue
             if end == start:
                 kind = this
-                key = BASIS
                 if this == WORD and not defer:
                     chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
                     end += 3
-            code = entry & ((1 << CLASS_SHIFT) - 1)
-            end = append_character(chunk, end, code)
-            key = mix(key, code)
+            end = append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
             if end - start > LONGEST_CHUNK:
                 _leave(row, LEFT, scratch, defer, ends, status)
                 break
         if status[row] != DONE:
-            count = own
-            end = waiting[count - 1, 0] + waiting[count - 1, 1] if count else 0
+            last, count = (end + 7) >> 3, own
+            end = _place_after(waiting[count - 1, 0], waiting[count - 1, 1]) if count else 0
+            words[end >> 3 : last] = 0
     _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
 
 
-@njit(nogil=True, cache=True)
+@lean
 def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
     """found[i] = whether text i holds a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
     for row in range(len(offsets) - 1):
@@ -303,7 +347,7 @@ def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int,
                 place += 1
 
 
-@njit(nogil=True, cache=True)
+@lean
 def expand(
     ids: np.ndarray,
     ends: np.ndarray,

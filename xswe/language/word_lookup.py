@@ -15,14 +15,14 @@ from tokenizers import Tokenizer
 
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags, concatenate
-from xswe.language.chunks import Fresh, Table, find_pieces, hash_chunks, new_table, remember
+from xswe.language.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
 from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
 from xswe.language.scan import any_of, expand
 from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
-from xswe.language.viterbi import DONE, NO_SEARCH, UNLEARNT, cut_runs
+from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18
@@ -96,7 +96,7 @@ class OneLanguage(Lookup):
         expand(ids, ends, starts, sizes, pieces, out, out_ends)
         where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
         kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= _LONGEST_RUN)
-        self._remember(Fresh(where[kept], fresh.hashes[kept], fresh.text, pieces))
+        self._remember(Fresh(where[kept], fresh.text, pieces))
         return Bags(out, out_ends), status
 
     def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,7 +123,8 @@ class OneLanguage(Lookup):
         if self._cutter is not None and (found := self._cutter(runs)) is not None:
             data, ends, sizes = found
             ids = np.empty(len(ends), np.int32)
-            find_pieces(data, ends, self._known, ids)
+            room = np.empty(max(map(len, runs)) // 8 + WINDOW + 1, np.uint64)
+            first_ids(data, ends, self._known, room, room.view(np.uint8), ids)
             raw, stops, missing = data.tobytes(), ends.tolist(), np.flatnonzero(ids == -2).tolist()
             words = [raw[stops[k - 1] if k else 0 : stops[k]].decode("utf-8") for k in missing]
             self._ids.learn(words)
@@ -214,12 +215,12 @@ def _around_runs(part: str) -> list[str]:
 
 def known_words(words: Sequence[str]) -> Table:
     """Return a table of words; the place in the list is the id."""
-    ids = [i for i, word in enumerate(words) if word and not all(map(is_punctuation, word))]
-    packed = [words[i].encode("utf-8", "replace") for i in ids]
+    packed = [word.encode("utf-8", "replace") for word in words]
+    ids = [i for i, word in enumerate(words) if len(packed[i]) <= LONGEST_CHUNK and not all(map(is_punctuation, word))]
+    packed = [packed[i] for i in ids]
     where = np.empty((len(ids), 4), np.int32)
     where[:, 1] = [len(word) for word in packed]
     where[:, 0] = np.cumsum(where[:, 1]) - where[:, 1]
     where[:, 2], where[:, 3] = np.arange(len(ids)), 1
-    text, hashes = np.frombuffer(b"".join(packed) + b" ", np.uint8), np.empty(len(ids), np.uint64)
-    hash_chunks(where, text, hashes)
-    return remember(new_table(1 << 12), Fresh(where, hashes, text, np.array([*ids, 0], np.int32)), 1 << 30)
+    text = np.frombuffer(b"".join(packed) + b" ", np.uint8)
+    return remember(new_table(1 << 12), Fresh(where, text, np.array([*ids, 0], np.int32)), 1 << 30)
