@@ -129,3 +129,13 @@ def test_objective_adds_the_weighted_losses():
 def test_unknown_side_is_refused():
     with pytest.raises(ConfigError, match="sauce"):
         Objective(distillation_on=("sauce",))
+
+
+@pytest.mark.parametrize("prefixes", [(), (8, 4)])
+@pytest.mark.parametrize(("ranking", "distillation"), [(1.0, 0.0), (0.5, 2.0), (0.0, 1.0)])
+def test_what_decides_when_to_stop_is_the_loss_that_is_trained(ranking, distillation, prefixes):
+    rng = np.random.default_rng(5)
+    a, b, teacher = unit(rng, 9, 8), unit(rng, 9, 8), unit(rng, 9, 6)
+    same = np.arange(9), np.arange(9)
+    objective = Objective(ranking=ranking, distillation=distillation, prefixes=prefixes)
+    assert objective.development(a, b, same, teacher) == pytest.approx(objective(a, b, same, teacher)[0], rel=1e-5)

@@ -67,7 +67,7 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, tok
     c = config(("en", "de", "ja"), objective=Objective(distillation=1.0))
     joint = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
     assert len(calls) == len(set(calls))
-    assert set(calls) == set(joint.training("en"))
+    assert set(joint.training("en")) < set(calls)  # and the development sentences, which decide when to stop
     again = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
     assert len(calls) == len(set(calls))
     assert again.model.matrix.tobytes() == joint.model.matrix.tobytes()

@@ -136,14 +136,15 @@ class Objective:
         teacher: np.ndarray | None,
         threads: int = 1,
     ) -> float:
-        """What decides when to stop: the ranking loss where there is one, else the relational losses; no gradients."""
+        """The same loss without its gradients: what decides on held-out pairs when to stop."""
+        loss = 0.0
         if self.ranking:
-            return self.ranking_loss(source, target, same, threads, gradient=False)[0]
-        if teacher is None or len(source) < 2:
-            return 0.0
+            loss += self.ranking * self.ranking_loss(source, target, same, threads, gradient=False)[0]
+        if not self.distillation or teacher is None or len(source) < 2:
+            return loss
         targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
         sides = {"source": (source, source), "target": (target, target), "cross": (source, target)}
-        return sum(
+        return loss + sum(
             self.distillation * self._relational(*sides[side], targets, threads, gradient=False)[0]
             for side in self.distillation_on
             if len(sides[side][1])

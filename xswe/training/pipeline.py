@@ -165,10 +165,7 @@ class _Run:
         if self.distilled is None:
             return {}
         hub, alone = self.config.languages[0], len(self.config.languages) == 1
-        parts = ["train"]
-        # Distillation alone is stopped by its own loss, and one language is judged by it; ranking needs neither.
-        parts += ["development"] if not self.config.objective.ranking else []
-        parts += ["held_out"] if alone else []
+        parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is judged by the encoder, too
         texts = []
         for part in parts:
             for bitext in open_part(self.corpus, part, self.pairs):
