@@ -42,6 +42,7 @@ VARIATIONS: dict[str, list[str]] = {
     "batch 512": ["refine.batch=512"],
     "batch 2,048": ["refine.batch=2048"],
     "batch 8,192, a quarter of the steps": ["refine.batch=8192", "refine.steps=625", "refine.evaluate_every=25"],
+    "three times the steps": ["refine.steps=7500"],
     "constant rate": ["refine.constant=1.0"],
     "linear decay from the start": ["refine.constant=0.0"],
     "rate 0.004": ["refine.rate=0.004"],
@@ -57,6 +58,9 @@ VARIATIONS: dict[str, list[str]] = {
     "prefixes 256, 128, 64": ["objective.prefixes=[256,128,64]"],
     "distillation on the source": ["{joint}", "objective.distillation_on=[source]"],
     "distillation on source and target": ["{joint}", "objective.distillation_on=[source,target]"],
+    "distillation on the source, three times the steps": [
+        *("{joint}", "objective.distillation_on=[source]", "refine.steps=7500")
+    ],
     "distillation across": ["{joint}", "objective.distillation_on=[cross]"],
     "distillation on all three": ["{joint}", "objective.distillation_on=[source,target,cross]"],
     "distillation on all three, weight 0.5": [
