@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-# Compiles a hot loop that allocates nothing. numba counts the references to an array wherever it is taken out of a tuple,
-# handed on or sliced, and to count is to lock a line of memory: some 5 ns, and more where two threads hold the same array.
-lean: Callable[[F], F] = njit(nogil=True, cache=True, _nrt=False)
+# How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
+# wherever it is taken out of a tuple, handed on or sliced, and to count is to lock a line of memory: some 5 ns, and more
+# where two threads hold the same array.
+LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 
 LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)

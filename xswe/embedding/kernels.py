@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from xswe.memory import lean, prefetch_row
+from xswe.memory import LEAN, prefetch_row
 
 # Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
 HALF_SCALE = np.float32(2.0**112)
@@ -42,7 +42,7 @@ def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
     return None
 
 
-@lean
+@njit(**LEAN)
 def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
     """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can, and as vectorises."""
     size = len(row)
@@ -62,7 +62,7 @@ def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
     return np.sqrt(squares[0])
 
 
-@lean
+@njit(**LEAN)
 def pool_rows(
     matrix: np.ndarray,
     scales: np.ndarray,
@@ -117,7 +117,7 @@ def pool_rows(
                 total[j] *= inverse
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
     """out[i] = sum of matrix[ids[t]] for starts[i] <= t < stops[i]; float32 (bags, d)."""
     width = out.shape[1]
@@ -140,7 +140,7 @@ def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.
             t += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     """out[i] = matrix[rows[i]]; both C-contiguous."""
     for i in range(len(rows)):
@@ -150,7 +150,7 @@ def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = matrix[rows[i], j]
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
     """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
     for i in range(out.shape[0]):
@@ -160,7 +160,7 @@ def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
                 out[i, j] *= inverse
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
     """out[i] = Euclidean norm of row i."""
     for i in range(matrix.shape[0]):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.memory import LINE, lean, prefetch
+from xswe.memory import LEAN, LINE, prefetch
 
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
@@ -219,7 +219,7 @@ def remember(table: Table, fresh: Fresh, most: int) -> Table:
         table = larger
 
 
-@lean
+@njit(**LEAN)
 def first_ids(
     data: np.ndarray, ends: np.ndarray, known: Table, words: np.ndarray, chunk: np.ndarray, ids: np.ndarray
 ) -> None:

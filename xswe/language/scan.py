@@ -16,7 +16,7 @@ from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPA
 from xswe.language.chunks import WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
 from xswe.language.utf8 import append_character, decode_character
 from xswe.language.viterbi import DONE, LEFT, LONGEST_CHUNK, UNLEARNT, Search, viterbi
-from xswe.memory import lean
+from xswe.memory import LEAN
 
 _WAITING = 256  # chunks that are looked up together
 _ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
@@ -62,7 +62,7 @@ def _place_after(start: int, size: int) -> int:
     return start + max((size + 7) & -8, 8 * WINDOW)
 
 
-@lean
+@njit(**LEAN)
 def _meet(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
 ) -> bool:
@@ -97,7 +97,7 @@ def _meet(
     return True
 
 
-@lean
+@njit(**LEAN)
 def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
     """Give a text up: what is there of it is forgotten."""
     status[row] = why
@@ -112,7 +112,7 @@ def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, 
 
 
 # Arrays taken out of a tuple are counted, atomically, wherever they are used: the hot loops are functions of plain arrays.
-@lean
+@njit(**LEAN)
 def _hash(
     size: int,
     waiting: np.ndarray,
@@ -128,7 +128,7 @@ def _hash(
         call(known_slots if defer and waiting[w, 2] == WORD else slots, keys[w])
 
 
-@lean
+@njit(**LEAN)
 def _take_known(
     w: int,
     size: int,
@@ -177,7 +177,7 @@ def _take_known(
     return w
 
 
-@lean
+@njit(**LEAN)
 def _look_up(
     size: int,
     scratch: Scratch,
@@ -247,7 +247,7 @@ def scan(
     return int(scratch.state[1])
 
 
-@lean
+@njit(**LEAN)
 def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
     data: np.ndarray,
     offsets: np.ndarray,
@@ -332,7 +332,7 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
     _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
 
 
-@lean
+@njit(**LEAN)
 def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
     """found[i] = whether text i holds a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
     for row in range(len(offsets) - 1):
@@ -347,7 +347,7 @@ def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int,
                 place += 1
 
 
-@lean
+@njit(**LEAN)
 def expand(
     ids: np.ndarray,
     ends: np.ndarray,

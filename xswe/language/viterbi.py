@@ -9,7 +9,7 @@ from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, UNKNOWN
 from xswe.language.utf8 import append_character, decode_character
-from xswe.memory import lean
+from xswe.memory import LEAN
 
 LONGEST_CHUNK = 4096  # bytes; a text with a longer one is left to the slow path
 DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; holds characters not yet in the alphabet
@@ -31,7 +31,7 @@ _NONE = np.zeros(1, np.int32)
 NO_SEARCH = Search(_NONE, _NONE, _NONE, np.zeros(1), 0, 0.0, np.zeros(1, bool))
 
 
-@lean
+@njit(**LEAN)
 def viterbi(
     chunk: np.ndarray, size: int, search: Search, best: np.ndarray, piece: np.ndarray, came: np.ndarray, out: np.ndarray
 ) -> int:

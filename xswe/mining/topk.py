@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from xswe.memory import LEAN
+
 _STRETCH = 64
 NONE = -1  # the id of an empty place, whose score is -inf
 
@@ -30,7 +32,7 @@ def _push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64)
     scores[place], ids[place] = score, new
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def sweep(
     block: np.ndarray,
     row_scores: np.ndarray,
@@ -84,7 +86,7 @@ def _before(score: np.float32, new: np.int64, other_score: np.float32, other: np
     return bool(score > other_score or (score == other_score and (other < 0 or new < other)))
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def merge(
     scores: np.ndarray, ids: np.ndarray, rows: np.ndarray, more_scores: np.ndarray, more_ids: np.ndarray, names: np.ndarray
 ) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError
+from xswe.memory import LEAN
 from xswe.parallel import over_blocks
 
 # exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
@@ -36,7 +37,7 @@ def _exp(x: np.float32) -> float:
     return p * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _exponentiate(
     logits: np.ndarray,
     start: int,
@@ -69,7 +70,7 @@ def _exponentiate(
         rows[i] = total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _to_gradient(weights: np.ndarray, start: int, rows: np.ndarray, columns: np.ndarray, factor: np.float32) -> None:
     """Turn exponentials into factor * (row softmax + column softmax - 2 * identity), in place."""
     height, width = weights.shape
@@ -187,7 +188,7 @@ def relational_on(cosines: np.ndarray, targets: np.ndarray, *, temperature: floa
     return float(sum(parts)) / size
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> None:
     """Carry ``gradient`` (with respect to u = v / |v|) back to v, in place: (g - u (u . g)) / |v|; 0 where |v| is 0."""
     for i in range(unit.shape[0]):
@@ -199,7 +200,7 @@ def through_norm(unit: np.ndarray, gradient: np.ndarray, norms: np.ndarray) -> N
             gradient[i, j] = (gradient[i, j] - unit[i, j] * along) * inverse
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _softmax_off_diagonal(cosines: np.ndarray, start: int, scale: np.float32) -> None:
     """Turn a block of cosines into their row soft-max at ``scale``, the diagonal left out (zero), in place."""
     height, width = cosines.shape
@@ -217,7 +218,7 @@ def _softmax_off_diagonal(cosines: np.ndarray, start: int, scale: np.float32) ->
             cosines[i, j] *= inverse
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _relational_rows(student: np.ndarray, targets: np.ndarray, start: int, scale: np.float32, factor: np.float32) -> float:
     """Turn a block of student cosines into the gradient of the relational loss; returns the block's loss sum."""
     height, width = student.shape

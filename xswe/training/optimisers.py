@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.memory import LINE, prefetch
+from xswe.memory import LEAN, LINE, prefetch
 from xswe.parallel import over_blocks
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -22,7 +22,7 @@ _AHEAD = 2  # rows that are fetched before their turn
 _LINE = LINE // 4  # numbers that memory moves at a time
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _group(
     ids: np.ndarray,
     starts: np.ndarray,

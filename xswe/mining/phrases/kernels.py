@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from xswe.memory import LEAN
 from xswe.mining.phrases.norms import TILE, Block, part_size
 from xswe.mining.phrases.top import Top, insert
 
@@ -48,7 +49,7 @@ def _gather(
                     out[t, c] += table[row, lanes[c]]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _mass(
     products: np.ndarray,
     count: int,
@@ -85,7 +86,7 @@ def _mass(
             out[c] = max(out[c], sums[part, c] * spread[part])
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _best(
     products: np.ndarray,
     chosen: np.ndarray,
@@ -129,7 +130,7 @@ def _best(
             size += 1
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _turn(inverse: np.ndarray, first: int, starts: int, out: np.ndarray) -> None:
     """out[r, i] = inverse length of the span of the r-th size from word first + i on; 0 beyond the tile's ``starts``."""
     for r in range(out.shape[0]):
@@ -139,7 +140,7 @@ def _turn(inverse: np.ndarray, first: int, starts: int, out: np.ndarray) -> None
             out[r, i] = 0.0
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _best_of_one(
     products: np.ndarray,
     column: int,
@@ -176,7 +177,7 @@ def _rounded(score: np.float32) -> np.float32:
     return np.rint(score * STEPS) / STEPS
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _any_above(
     products: np.ndarray,
     column: int,

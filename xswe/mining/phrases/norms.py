@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from xswe.memory import LEAN
+
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
 # of it is rounding error.
 VANISHED = 1e-6
@@ -64,7 +66,7 @@ def tiles_of(texts: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
     """out[t] = sum of the rows of word first + t."""
     width = matrix.shape[1]
@@ -77,7 +79,7 @@ def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: in
                 out[t, k] += matrix[row, k]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(**LEAN, fastmath=True)
 def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> None:
     """out[t, r] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (count, reach + 8).
 
@@ -112,7 +114,7 @@ def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> 
             out[t + 1, z], out[t + 1, z + 1], out[t + 1, z + 2] = f, g, h
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _invert(own: np.ndarray, cross: np.ndarray, squares: np.ndarray, apart: np.ndarray, inverse: np.ndarray) -> np.float32:
     """inverse[r] = 1 / length of the span of r + 1 words, 0 where it has vanished; returns the largest spread.
 
