@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,15 @@ def test_it_learns_the_translations():
     assert ((unit[:30] @ unit[30:].T).argmax(1) == np.arange(30)).mean() > 0.9
     losses = [row["development_loss"] for row in made.history]
     assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize("objective", [Objective(), Objective(distillation=1.0), Objective(ranking=0.0, distillation=1.0)])
+def test_the_loss_that_stops_training_is_the_one_it_lowers(objective):
+    teacher = np.random.default_rng(1).normal(size=(16, 4)).astype(np.float32)
+    teacher /= np.linalg.norm(teacher, axis=1, keepdims=True)
+    bitext = replace(toy(16), teacher=teacher)
+    trainer = Trainer(start(), RefineConfig(batch=16), objective)
+    assert trainer.loss(bitext, np.arange(16)) == pytest.approx(trainer.step(bitext, np.arange(16), 0.01), rel=1e-5)
 
 
 def test_a_step_equals_automatic_differentiation_through_the_whole_graph():

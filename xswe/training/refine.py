@@ -128,8 +128,7 @@ class Trainer:
         """Development loss of a batch, without its gradient."""
         unit, _ = self.vectors(bitext.batch(rows))
         halves = unit[: len(rows)], unit[len(rows) :]
-        teacher = None if self.objective.ranking else bitext.teacher_of(rows)
-        return self.objective.development(*halves, bitext.same(rows), teacher, self.config.threads)
+        return self.objective.development(*halves, bitext.same(rows), bitext.teacher_of(rows), self.config.threads)
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it."""
