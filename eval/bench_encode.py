@@ -1,6 +1,6 @@
 """Encoding side by side in one run: this library, model2vec, WordLlama and sentence-transformers.
 
-    python eval/bench_encode.py output=eval/results/bench_encode [texts=20000] [rounds=5] [words=150000] [lines=20000]
+    python eval/bench_encode.py output=eval/results/bench_encode.json [texts=20000] [rounds=5] [words=150000] [lines=20000]
         [languages=en,de,zh,ja] [lengths=8,20,100] [tokenizer=…/tokenizer.json] [model=…/model]
 
 All encode the same Python strings: sentences of the development data (XSWE_DATA; else of the sample corpus), joined and cut
@@ -34,13 +34,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from encode_tables import fastest_peer, lay_out
 
+from xswe.files import write_json
 from xswe.parallel import available_threads
 from xswe.resources import resource
 
 LANGUAGES = ("en", "de", "zh", "ja")
 WIDTH = 256
-PEERS = ("model2vec", "sentence-transformers", "WordLlama")
 DEFAULTS: dict[str, Any] = {"output": "", "texts": 20_000, "rounds": 5, "words": 150_000, "lines": 20_000}
 DEFAULTS |= {"languages": ",".join(LANGUAGES), "lengths": "8,20,100", "tokenizer": "", "model": ""}
 
@@ -310,51 +311,10 @@ def environment(threads: int) -> dict[str, str]:
     return {**os.environ, **dict.fromkeys(names, str(threads)), **switches}
 
 
-def fastest_peer(row: dict[str, Any]) -> float:
-    """Sentences/s of the fastest peer in a row."""
-    return max(rate for name, rate in row["rates"].items() if name.startswith(PEERS))
-
-
 def show(row: dict[str, Any]) -> str:
     """One line of a row."""
     peer = fastest_peer(row)
     return ", ".join(f"{name} {rate:,.0f} (x{rate / peer:.1f})" for name, rate in row["rates"].items())
-
-
-def markdown(report: dict[str, Any]) -> str:
-    """Lay the report out."""
-    names = list(report["rows"][0]["rates"])
-    ours = [name for name in names if name.startswith("xswe")]
-    out = ["# Encoding", "", f"{report['machine']}; {report['settings']}", "", "Sentences a second; medians.", ""]
-    out += ["| text | threads | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
-    for row in report["rows"]:
-        cells = [f"{rate:,.0f}" for rate in row["rates"].values()]
-        out.append(f"| {row['language']}, {row['words']} words | {row['threads']} | " + " | ".join(cells) + " |")
-    out += ["", "Times the fastest peer, and the fraction of the gather-only floor that is reached.", ""]
-    out += ["| text | threads | " + " | ".join(ours) + " |", "|---" * (len(ours) + 2) + "|"]
-    for row in report["rows"]:
-        cells = []
-        for name in ours:
-            rate = row["rates"][name]
-            cells.append(f"{rate / fastest_peer(row):.1f}x, {rate * row['profile'][name]['floor'] / 1e6:.2f}")
-        out.append(f"| {row['language']}, {row['words']} words | {row['threads']} | " + " | ".join(cells) + " |")
-    out += ["", "Where one thread's time goes, microseconds a text.", ""]
-    out += ["| text | model | units | packing | look-up | gather | all |", "|---" * 7 + "|"]
-    for row in report["rows"]:
-        for name in ours if row["threads"] == 1 else []:
-            parts = row["profile"][name]
-            cells = [f"{parts[part]:.2f}" for part in ("units", "packing", "look-up", "gather")]
-            cells.append(f"{1e6 / row['rates'][name]:.2f}")
-            out.append(f"| {row['language']}, {row['words']} words | {name} | " + " | ".join(cells) + " |")
-    out += ["", "Processes of their own, one thread.", "", "| system | cold start, s | peak memory, MB |", "|---" * 3 + "|"]
-    out += [f"| {name} | {f['cold start']:.2f} | {f['peak']:.0f} |" for name, f in report["processes"].items()]
-    out += ["", "Segmenters.", "", *(f"- {name}: {value:,.2f}" for name, value in report["segmentation"].items())]
-    if report["precisions"]:
-        columns = list(report["precisions"][0])
-        out += ["", "Precisions, on Tatoeba.", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
-        for row in report["precisions"]:
-            out.append("| " + " | ".join(v if isinstance(v, str) else f"{v:.4g}" for v in row.values()) + " |")
-    return "\n".join(out) + "\n"
 
 
 def main() -> None:
@@ -382,13 +342,9 @@ def main() -> None:
         report["segmentation"] = segmentation(folder, settings)
         report["processes"] = in_processes(folder, settings)
     report["precisions"] = precisions(settings["model"]) if settings["model"] else []
-    text = markdown(report)
-    print(text)
+    print(lay_out(report))
     if settings["output"]:
-        target = Path(settings["output"])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
-        target.with_suffix(".md").write_text(text)
+        write_json(Path(settings["output"]), report)
 
 
 if __name__ == "__main__":

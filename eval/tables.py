@@ -29,6 +29,7 @@ from xswe.files import whole_file
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from encode_tables import ENCODING  # noqa: E402
 from lever_tables import LEVERS  # noqa: E402
 from phrase_tables import PHRASES  # noqa: E402
 from speed_tables import SPEED  # noqa: E402
@@ -93,7 +94,7 @@ STUDIES = {
     "pca_level": "PCA fitted on",
     "segmenters": "segmenters",
 }
-LAID_OUT = {**SPEED, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
+LAID_OUT = {**SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
 # What tables call the steps of the method, by main_job.py's names.
 STEPS = {
     "extraction": "extraction",

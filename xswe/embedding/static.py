@@ -17,6 +17,7 @@ from xswe.language.units import Units
 from xswe.parallel import in_order, share
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
+_WORTH_SHARING = 256  # texts up to which one thread encodes them all
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +91,10 @@ class StaticEmbedding:
         def work(start: int, stop: int) -> None:
             self.encode_into(rows[start:stop], out[start:stop])
 
-        share(work, len(rows), BLOCK, threads)
+        # As many blocks as make equal shares, but none so small that to hand it over takes longer than to encode it.
+        rounds = -(-len(rows) // (BLOCK * threads))
+        block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
+        share(work, len(rows), block, threads)
         return out
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
