@@ -92,6 +92,7 @@ class StaticEmbedding:
             self.encode_into(rows[start:stop], out[start:stop])
 
         # As many blocks as make equal shares, but none so small that to hand it over takes longer than to encode it.
+        threads = max(1, threads)
         rounds = -(-len(rows) // (BLOCK * threads))
         block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
         share(work, len(rows), block, threads)
