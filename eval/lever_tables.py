@@ -8,6 +8,7 @@ from typing import Any
 
 from xswe.evaluation.tables import markdown
 
+_SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
 _PAIR = " | "  # what stands between a set and the pair or language that one figure is of
 
 
@@ -51,5 +52,7 @@ def _percent(cell: Any) -> Any:
 LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "levers": ("levers.json", means),
     "family": ("family.json", means),
-    "family.pairs": ("family.json", partial(pairs, sets=("tatoeba", "wmt23", "stsb-xling"))),
+    "family.pairs": ("family.json", partial(pairs, sets=_SETS)),
+    "family.large": ("family_large.json", means),
+    "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
 }

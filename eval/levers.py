@@ -4,8 +4,9 @@
                           [threads=2] [extra="refine.steps=1500 pca.dim=256"] [output=eval/results/levers.json]
 
 Trains on ``XSWE_DATA/train``, one run folder for all variations, so that only the refinement is done again; evaluates on
-WMT 2023 (development), the STS-B development sets, cross-lingual and of each language, and Tatoeba (through mteb). Writes
-one JSON, a row a variation, and prints the table. A variation that is in the JSON already is not repeated.
+WMT 2023 (development), the STS-B development sets, cross-lingual and of each language, Tatoeba (through mteb), and between
+the languages that no bitext joins, on the sample corpus. Writes one JSON, a row a variation, and prints the table. A
+variation that is in the JSON already is not repeated.
 """
 
 from __future__ import annotations
@@ -102,6 +103,14 @@ def figures(folder: Path, languages: list[str], threads: int, scratch: Path, dim
     return {name: statistics.mean(values) for name, values in groups.items()}
 
 
+def pivots(folder: Path) -> dict[str, float]:
+    """Return a run's accuracy between languages that no bitext joins, as ``train`` measured it, and their mean."""
+    rows = json.loads((folder / "results.json").read_text())["rows"]
+    last = [row for row in rows if row["task"] == "without-bitext" and row["note"] == "refinement"]
+    found = {f"without bitext | {row['subset']}": row["value"] for row in last if row["metric"] == "accuracy"}
+    return {"without bitext": statistics.mean(found.values()), **found} if found else {}
+
+
 def train(settings: list[str], folder: Path) -> tuple[float, float]:
     """Run ``python -m xswe train``; the seconds of the whole command, and those of the refinement's stage."""
     begun = time.monotonic()
@@ -130,7 +139,7 @@ def main(given: dict[str, str]) -> None:
         words = [word.format(joint=joint, units=units or "auto") for word in VARIATIONS[name]]
         seconds, refining = train([*base, *shlex.split(" ".join(words))], folder)
         row: dict[str, Any] = {"seconds": round(seconds, 1), "refine_seconds": refining, "changes": words}
-        row["figures"] = figures(folder, languages, threads, folder / "mteb")
+        row["figures"] = {**figures(folder, languages, threads, folder / "mteb"), **pivots(folder)}
         for dims in TRUNCATED.get(name, ()):
             row[f"figures at {dims}"] = figures(folder, languages, threads, folder / "mteb", dims)
         report["rows"][name] = row

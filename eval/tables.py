@@ -86,6 +86,7 @@ STSB_XLING = tuple(Column(f"STS-B {pair}", "file", f"stsb-xling.{pair}.tsv", "sp
 STSB = tuple(Column(f"STS-B {code}", "file", f"stsb.{code}.tsv", "spearman") for code in LANGUAGES)
 STUDIES = {
     "dim": "dimensions",
+    "dim_random": "dimensions",
     "vocabulary": "words a language",
     "pieces": "pieces",
     "drop": "components removed",

@@ -90,7 +90,13 @@ def search_of(tokenizer: Tokenizer, is_unit: np.ndarray) -> Search:
     trie = build_trie([piece for piece, _ in model["vocab"]])
     scores = np.array([score for _, score in model["vocab"]], np.float64)
     lowest = float(scores.min()) - _UNKNOWN_PENALTY
-    return Search(trie.base, trie.check, trie.value, scores, int(model["unk_id"]), lowest, is_unit)
+    nodes = np.stack([trie.base, trie.check, trie.value, np.zeros_like(trie.base)], axis=1).ravel()
+    codes = np.arange(0x10000)
+    first = np.zeros(len(codes), np.int32)
+    for byte in (0xE0 | codes >> 12, 0x80 | codes >> 6 & 0x3F, 0x80 | codes & 0x3F):
+        child = trie.base[first] + byte
+        first = np.where((trie.check[child] == first) & (child > 0), child, 0).astype(np.int32)  # no piece starts within
+    return Search(nodes, np.where(first, first, np.int32(-1)), scores, int(model["unk_id"]), lowest, is_unit)
 
 
 class FastLookup(Lookup):

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, UNKNOWN
-from xswe.language.utf8 import append_character, decode_character
+from xswe.language.utf8 import append_character, character_width, decode_character
 from xswe.memory import LEAN
 
 LONGEST_CHUNK = 4096  # bytes; a text with a longer one is left to the slow path
@@ -16,11 +16,15 @@ DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path
 
 
 class Search(NamedTuple):
-    """What the Viterbi search needs: the trie of the pieces, their scores, the unknown piece, and which ids are units."""
+    """What the Viterbi search needs: the trie of the pieces, their scores, the unknown piece, and which ids are units.
 
-    base: np.ndarray
-    check: np.ndarray
-    value: np.ndarray
+    ``nodes`` is int32 (4 x nodes,): base, check and value of each node of a :class:`xswe.language.trie.Trie`, and a zero. A
+    step down the trie then reads one line of memory, not three. ``first`` is int32 (0x10000,), the node that a character of
+    three bytes leads to from the root, -1 for none.
+    """
+
+    nodes: np.ndarray
+    first: np.ndarray
     scores: np.ndarray
     unknown: int
     unknown_score: float
@@ -28,7 +32,42 @@ class Search(NamedTuple):
 
 
 _NONE = np.zeros(1, np.int32)
-NO_SEARCH = Search(_NONE, _NONE, _NONE, np.zeros(1), 0, 0.0, np.zeros(1, bool))
+NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), 0, 0.0, np.zeros(1, bool))
+
+
+@njit(inline="always")
+def _offer_pieces(
+    chunk: np.ndarray,
+    size: int,
+    place: int,
+    width: int,
+    nodes: np.ndarray,
+    first: np.ndarray,
+    scores: np.ndarray,
+    best: np.ndarray,
+    piece: np.ndarray,
+    came: np.ndarray,
+) -> bool:
+    """Walk all pieces that start at a place; returns whether its character, of ``width`` bytes, is one of them."""
+    single, till_here = False, best[place]
+    node, k = 0, place
+    if width == 3:
+        node, k = first[decode_character(chunk, place)[0]], place + 3
+    while node >= 0:
+        found = nodes[4 * node + 2]
+        if found >= 0:
+            score = scores[found] + till_here
+            if came[k] < 0 or score > best[k]:
+                best[k], piece[k], came[k] = score, found, place
+            if k - place == width:
+                single = True
+        if k == size:
+            break
+        child = nodes[4 * node] + np.int64(chunk[k])
+        if nodes[4 * child + 1] != node or child == 0:
+            break
+        node, k = child, k + 1
+    return single
 
 
 @njit(**LEAN)
@@ -39,34 +78,17 @@ def viterbi(
 
     Neighbouring unknown characters are one unknown piece.
     """
-    base, check, value, scores = search.base, search.check, search.value, search.scores
+    nodes, first, scores = search.nodes, search.first, search.scores
     unknown, unknown_score = search.unknown, search.unknown_score
     for place in range(size + 1):
         came[place] = -1
     best[0] = 0.0
     place = 0
     while place < size:
-        lead = chunk[place]
-        width = 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-        till_here = best[place]
-        single = False
-        node, k = 0, place
-        while k < size:
-            child = base[node] + chunk[k]
-            if check[child] != node or child == 0:
-                break
-            node = child
-            k += 1
-            found = value[node]
-            if found >= 0:
-                score = scores[found] + till_here
-                if came[k] < 0 or score > best[k]:
-                    best[k], piece[k], came[k] = score, found, place
-                if k - place == width:
-                    single = True
-        if not single:
+        width = character_width(chunk[place])
+        if not _offer_pieces(chunk, size, place, width, nodes, first, scores, best, piece, came):
             k = place + width
-            score = unknown_score + till_here
+            score = unknown_score + best[place]
             if came[k] < 0 or score > best[k]:
                 best[k], piece[k], came[k] = score, unknown, place
         place += width
