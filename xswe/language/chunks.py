@@ -79,14 +79,16 @@ def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
 
 
 @njit(inline="always")
-def call(slots: np.ndarray, key: np.uint64) -> None:
+def call(table: Table, key: np.uint64) -> None:
     """Ask memory for the slot that a look-up will read."""
+    slots = table.slots
     prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
 
 
 @njit(inline="always")
-def find(slots: np.ndarray, rest: np.ndarray, words: np.ndarray, first: int, size: int, key: np.uint64) -> Any:
+def find(table: Table, words: np.ndarray, first: int, size: int, key: np.uint64) -> Any:
     """Return the slot of a chunk given as for :func:`hash_chunk`, -1 if it is not there."""
+    slots, rest = table.slots, table.rest
     mask = np.uint64(len(slots) // _SLOT - 1)
     a, b, c = words[first], words[first + 1], words[first + 2]
     slot = np.int64(key & mask)
@@ -108,15 +110,15 @@ def find(slots: np.ndarray, rest: np.ndarray, words: np.ndarray, first: int, siz
 
 
 @njit(inline="always")
-def first_id(numbers: np.ndarray, slot: int) -> int:
-    """Return the first id of a slot, given ``Table.numbers``."""
-    return numbers[2 * _SLOT * slot + _HELD]
+def first_id(table: Table, slot: int) -> Any:
+    """Return the first id of a slot."""
+    return table.numbers[2 * _SLOT * slot + _HELD]
 
 
 @njit(inline="always")
-def copy_ids(slots: np.ndarray, numbers: np.ndarray, more: np.ndarray, slot: int, ids: np.ndarray, count: int) -> Any:
+def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
     """Write a slot's ids to ``ids[count:]``, where there must be room for four more; returns how many there are."""
-    about = slots[slot * _SLOT + 3]
+    about, numbers = table.slots[slot * _SLOT + 3], table.numbers
     n: Any = np.int64((about >> np.uint64(16)) & _LOW)
     held = slot * 2 * _SLOT + _HELD
     for k in range(_FEW):
@@ -128,7 +130,7 @@ def copy_ids(slots: np.ndarray, numbers: np.ndarray, more: np.ndarray, slot: int
             size: Any = np.int64(about & _LOW)
             start = 2 * (np.int64(about >> np.uint64(32)) + max(0, ((size + 7) >> 3) - WINDOW)) - _HELD
             for k in range(_HELD, n):
-                ids[count + k] = more[start + k]
+                ids[count + k] = table.more[start + k]
     return n
 
 
@@ -150,7 +152,7 @@ def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk
         chunk[k] = data[first + k]
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) -> int:
     """Insert chunks that are not there yet; returns how many, from the first on, are there now."""
     slots, numbers, rest, more, used = table
@@ -161,7 +163,7 @@ def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) ->
         first = fresh.where[row, 2]
         copy_chunk(fresh.text, fresh.where[row, 0], size, words, chunk)
         key = hash_chunk(words, 0, size)
-        if find(slots, rest, words, 0, size, key) >= 0:
+        if find(table, words, 0, size, key) >= 0:
             continue
         start, over = used[1], max(0, ((size + 7) >> 3) - WINDOW)
         needed = over + (max(0, count - _HELD) + 1) // 2
@@ -183,11 +185,9 @@ def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) ->
     return len(fresh.where)
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _move(table: Table, larger: Table, words: np.ndarray) -> None:
-    """Copy a table into an empty one that is larger."""
-    larger.rest[: len(table.rest)] = table.rest
-    larger.used[:] = table.used
+    """Copy the slots of a table into an empty one that is larger."""
     for slot in range(len(table.slots) // _SLOT):
         place = slot * _SLOT
         about = table.slots[place + 3]
@@ -215,6 +215,7 @@ def remember(table: Table, fresh: Fresh, most: int) -> Table:
         if not len(fresh.where) or slots > most:
             return table
         larger = new_table(slots)
+        larger.rest[: len(table.rest)], larger.used[:] = table.rest, table.used
         _move(table, larger, words)
         table = larger
 
@@ -227,11 +228,10 @@ def first_ids(
 
     ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk.
     """
-    slots, numbers, rest = known.slots, known.numbers, known.rest
     start = 0
     for k in range(len(ids)):
         size = ends[k] - start
         copy_chunk(data, start, size, words, chunk)
-        found = find(slots, rest, words, 0, size, hash_chunk(words, 0, size))
-        ids[k] = first_id(numbers, found) if found >= 0 else -2
+        found = find(known, words, 0, size, hash_chunk(words, 0, size))
+        ids[k] = first_id(known, found) if found >= 0 else -2
         start = ends[k]

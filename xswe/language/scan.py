@@ -111,44 +111,32 @@ def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, 
     ends[row + 1] = state[0]
 
 
-# Arrays taken out of a tuple are counted, atomically, wherever they are used: the hot loops are functions of plain arrays.
 @njit(**LEAN)
-def _hash(
-    size: int,
-    waiting: np.ndarray,
-    words: np.ndarray,
-    keys: np.ndarray,
-    slots: np.ndarray,
-    known_slots: np.ndarray,
-    defer: bool,
-) -> None:
-    """Hash the waiting chunks, and ask memory for their slots."""
+def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) -> None:
+    """Hash the waiting chunks, and ask memory for their slots: their cache misses overlap."""
+    waiting, words, keys = scratch.waiting, scratch.words, scratch.keys
     for w in range(size):
         keys[w] = hash_chunk(words, waiting[w, 0] >> 3, waiting[w, 1])
-        call(known_slots if defer and waiting[w, 2] == WORD else slots, keys[w])
+        if defer and waiting[w, 2] == WORD:
+            call(known, keys[w])
+        else:
+            call(table, keys[w])
 
 
 @njit(**LEAN)
 def _take_known(
     w: int,
     size: int,
-    waiting: np.ndarray,
-    words: np.ndarray,
-    keys: np.ndarray,
-    state: np.ndarray,
-    slots: np.ndarray,
-    numbers: np.ndarray,
-    rest: np.ndarray,
-    more: np.ndarray,
-    known_slots: np.ndarray,
-    known_numbers: np.ndarray,
-    known_rest: np.ndarray,
+    scratch: Scratch,
+    table: Table,
+    known: Table,
     defer: bool,
     ids: np.ndarray,
     ends: np.ndarray,
     status: np.ndarray,
 ) -> int:
     """Write the ids of waiting chunks from the ``w``-th on; returns the first one that is not known, or finds no room."""
+    waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
     current, count = state[8], state[0]
     while w < size:
         start, length, row = waiting[w, 0], waiting[w, 1], waiting[w, 3]
@@ -158,23 +146,27 @@ def _take_known(
                 state[4 + k] = state[k]
             state[8] = current = row
         if status[row] == DONE:
-            if count + length + 4 > len(ids):
+            if not _has_room(ids, count, length):
                 break
-            found = -1
-            if defer and waiting[w, 2] == WORD:
-                found = find(known_slots, known_rest, words, start >> 3, length, keys[w])
+            found = find(known, words, start >> 3, length, keys[w]) if defer and waiting[w, 2] == WORD else -1
             if found >= 0:
-                ids[count] = first_id(known_numbers, found)
+                ids[count] = first_id(known, found)
                 count += 1
             else:
-                found = find(slots, rest, words, start >> 3, length, keys[w])
+                found = find(table, words, start >> 3, length, keys[w])
                 if found < 0:
                     break
-                count += copy_ids(slots, numbers, more, found, ids, count)
+                count += copy_ids(table, found, ids, count)
             ends[row + 1] = count
         w += 1
     state[0] = count
     return w
+
+
+@njit(inline="always")
+def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
+    """Tell whether the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
+    return count + length + 4 <= len(ids)
 
 
 @njit(**LEAN)
@@ -191,19 +183,16 @@ def _look_up(
     fresh: Fresh,
 ) -> None:
     """Look the ``size`` waiting chunks up."""
-    waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
-    slots, numbers, rest, more, _ = table
-    of_known = known.slots, known.numbers, known.rest
-    _hash(size, waiting, words, keys, slots, known.slots, defer)
+    waiting, state = scratch.waiting, scratch.state
+    _hash(size, scratch, table, known, defer)
     w = 0
     while True:
-        batch = w, size, waiting, words, keys, state
-        w = _take_known(*batch, slots, numbers, rest, more, *of_known, defer, ids, ends, status)
+        w = _take_known(w, size, scratch, table, known, defer, ids, ends, status)
         if w == size:
             return
         start, length, kind, row = waiting[w, 0], waiting[w, 1], waiting[w, 2], waiting[w, 3]
-        room = state[0] + length + 4 <= len(ids)
-        if room and _meet(scratch.chunk[start : start + length], kind, scratch, search, defer, ids, fresh):
+        chunk = scratch.chunk[start : start + length]
+        if _has_room(ids, state[0], length) and _meet(chunk, kind, scratch, search, defer, ids, fresh):
             ends[row + 1] = state[0]
         else:
             _leave(row, LEFT, scratch, defer, ends, status)
