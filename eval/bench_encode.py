@@ -329,7 +329,8 @@ def main() -> None:
     settings = {name: type(value)(given.get(name, value)) for name, value in DEFAULTS.items()}
     corpora = read_corpora(settings["lines"])
     machine = f"{platform.machine()}, {available_threads()} processors, Python {platform.python_version()}"
-    report: dict[str, Any] = {"machine": machine, "settings": settings, "rows": []}
+    kept = {name: value for name, value in settings.items() if name != "output"}
+    report: dict[str, Any] = {"machine": machine, "settings": kept, "rows": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "corpora.json").write_text(json.dumps(corpora))
