@@ -16,7 +16,7 @@ from xswe.memory import LEAN, LINE, prefetch
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
 _HELD = 8  # ids that a slot holds itself
-_FEW = 4  # ids that are copied without looking how many there are
+FEW = 4  # ids that are copied without looking how many there are
 _BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
 _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
 
@@ -117,14 +117,14 @@ def first_id(table: Table, slot: int) -> Any:
 
 @njit(inline="always")
 def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
-    """Write a slot's ids to ``ids[count:]``, where there must be room for four more; returns how many there are."""
+    """Write a slot's ids to ``ids[count:]``, where there must be room for ``FEW`` more; returns how many there are."""
     about, numbers = table.slots[slot * _SLOT + 3], table.numbers
     n: Any = np.int64((about >> np.uint64(16)) & _LOW)
     held = slot * 2 * _SLOT + _HELD
-    for k in range(_FEW):
+    for k in range(FEW):
         ids[count + k] = numbers[held + k]
-    if n > _FEW:
-        for k in range(_FEW, min(n, _HELD)):
+    if n > FEW:
+        for k in range(FEW, min(n, _HELD)):
             ids[count + k] = numbers[held + k]
         if n > _HELD:
             size: Any = np.int64(about & _LOW)

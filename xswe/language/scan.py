@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
-from xswe.language.chunks import WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
+from xswe.language.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
 from xswe.language.utf8 import append_character, decode_character
 from xswe.language.viterbi import DONE, LEFT, LONGEST_CHUNK, UNLEARNT, Search, viterbi
 from xswe.memory import LEAN
@@ -166,7 +166,7 @@ def _take_known(
 @njit(inline="always")
 def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
     """Tell whether the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
-    return count + length + 4 <= len(ids)
+    return count + length + FEW <= len(ids)
 
 
 @njit(**LEAN)
