@@ -120,9 +120,9 @@ def test_the_trie_finds_exactly_its_pieces(pieces):
 
     def find(text):
         node = 0
-        for byte in text.encode("utf-8"):
-            child = trie.base[node] + byte
-            if child >= len(trie.check) or trie.check[child] != node or child == 0:
+        for character in text:
+            child = trie.base[node] + trie.symbols[ord(character)]
+            if trie.check[child] != node or child == 0:
                 return -1
             node = child
         return trie.value[node]

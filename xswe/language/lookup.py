@@ -20,7 +20,7 @@ from xswe.language.chunks import Fresh, Table, new_table, remember, room_for
 from xswe.language.scan import scan
 from xswe.language.texts import Texts
 from xswe.language.trie import build_trie
-from xswe.language.viterbi import UNLEARNT, Search
+from xswe.language.viterbi import UNLEARNT, Search, make_search
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
 _MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
@@ -90,13 +90,7 @@ def search_of(tokenizer: Tokenizer, is_unit: np.ndarray) -> Search:
     trie = build_trie([piece for piece, _ in model["vocab"]])
     scores = np.array([score for _, score in model["vocab"]], np.float64)
     lowest = float(scores.min()) - _UNKNOWN_PENALTY
-    nodes = np.stack([trie.base, trie.check, trie.value, np.zeros_like(trie.base)], axis=1).ravel()
-    codes = np.arange(0x10000)
-    first = np.zeros(len(codes), np.int32)
-    for byte in (0xE0 | codes >> 12, 0x80 | codes >> 6 & 0x3F, 0x80 | codes & 0x3F):
-        child = trie.base[first] + byte
-        first = np.where((trie.check[child] == first) & (child > 0), child, 0).astype(np.int32)  # no piece starts within
-    return Search(nodes, np.where(first, first, np.int32(-1)), scores, int(model["unk_id"]), lowest, is_unit)
+    return make_search(trie, scores, int(model["unk_id"]), lowest, is_unit)
 
 
 class FastLookup(Lookup):

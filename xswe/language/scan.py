@@ -15,7 +15,18 @@ from numba import njit
 from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
 from xswe.language.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
 from xswe.language.utf8 import append_character, decode_character
-from xswe.language.viterbi import DONE, LEFT, LONGEST_CHUNK, UNLEARNT, Search, viterbi
+from xswe.language.viterbi import (
+    DONE,
+    LEFT,
+    LONGEST_CHUNK,
+    UNLEARNT,
+    Paths,
+    Search,
+    follow_back,
+    make_paths,
+    read_symbols,
+    viterbi,
+)
 from xswe.memory import LEAN
 
 _WAITING = 256  # chunks that are looked up together
@@ -28,7 +39,7 @@ class Scratch(NamedTuple):
     ``waiting`` has the start, size and class of each chunk that waits to be looked up, and its text's number; ``chunk`` has
     the bytes, each chunk's from a multiple of eight on and with zeros behind; ``words`` is the same memory as uint64;
     ``keys`` has the hashes. ``state`` counts what there is so far: ids, new chunks, and their bytes and pieces; then come
-    the same counts where the text begins whose number is in ``state[8]``. The rest is the Viterbi search's.
+    the same counts where the text begins whose number is in ``state[8]``. ``paths`` is the Viterbi search's.
     """
 
     chunk: np.ndarray
@@ -36,23 +47,19 @@ class Scratch(NamedTuple):
     waiting: np.ndarray
     keys: np.ndarray
     state: np.ndarray
-    best: np.ndarray
-    piece: np.ndarray
-    came: np.ndarray
-    path: np.ndarray
+    paths: Paths
 
 
 def _scratch() -> Scratch:
     """Return room for one scan."""
-    words, long = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64), LONGEST_CHUNK + 9
+    words = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
     return Scratch(
         words.view(np.uint8),
         words,
         np.empty((_WAITING, 4), np.int64),
         np.empty(_WAITING, np.uint64),
         np.array([0] * 8 + [-1], np.int64),
-        np.empty(long, np.float64),
-        *(np.empty(long, np.int32) for _ in range(3)),
+        make_paths(),
     )
 
 
@@ -67,14 +74,15 @@ def _meet(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
 ) -> bool:
     """Take a chunk that is in no table: cut it, or leave it to the caller. Returns False if it finds no room."""
-    state, path = scratch.state, scratch.path
+    state, paths = scratch.state, scratch.paths
     count, met, met_bytes, met_pieces = state[0], state[1], state[2], state[3]
     kept = 1 if defer else 0
     if not defer:
-        n = viterbi(chunk, len(chunk), search, scratch.best, scratch.piece, scratch.came, path)
-        for k in range(n - 1, -1, -1):
-            if search.is_unit[path[k]]:
-                ids[count + kept] = path[k]
+        size = read_symbols(chunk, search, paths)
+        viterbi(size, search, paths)
+        for k in range(follow_back(size, search, paths) - 1, -1, -1):
+            if search.is_unit[paths.path[k]]:
+                ids[count + kept] = paths.path[k]
                 kept += 1
         state[0] += kept
     room = met < len(fresh.where) and met_bytes + len(chunk) <= len(fresh.text) and met_pieces + kept <= len(fresh.pieces)

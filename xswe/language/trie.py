@@ -1,9 +1,11 @@
-"""A double-array trie over the UTF-8 bytes of the pieces: all pieces that start at a place, in one walk."""
+"""A double-array trie over the characters of the pieces: all pieces that start at a place, in one walk."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numba import njit
@@ -11,14 +13,19 @@ from numba import njit
 
 @dataclass(frozen=True, eq=False)
 class Trie:
-    """From node ``n`` byte ``b`` leads to ``base[n] + b`` if ``check`` there is ``n``; the root is node 0.
+    """From node ``n`` a character leads to ``base[n] + symbols[its code]`` if ``check`` there is ``n``; the root is node 0.
+
+    A character is one step, whatever its bytes: a step waits for memory, and Han and Kana have three bytes.
 
     Attributes:
+        symbols: int32 (0x110000,), a small number for each character of the pieces, the most frequent first; 0, which
+            leads nowhere, for others.
         base: int32 (nodes,).
         check: int32 (nodes,), the parent; -1 for a free place.
         value: int32 (nodes,), the piece that ends here, -1 for none.
     """
 
+    symbols: np.ndarray
     base: np.ndarray
     check: np.ndarray
     value: np.ndarray
@@ -26,17 +33,20 @@ class Trie:
 
 def build_trie(pieces: Sequence[str]) -> Trie:
     """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
-    packed = sorted((piece.encode("utf-8"), i) for i, piece in enumerate(pieces) if piece)
-    keys = np.frombuffer(b"".join(key for key, _ in packed), np.uint8)
+    order = {character: i + 1 for i, (character, _) in enumerate(Counter("".join(pieces)).most_common())}
+    symbols = np.zeros(0x110000, np.int32)
+    symbols[list(map(ord, order))] = list(order.values())
+    packed = sorted(([order[character] for character in piece], i) for i, piece in enumerate(pieces) if piece)
+    keys = np.array(list(chain.from_iterable(key for key, _ in packed)), np.int32)
     offsets = np.zeros(len(packed) + 1, np.int64)
     np.cumsum([len(key) for key, _ in packed], out=offsets[1:])
     values = np.array([value for _, value in packed], np.int32)
-    size, used = len(keys) + 1024, -1
+    size, used = len(keys) + 2 * len(order) + 1024, -1
     while used < 0:
         base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
-        used = _build(keys, offsets, values, base, check, value)
+        used = _build(keys, offsets, values, len(order), base, check, value)
         size *= 2
-    return Trie(base[:used].copy(), check[:used].copy(), value[:used].copy())
+    return Trie(symbols, base[:used].copy(), check[:used].copy(), value[:used].copy())
 
 
 @njit(cache=True)
@@ -44,6 +54,7 @@ def _build(  # noqa: C901 (one search loop)
     keys: np.ndarray,
     offsets: np.ndarray,
     values: np.ndarray,
+    highest_symbol: int,
     base: np.ndarray,
     check: np.ndarray,
     value: np.ndarray,
@@ -56,8 +67,8 @@ def _build(  # noqa: C901 (one search loop)
     head, tail = 0, 1
     check[0] = 0
     free, highest = 1, 0
-    symbols = np.empty(256, np.int64)
-    firsts = np.empty(257, np.int64)
+    symbols = np.empty(highest_symbol, np.int64)
+    firsts = np.empty(highest_symbol + 1, np.int64)
     while head < tail:
         node, low, high, depth = queue[head, 0], queue[head, 1], queue[head, 2], queue[head, 3]
         head += 1
@@ -75,7 +86,7 @@ def _build(  # noqa: C901 (one search loop)
         firsts[n] = high
         if n == 0:
             continue
-        if free + 1024 > len(check):
+        if free + 2 * highest_symbol + 2 > len(check):
             return -1
         while check[free] >= 0:
             free += 1
@@ -92,7 +103,7 @@ def _build(  # noqa: C901 (one search loop)
             if fits:
                 break
             place += 1
-            if place + 512 > len(check):
+            if place + highest_symbol + 1 > len(check):
                 return -1
         if taken >= 0.9 * (place - begun + 1) and n > 1:
             free = place
@@ -104,4 +115,4 @@ def _build(  # noqa: C901 (one search loop)
             highest = max(highest, child)
             queue[tail] = (child, firsts[c], firsts[c + 1], depth + 1)
             tail += 1
-    return highest + 257
+    return highest + highest_symbol + 1

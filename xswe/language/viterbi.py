@@ -2,100 +2,126 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, UNKNOWN
-from xswe.language.utf8 import append_character, character_width, decode_character
+from xswe.language.trie import Trie
+from xswe.language.utf8 import decode_character
 from xswe.memory import LEAN
 
-LONGEST_CHUNK = 4096  # bytes; a text with a longer one is left to the slow path
+LONGEST_CHUNK = 4096  # bytes of a chunk, characters of a run; a text with a longer one is left to the slow path
 DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; holds characters not yet in the alphabet
 
 
 class Search(NamedTuple):
-    """What the Viterbi search needs: the trie of the pieces, their scores, the unknown piece, and which ids are units.
+    """What the Viterbi search needs: the trie of the pieces, the unknown piece, and which ids are units.
 
-    ``nodes`` is int32 (4 x nodes,): base, check and value of each node of a :class:`xswe.language.trie.Trie`, and a zero. A
-    step down the trie then reads one line of memory, not three. ``first`` is int32 (0x10000,), the node that a character of
-    three bytes leads to from the root, -1 for none.
+    ``symbols`` and ``values`` are those of a :class:`xswe.language.trie.Trie`. ``nodes`` is int32 (4 x nodes,): base and
+    check of each node, and as a float64 the score of the piece that ends there, minus infinity for none: a step down the
+    trie reads one line of memory. ``scores`` is the same memory as float64.
     """
 
+    symbols: np.ndarray
     nodes: np.ndarray
-    first: np.ndarray
     scores: np.ndarray
+    values: np.ndarray
     unknown: int
     unknown_score: float
     is_unit: np.ndarray
 
 
+class Paths(NamedTuple):
+    """Working memory of a search through up to ``LONGEST_CHUNK`` characters.
+
+    ``symbols`` has the characters' symbols. What follows belongs to the places between them: ``best`` has the score of the
+    best path to each, ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came`` where
+    that piece begins. ``path`` receives the ids.
+    """
+
+    symbols: np.ndarray
+    best: np.ndarray
+    node: np.ndarray
+    came: np.ndarray
+    path: np.ndarray
+
+
+def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: float, is_unit: np.ndarray) -> Search:
+    """Lay a trie out for the search; ``scores`` is float64 (pieces,)."""
+    nodes = np.empty((len(trie.base), 4), np.int32)
+    nodes[:, 0], nodes[:, 1] = trie.base, trie.check
+    found = nodes.view(np.float64)
+    found[:, 1] = np.where(trie.value < 0, -np.inf, scores[trie.value])
+    return Search(trie.symbols, nodes.ravel(), found.ravel(), trie.value, unknown, unknown_score, is_unit)
+
+
+def make_paths() -> Paths:
+    """Return room for one search at a time."""
+    room = LONGEST_CHUNK + 1
+    node, came, path, symbols = (np.empty(room, np.int32) for _ in range(4))
+    return Paths(symbols, np.empty(room, np.float64), node, came, path)
+
+
 _NONE = np.zeros(1, np.int32)
-NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), 0, 0.0, np.zeros(1, bool))
-
-
-@njit(inline="always")
-def _offer_pieces(
-    chunk: np.ndarray,
-    size: int,
-    place: int,
-    width: int,
-    nodes: np.ndarray,
-    first: np.ndarray,
-    scores: np.ndarray,
-    best: np.ndarray,
-    piece: np.ndarray,
-    came: np.ndarray,
-) -> bool:
-    """Walk all pieces that start at a place; returns whether its character, of ``width`` bytes, is one of them."""
-    single, till_here = False, best[place]
-    node, k = 0, place
-    if width == 3:
-        node, k = first[decode_character(chunk, place)[0]], place + 3
-    while node >= 0:
-        found = nodes[4 * node + 2]
-        if found >= 0:
-            score = scores[found] + till_here
-            if came[k] < 0 or score > best[k]:
-                best[k], piece[k], came[k] = score, found, place
-            if k - place == width:
-                single = True
-        if k == size:
-            break
-        child = nodes[4 * node] + np.int64(chunk[k])
-        if nodes[4 * child + 1] != node or child == 0:
-            break
-        node, k = child, k + 1
-    return single
+NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), _NONE, 0, 0.0, np.zeros(1, bool))
 
 
 @njit(**LEAN)
-def viterbi(
-    chunk: np.ndarray, size: int, search: Search, best: np.ndarray, piece: np.ndarray, came: np.ndarray, out: np.ndarray
-) -> int:
-    """Cut ``chunk[:size]`` into the pieces of the best path; writes their ids to ``out``, last first, returns how many.
+def read_symbols(chunk: np.ndarray, search: Search, paths: Paths) -> int:
+    """Read the symbols of a chunk's characters; returns how many there are."""
+    place, count = 0, 0
+    while place < len(chunk):
+        code, width = decode_character(chunk, place)
+        paths.symbols[count] = search.symbols[code]
+        place, count = place + width, count + 1
+    return count
+
+
+@njit(inline="always")
+def _follow(node: int, symbol: int, nodes: np.ndarray) -> Any:
+    """Return the node that a symbol leads to, -1 if it leads nowhere."""
+    child = nodes[4 * node] + symbol
+    return child if nodes[4 * child + 1] == node and symbol > 0 else -1
+
+
+@njit(**LEAN)
+def viterbi(size: int, search: Search, paths: Paths) -> None:
+    """Find the best path to each place among ``size`` characters."""
+    nodes, scores, symbols = search.nodes, search.scores, paths.symbols
+    best, last, came = paths.best, paths.node, paths.came
+    for place in range(1, size + 1):
+        best[place] = -np.inf
+    best[0] = 0.0
+    for place in range(size):
+        till_here = best[place]
+        node, k = _follow(0, symbols[place], nodes), place + 1
+        if node < 0 or scores[2 * node + 1] == -np.inf:  # this character is no piece
+            score = search.unknown_score + till_here
+            if score > best[k]:
+                best[k], last[k], came[k] = score, -1, place
+        while node >= 0:
+            score = scores[2 * node + 1] + till_here
+            if score > best[k]:
+                best[k], last[k], came[k] = score, node, place
+            if k == size:
+                break
+            node, k = _follow(node, symbols[k], nodes), k + 1
+
+
+@njit(**LEAN)
+def follow_back(size: int, search: Search, paths: Paths) -> int:
+    """Write the ids of the best path's pieces to ``paths.path``, last first; returns how many.
 
     Neighbouring unknown characters are one unknown piece.
     """
-    nodes, first, scores = search.nodes, search.first, search.scores
-    unknown, unknown_score = search.unknown, search.unknown_score
-    for place in range(size + 1):
-        came[place] = -1
-    best[0] = 0.0
-    place = 0
-    while place < size:
-        width = character_width(chunk[place])
-        if not _offer_pieces(chunk, size, place, width, nodes, first, scores, best, piece, came):
-            k = place + width
-            score = unknown_score + best[place]
-            if came[k] < 0 or score > best[k]:
-                best[k], piece[k], came[k] = score, unknown, place
-        place += width
+    last, came, path = paths.node, paths.came, paths.path
     count, place = 0, size
     while place > 0:
-        if not (piece[place] == unknown and count > 0 and out[count - 1] == unknown):
-            out[count] = piece[place]
+        piece = search.values[last[place]] if last[place] >= 0 else search.unknown
+        if not (piece == search.unknown and count > 0 and path[count - 1] == piece):
+            path[count] = piece
             count += 1
         place = came[place]
     return count
@@ -103,7 +129,7 @@ def viterbi(
 
 @njit(nogil=True, cache=True)
 def cut_runs(
-    data: np.ndarray, offsets: np.ndarray, entries: np.ndarray, search: Search, ends: np.ndarray, counts: np.ndarray
+    data: np.ndarray, offsets: np.ndarray, entries: np.ndarray, search: Search, paths: Paths, ends: np.ndarray, counts: np.ndarray
 ) -> int:
     """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
 
@@ -112,17 +138,14 @@ def cut_runs(
         offsets: int64 (n + 1,), where they start.
         entries: the first array of an alphabet.
         search: the pieces.
+        paths: room to work in.
         ends: int64, receives the end of each piece in ``data``.
         counts: int64 (n,), receives how many pieces each run has.
 
     Returns:
         ``DONE``; or, as soon as a character is met that needs it, ``UNLEARNT`` or (not one ideograph for another) ``LEFT``.
     """
-    longest = LONGEST_CHUNK
-    chunk, origin = np.empty(longest + 8, np.uint8), np.empty(longest + 9, np.int64)
-    best, piece = np.empty(longest + 9, np.float64), np.empty(longest + 9, np.int32)
-    came, path = np.empty(longest + 9, np.int32), np.empty(longest + 9, np.int32)
-    total = 0
+    origin, values, total = np.empty(LONGEST_CHUNK + 1, np.int64), search.values, 0
     for row in range(len(offsets) - 1):
         place, stop, size = offsets[row], offsets[row + 1], 0
         while place < stop:
@@ -130,20 +153,21 @@ def cut_runs(
             entry = entries[code]
             if entry == UNKNOWN:
                 return UNLEARNT
-            if entry >> CLASS_SHIFT != CJK or size >= longest:
+            if entry >> CLASS_SHIFT != CJK or size >= LONGEST_CHUNK:
                 return LEFT
-            place += width
-            size = append_character(chunk, size, entry & ((1 << CLASS_SHIFT) - 1))
+            paths.symbols[size] = search.symbols[entry & ((1 << CLASS_SHIFT) - 1)]
+            place, size = place + width, size + 1
             origin[size] = place
-        viterbi(chunk, size, search, best, piece, came, path)
+        viterbi(size, search, paths)
         # Backwards along the path; a piece after an unknown one, itself unknown, is part of it.
         begun, end, behind = total, size, False
         while end > 0:
-            unknown = piece[end] == search.unknown
+            node = paths.node[end]
+            unknown = node < 0 or values[node] == search.unknown
             if not (unknown and behind):
                 ends[total] = origin[end]
                 total += 1
-            behind, end = unknown, came[end]
+            behind, end = unknown, paths.came[end]
         ends[begun:total] = ends[begun:total][::-1].copy()
         counts[row] = total - begun
     return DONE

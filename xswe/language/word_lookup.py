@@ -22,7 +22,7 @@ from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
-from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs
+from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs, make_paths
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18
@@ -152,11 +152,12 @@ class RunCutter:
         offsets = np.cumsum([0, *map(len, runs)])
         texts = Texts(np.frombuffer(b"".join(runs), np.uint8), offsets)
         ends, sizes = np.empty(offsets[-1], np.int64), np.empty(len(runs), np.int64)
-        status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, ends, sizes)
+        paths = make_paths()
+        status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, paths, ends, sizes)
         if status == UNLEARNT:
             with self._lock:
                 self._alphabet.learn(characters_of(texts))
-            status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, ends, sizes)
+            status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, paths, ends, sizes)
         return (texts.data, ends[: sizes.sum()], sizes) if status == DONE else None
 
 
