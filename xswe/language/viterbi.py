@@ -19,9 +19,10 @@ DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path
 class Search(NamedTuple):
     """What the Viterbi search needs: the trie of the pieces, the unknown piece, and which ids are units.
 
-    ``symbols`` and ``values`` are those of a :class:`xswe.language.trie.Trie`. ``nodes`` is int32 (4 x nodes,): base and
-    check of each node, and as a float64 the score of the piece that ends there, minus infinity for none: a step down the
-    trie reads one line of memory. ``scores`` is the same memory as float64.
+    ``symbols`` and ``values`` are those of a :class:`xswe.language.trie.Trie`. ``nodes`` is int32 (4 x nodes,): base
+    (negative where no piece goes on) and check of each node, and as a float64 the score of the piece that ends there, minus
+    infinity for none: a step down the trie reads one line of memory, and none where the trie ends. ``scores`` is the same
+    memory as float64.
     """
 
     symbols: np.ndarray
@@ -51,7 +52,7 @@ class Paths(NamedTuple):
 def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: float, is_unit: np.ndarray) -> Search:
     """Lay a trie out for the search; ``scores`` is float64 (pieces,)."""
     nodes = np.empty((len(trie.base), 4), np.int32)
-    nodes[:, 0], nodes[:, 1] = trie.base, trie.check
+    nodes[:, 0], nodes[:, 1] = np.where(trie.base > 0, trie.base, _NOWHERE), trie.check
     found = nodes.view(np.float64)
     found[:, 1] = np.where(trie.value < 0, -np.inf, scores[trie.value])
     return Search(trie.symbols, nodes.ravel(), found.ravel(), trie.value, unknown, unknown_score, is_unit)
@@ -65,6 +66,7 @@ def make_paths() -> Paths:
 
 
 _NONE = np.zeros(1, np.int32)
+_NOWHERE = np.int32(-(1 << 30))  # stays negative whatever symbol is added
 NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), _NONE, 0, 0.0, np.zeros(1, bool))
 
 
@@ -83,7 +85,7 @@ def read_symbols(chunk: np.ndarray, search: Search, paths: Paths) -> int:
 def _follow(node: int, symbol: int, nodes: np.ndarray) -> Any:
     """Return the node that a symbol leads to, -1 if it leads nowhere."""
     child = nodes[4 * node] + symbol
-    return child if nodes[4 * child + 1] == node and symbol > 0 else -1
+    return child if child >= 0 and nodes[4 * child + 1] == node else -1
 
 
 @njit(**LEAN)
