@@ -31,6 +31,7 @@ from xswe.memory import LEAN
 
 _WAITING = 256  # chunks that are looked up together
 _ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
+_LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, and would only crowd the table
 
 
 class Scratch(NamedTuple):
@@ -69,6 +70,12 @@ def _place_after(start: int, size: int) -> int:
     return start + max((size + 7) & -8, 8 * WINDOW)
 
 
+@njit(inline="always")
+def _may_be_known(kind: int, size: int) -> bool:
+    """Tell whether a chunk that is cut here is remembered, and so worth looking for."""
+    return size <= _LONGEST_RUN or kind != CJK
+
+
 @njit(**LEAN)
 def _meet(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
@@ -88,8 +95,7 @@ def _meet(
     room = met < len(fresh.where) and met_bytes + len(chunk) <= len(fresh.text) and met_pieces + kept <= len(fresh.pieces)
     if defer and not room:
         return False
-    # Long runs of Han and Kana hardly ever come again: they would only crowd the table.
-    if room and (defer or kind != CJK or len(chunk) <= 12):
+    if room and (defer or _may_be_known(kind, len(chunk))):
         fresh.where[met, 0], fresh.where[met, 1] = met_bytes, len(chunk)
         fresh.where[met, 2], fresh.where[met, 3] = met_pieces, kept
         for k in range(len(chunk)):
@@ -124,6 +130,8 @@ def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) 
     """Hash the waiting chunks, and ask memory for their slots: their cache misses overlap."""
     waiting, words, keys = scratch.waiting, scratch.words, scratch.keys
     for w in range(size):
+        if not (_may_be_known(waiting[w, 2], waiting[w, 1]) or defer):
+            continue
         keys[w] = hash_chunk(words, waiting[w, 0] >> 3, waiting[w, 1])
         if defer and waiting[w, 2] == WORD:
             call(known, keys[w])
@@ -161,7 +169,9 @@ def _take_known(
                 ids[count] = first_id(known, found)
                 count += 1
             else:
-                found = find(table, words, start >> 3, length, keys[w])
+                found = -1
+                if _may_be_known(waiting[w, 2], length) or defer:
+                    found = find(table, words, start >> 3, length, keys[w])
                 if found < 0:
                     break
                 count += copy_ids(table, found, ids, count)
