@@ -53,6 +53,37 @@ def prefetch_row(matrix: np.ndarray, row: int) -> None:
 
 
 @intrinsic
+def load_word(_: Any, address: Any) -> Any:
+    """Read eight bytes at ``address`` (uintp), wherever they start, as a little-endian uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(types.uintp), generate
+
+
+@intrinsic
+def store_word(_: Any, address: Any, word: Any) -> Any:
+    """Write a uint64 as eight bytes at ``address`` (uintp), wherever they start."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.uintp, types.uint64), generate
+
+
+@intrinsic
+def trailing_zeros(_: Any, word: Any) -> Any:
+    """Return how many of the lowest bits of a uint64 are 0; 64 for 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
 def _load(_: Any, address: Any) -> Any:
     """Read the int64 at ``address`` as other threads leave it, each time anew."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from xswe.language.letters import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER
+
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
 SPACE, MARK, CJK, WORD = 0, 1, 2, 3
@@ -54,10 +56,11 @@ class Alphabet:
         mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
-        table: three arrays, replaced (never changed) when characters are learnt, so that threads may read them. int32: for
+        table: three arrays and a number, replaced (never changed) when characters are learnt, so that threads may read them. int32: for
             each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
             place of several such in the second array. int32: there their number, and then the outputs. uint8: for each
-            byte that is a letter of a word, and whose output is one byte, this output; else 0.
+            byte that is a letter of a word, and whose output is one byte, this output; else 0. And a number: what is done
+            to Latin letters and digits (see :mod:`xswe.language.letters`), if they are all such bytes, and the only ones.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class Alphabet:
         self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
         self._expansions: list[int] = [0]
-        self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32), np.zeros(256, np.uint8)
+        self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32), np.zeros(256, np.uint8), NEITHER
         self.learn(np.arange(128))
 
     def learn(self, codes: np.ndarray) -> None:
@@ -80,7 +83,8 @@ class Alphabet:
             entries[ord(character)] = self._entry(outputs[character]) if character in outputs else COMPLEX
         is_plain = (entries[:128] >= WORD << CLASS_SHIFT) & (entries[:128] < (WORD << CLASS_SHIFT) + 128)
         plain = np.where(is_plain, entries[:128], 0).astype(np.uint8)
-        self.table = entries, np.array(self._expansions, np.int32), np.concatenate([plain, np.zeros(128, np.uint8)])
+        plain = np.concatenate([plain, np.zeros(128, np.uint8)])
+        self.table = entries, np.array(self._expansions, np.int32), plain, _case(plain)
 
     def _normalise_all(self, characters: list[str]) -> list[str]:
         """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
@@ -126,6 +130,15 @@ class Alphabet:
         half = len(characters) // 2
         self._classify(characters[:half])
         self._classify(characters[half:])
+
+
+def _case(plain: np.ndarray) -> int:
+    """Tell what is done to Latin letters and digits, the third array of a table given."""
+    there = "".join(map(chr, np.flatnonzero(plain)))
+    outputs = plain[plain > 0].tobytes().decode("ascii")
+    if there != LETTERS:
+        return NEITHER
+    return {LETTERS: AS_THEY_ARE, LETTERS.lower(): LOWER_CASE}.get(outputs, NEITHER)
 
 
 def _is_mark(character: str) -> bool:

@@ -7,13 +7,14 @@ into pieces at once by a Viterbi search, or handed back to be resolved in Python
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from xswe.language.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
 from xswe.language.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
+from xswe.language.letters import NEITHER, copy_letters
 from xswe.language.utf8 import append_character, decode_character
 from xswe.language.viterbi import (
     DONE,
@@ -68,6 +69,15 @@ def _scratch() -> Scratch:
 def _place_after(start: int, size: int) -> int:
     """Return where the next chunk goes in ``Scratch.chunk``."""
     return start + max((size + 7) & -8, 8 * WINDOW)
+
+
+@njit(inline="always")
+def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
+    """Write the mark of a word's start, which words that are left to the caller do not have; returns the new end."""
+    if defer:
+        return end
+    chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
+    return end + 3
 
 
 @njit(inline="always")
@@ -220,7 +230,7 @@ def _look_up(
 def scan(
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray],
+    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray, int],
     search: Search,
     table: Table,
     known: Table,
@@ -258,7 +268,7 @@ def scan(
 def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray],
+    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray, int],
     search: Search,
     table: Table,
     known: Table,
@@ -270,7 +280,7 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
     scratch: Scratch,
 ) -> None:
     """See :func:`scan`."""
-    entries, expansions, plain = alphabet
+    entries, expansions, plain, case = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
     count, end = 0, 0  # of the waiting chunks, and of their bytes
     status[:] = DONE
@@ -281,8 +291,12 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
         pending, last_pending = 0, 0  # outputs of an expansion still to be taken
         while True:
             # Most of a spaced script is plain letters: they need none of what follows.
-            if kind == WORD and pending == last_pending:
+            if pending == last_pending and kind == SPACE and place < stop and plain[data[place]] != 0:
+                kind, end = WORD, _begin_word(chunk, end, defer)
+            if pending == last_pending and kind == WORD:
                 last = min(stop, place + LONGEST_CHUNK - (end - start))
+                if case != NEITHER:
+                    place, end = copy_letters(data, place, last, case, chunk, end)
                 while place < last and plain[data[place]] != 0:
                     chunk[end] = plain[data[place]]
                     place, end = place + 1, end + 1
@@ -325,9 +339,8 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
                 continue
             if end == start:
                 kind = this
-                if this == WORD and not defer:
-                    chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
-                    end += 3
+                if this == WORD:
+                    end = _begin_word(chunk, end, defer)
             end = append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
             if end - start > LONGEST_CHUNK:
                 _leave(row, LEFT, scratch, defer, ends, status)
