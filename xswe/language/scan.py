@@ -290,7 +290,7 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
         start, kind = end, SPACE  # of the chunk being read
         pending, last_pending = 0, 0  # outputs of an expansion still to be taken
         while True:
-            # Most of a spaced script is plain letters: they need none of what follows.
+            # Most of a text is plain letters, Han and Kana: they need none of what follows.
             if pending == last_pending and kind == SPACE and place < stop and plain[data[place]] != 0:
                 kind, end = WORD, _begin_word(chunk, end, defer)
             if pending == last_pending and kind == WORD:
@@ -300,6 +300,13 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
                 while place < last and plain[data[place]] != 0:
                     chunk[end] = plain[data[place]]
                     place, end = place + 1, end + 1
+            elif pending == last_pending and kind == CJK:
+                last = min(stop, place + LONGEST_CHUNK - (end - start)) - 3
+                while place <= last and data[place] & 0xF0 == 0xE0:
+                    entry = entries[decode_character(data, place)[0]]
+                    if entry >> CLASS_SHIFT != CJK:
+                        break
+                    place, end = place + 3, append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
             # The next output character, and its class; class SPACE at the end of the text.
             if pending < last_pending:
                 entry = expansions[pending]
