@@ -56,11 +56,11 @@ class Alphabet:
         mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
-        table: three arrays and a number, replaced (never changed) when characters are learnt, so that threads may read them. int32: for
-            each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
-            place of several such in the second array. int32: there their number, and then the outputs. uint8: for each
-            byte that is a letter of a word, and whose output is one byte, this output; else 0. And a number: what is done
-            to Latin letters and digits (see :mod:`xswe.language.letters`), if they are all such bytes, and the only ones.
+        table: three arrays and a number, replaced (never changed) when characters are learnt, so that threads may read
+            them. int32: for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output
+            character, or the place of several such in the second array. int32: there their number, and then the outputs.
+            uint8: for each byte that is a letter of a word, and whose output is one byte, this output; else 0. And a number:
+            what is done to Latin letters and digits (see :mod:`xswe.language.letters`), if no other bytes are such letters.
     """
 
     def __init__(

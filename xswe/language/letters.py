@@ -44,7 +44,7 @@ def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.n
         # All bits below the first byte that is something else; all bits if there is none.
         kept = ((others & (~others + _ONE)) >> _SEVEN) - _ONE
         store_word(target + np.uintp(end), (word | fold) & kept)
-        count = np.int64(trailing_zeros(others) >> np.uint64(3))
+        count: Any = np.int64(trailing_zeros(others) >> np.uint64(3))
         place, end = place + count, end + count
         if count < 8:
             break

@@ -30,6 +30,8 @@ from xswe.language.viterbi import (
 )
 from xswe.memory import LEAN
 
+Letters = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # the table of an alphabet
+
 _WAITING = 256  # chunks that are looked up together
 _ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
 _LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, and would only crowd the table
@@ -230,7 +232,7 @@ def _look_up(
 def scan(
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray, int],
+    alphabet: Letters,
     search: Search,
     table: Table,
     known: Table,
@@ -264,11 +266,36 @@ def scan(
     return int(scratch.state[1])
 
 
+@njit(inline="always")
+def _copy_plain(
+    data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
+) -> tuple[int, int]:
+    """Copy what goes on with a chunk of class ``kind`` and needs no second look: most letters, and most Han and Kana.
+
+    Returns:
+        The places behind what is read, at most ``last``, and behind what is written, perhaps the ones given.
+    """
+    entries, _, plain, case = alphabet
+    if kind == WORD:
+        if case != NEITHER:
+            place, end = copy_letters(data, place, last, case, chunk, end)
+        while place < last and plain[data[place]] != 0:
+            chunk[end] = plain[data[place]]
+            place, end = place + 1, end + 1
+    elif kind == CJK:
+        while place + 3 <= last and data[place] & 0xF0 == 0xE0:
+            entry = entries[decode_character(data, place)[0]]
+            if entry >> CLASS_SHIFT != CJK:
+                break
+            place, end = place + 3, append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
+    return place, end
+
+
 @njit(**LEAN)
 def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
     data: np.ndarray,
     offsets: np.ndarray,
-    alphabet: tuple[np.ndarray, np.ndarray, np.ndarray, int],
+    alphabet: Letters,
     search: Search,
     table: Table,
     known: Table,
@@ -280,7 +307,7 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
     scratch: Scratch,
 ) -> None:
     """See :func:`scan`."""
-    entries, expansions, plain, case = alphabet
+    entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
     count, end = 0, 0  # of the waiting chunks, and of their bytes
     status[:] = DONE
@@ -290,23 +317,11 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
         start, kind = end, SPACE  # of the chunk being read
         pending, last_pending = 0, 0  # outputs of an expansion still to be taken
         while True:
-            # Most of a text is plain letters, Han and Kana: they need none of what follows.
-            if pending == last_pending and kind == SPACE and place < stop and plain[data[place]] != 0:
-                kind, end = WORD, _begin_word(chunk, end, defer)
-            if pending == last_pending and kind == WORD:
+            if pending == last_pending:
+                if kind == SPACE and place < stop and plain[data[place]] != 0:
+                    kind, end = WORD, _begin_word(chunk, end, defer)
                 last = min(stop, place + LONGEST_CHUNK - (end - start))
-                if case != NEITHER:
-                    place, end = copy_letters(data, place, last, case, chunk, end)
-                while place < last and plain[data[place]] != 0:
-                    chunk[end] = plain[data[place]]
-                    place, end = place + 1, end + 1
-            elif pending == last_pending and kind == CJK:
-                last = min(stop, place + LONGEST_CHUNK - (end - start)) - 3
-                while place <= last and data[place] & 0xF0 == 0xE0:
-                    entry = entries[decode_character(data, place)[0]]
-                    if entry >> CLASS_SHIFT != CJK:
-                        break
-                    place, end = place + 3, append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
+                place, end = _copy_plain(data, place, last, kind, alphabet, chunk, end)
             # The next output character, and its class; class SPACE at the end of the text.
             if pending < last_pending:
                 entry = expansions[pending]

@@ -33,9 +33,13 @@ class Texts(Sequence[str]):
         """Pack strings; a lone surrogate (which UTF-8 cannot carry) becomes ``?``."""
         if isinstance(strings, Texts):
             return strings
-        packed = [s.encode("utf-8", "replace") for s in strings]
+        strings = strings if isinstance(strings, Sequence) else list(strings)
+        try:
+            packed = list(map(str.encode, strings))
+        except UnicodeEncodeError:
+            packed = [string.encode("utf-8", "replace") for string in strings]
         offsets = np.zeros(len(packed) + 1, np.int64)
-        np.cumsum([len(p) for p in packed], out=offsets[1:])
+        np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(packed), np.uint8), offsets)
 
     def __len__(self) -> int:

@@ -38,8 +38,8 @@ class Paths(NamedTuple):
     """Working memory of a search through up to ``LONGEST_CHUNK`` characters.
 
     ``symbols`` has the characters' symbols. What follows belongs to the places between them: ``best`` has the score of the
-    best path to each, ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came`` where
-    that piece begins. ``path`` receives the ids.
+    best path to each, ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came``
+    where that piece begins. ``path`` receives the ids.
     """
 
     symbols: np.ndarray
@@ -131,7 +131,13 @@ def follow_back(size: int, search: Search, paths: Paths) -> int:
 
 @njit(nogil=True, cache=True)
 def cut_runs(
-    data: np.ndarray, offsets: np.ndarray, entries: np.ndarray, search: Search, paths: Paths, ends: np.ndarray, counts: np.ndarray
+    data: np.ndarray,
+    offsets: np.ndarray,
+    entries: np.ndarray,
+    search: Search,
+    paths: Paths,
+    ends: np.ndarray,
+    counts: np.ndarray,
 ) -> int:
     """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
 
