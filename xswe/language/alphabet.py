@@ -59,8 +59,8 @@ class Alphabet:
         table: three arrays and a number, replaced (never changed) when characters are learnt, so that threads may read
             them. int32: for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output
             character, or the place of several such in the second array. int32: there their number, and then the outputs.
-            uint8: for each byte that is a letter of a word, and whose output is one byte, this output; else 0. And a number,
-            what is done to Latin letters and digits (see :mod:`xswe.language.letters`) where these are all such bytes.
+            uint8: for each byte that is a letter of a word, and whose output is one byte, this output; else 0. And what is
+            done to Latin letters and digits (see :mod:`xswe.language.letters`) where these are all such bytes.
     """
 
     def __init__(
