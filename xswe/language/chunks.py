@@ -222,16 +222,20 @@ def remember(table: Table, fresh: Fresh, most: int) -> Table:
 
 @njit(**LEAN)
 def first_ids(
-    data: np.ndarray, ends: np.ndarray, known: Table, words: np.ndarray, chunk: np.ndarray, ids: np.ndarray
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    known: Table,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    ids: np.ndarray,
 ) -> None:
-    """ids[k] = the first id of the chunk ``data[ends[k - 1]:ends[k]]``, -2 if it is not in the table.
+    """ids[k] = the first id of the chunk ``data[starts[k]:ends[k]]``, -2 if it is not in the table.
 
     ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk.
     """
-    start = 0
     for k in range(len(ids)):
-        size = ends[k] - start
-        copy_chunk(data, start, size, words, chunk)
+        size = ends[k] - starts[k]
+        copy_chunk(data, starts[k], size, words, chunk)
         found = find(known, words, 0, size, hash_chunk(words, 0, size))
         ids[k] = first_id(known, found) if found >= 0 else -2
-        start = ends[k]

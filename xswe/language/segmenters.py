@@ -21,12 +21,12 @@ class Segmenter:
     """Cuts runs of Han and Kana.
 
     Attributes:
-        words: runs to the words of each.
+        lines: runs to their words, a line a run, with a blank between words (no run holds either).
         spans: runs to the (start, end) of each word.
         tokenizer: whose pieces the words are, if they are those of one.
     """
 
-    words: Callable[[list[str]], list[list[str]]]
+    lines: Callable[[list[str]], str]
     spans: Callable[[list[str]], list[Spans]]
     tokenizer: Tokenizer | None = None
 
@@ -35,14 +35,14 @@ class Segmenter:
         return self.spans([run])[0]
 
 
-def _of_words(words: Callable[[str], list[str]]) -> Segmenter:
-    """Make a segmenter of a function from a run to words that tile it."""
+def _of_lines(line: Callable[[str], str]) -> Segmenter:
+    """Make a segmenter of a function from a run to words that tile it, with a blank between each two."""
 
     def spans(run: str) -> Spans:
-        ends = list(accumulate(map(len, words(run))))
+        ends = list(accumulate(map(len, line(run).split())))
         return list(zip([0, *ends], ends, strict=False))
 
-    return Segmenter(lambda runs: list(map(words, runs)), lambda runs: list(map(spans, runs)))
+    return Segmenter(lambda runs: "\n".join(map(line, runs)), lambda runs: list(map(spans, runs)))
 
 
 def _fugashi() -> Segmenter:
@@ -53,7 +53,7 @@ def _fugashi() -> Segmenter:
         raise DependencyError("fugashi (with unidic-lite)", "words", "segmenting Japanese with fugashi") from None
     # Naming the dictionary keeps another one that happens to be installed from changing the words.
     parse = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"').parse
-    return _of_words(lambda run: parse(run).split())
+    return _of_lines(parse)
 
 
 def _jieba() -> Segmenter:
@@ -62,7 +62,8 @@ def _jieba() -> Segmenter:
     except ImportError:
         raise DependencyError("jieba", "words", "segmenting Chinese with jieba") from None
     jieba.setLogLevel(logging.WARNING)
-    return _of_words(jieba.Tokenizer().lcut)
+    cut = jieba.Tokenizer().cut
+    return _of_lines(lambda run: " ".join(cut(run)))
 
 
 def _teacher(tokenizer: Tokenizer) -> Segmenter:
@@ -77,10 +78,11 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
     def spans(runs: list[str]) -> list[Spans]:
         return [settle(encoding.offsets) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
 
-    def words(runs: list[str]) -> list[list[str]]:
-        return [[run[start:end] for start, end in found] for run, found in zip(runs, spans(runs), strict=True)]
+    def lines(runs: list[str]) -> str:
+        found = zip(runs, spans(runs), strict=True)
+        return "\n".join(" ".join(run[start:end] for start, end in places) for run, places in found)
 
-    return Segmenter(words, spans, tokenizer)
+    return Segmenter(lines, spans, tokenizer)
 
 
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:

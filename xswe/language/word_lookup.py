@@ -26,6 +26,7 @@ from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18
+_BLANK, _NEWLINE = 0x20, 0x0A
 _FIRST_KANA = 0xE3  # first byte of the lowest Kana in UTF-8
 
 
@@ -120,21 +121,21 @@ class OneLanguage(Lookup):
         """Return the ids of the words of runs, -1 for what is unknown, and how many words each run has."""
         if not runs or self._segmenter is None:
             return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        if self._cutter is not None and (found := self._cutter(runs)) is not None:
+        found = self._cutter(runs) if self._cutter is not None else None
+        if found is not None:
             data, ends, sizes = found
-            ids = np.empty(len(ends), np.int32)
-            room = np.empty(max(map(len, runs)) // 8 + WINDOW + 1, np.uint64)
-            first_ids(data, ends, self._known, room, room.view(np.uint8), ids)
-            raw, stops, missing = data.tobytes(), ends.tolist(), np.flatnonzero(ids == -2).tolist()
-            words = [raw[stops[k - 1] if k else 0 : stops[k]].decode("utf-8") for k in missing]
-            self._ids.learn(words)
-            ids[missing] = [self._ids[word] for word in words]
-            return ids, sizes
-        cut = self._segmenter.words([run.decode("utf-8") for run in runs])
-        sizes = np.fromiter(map(len, cut), np.int64, len(cut))
-        self._ids.learn(chain.from_iterable(cut))
-        # One call a word is all that Python has to do.
-        return np.fromiter(map(self._ids.__getitem__, chain.from_iterable(cut)), np.int32, int(sizes.sum())), sizes
+            starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        else:
+            data, starts, ends, sizes = _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
+        ids = np.empty(len(ends), np.int32)
+        room = np.empty(max(map(len, runs)) // 8 + WINDOW + 1, np.uint64)
+        first_ids(data, starts, ends, self._known, room, room.view(np.uint8), ids)
+        missing, raw = np.flatnonzero(ids == -2), data.tobytes()
+        places = zip(starts[missing].tolist(), ends[missing].tolist(), strict=True)
+        words = [raw[start:end].decode("utf-8") for start, end in places]
+        self._ids.learn(words)
+        ids[missing] = [self._ids[word] for word in words]
+        return ids, sizes
 
     def _word(self, word: str) -> int:
         return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
@@ -206,6 +207,17 @@ class Ids(dict[str, int]):
         if found >= 0:
             self[word] = found
         return found >= 0
+
+
+def _words_of(lines: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Find words in lines of them: the bytes, where each word starts and ends, and how many words each line has."""
+    data = np.frombuffer(f"{lines}\n".encode(), np.uint8)
+    between = np.flatnonzero(data <= _BLANK)
+    starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
+    there = starts < ends
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+    lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
+    return data, starts[there], ends[there], np.diff(before[lasts], prepend=0)
 
 
 def _around_runs(part: str) -> list[str]:
