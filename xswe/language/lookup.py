@@ -65,7 +65,7 @@ class Lookup:
         ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
         status = np.empty(len(texts), np.uint8)
         fresh = room_for(max(64, min(1 << 16, room // 4)))
-        arguments = texts.data, texts.offsets, self._alphabet.table, search, self._table(), known, defer
+        arguments = *texts.frozen, self._alphabet.table, search, self._table(), known, defer
         met = scan(*arguments, ids, ends, status, fresh)
         return ids, ends, status, fresh._replace(where=fresh.where[:met])
 

@@ -72,6 +72,14 @@ class Texts(Sequence[str]):
                 yield raw[low:high].decode("utf-8")
 
     @property
+    def frozen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both arrays as views that cannot be written: compiled code then is compiled once, wherever texts come from."""
+        views = self.data.view(np.ndarray), self.offsets.view(np.ndarray)
+        for view in views:
+            view.flags.writeable = False
+        return views
+
+    @property
     def sizes(self) -> np.ndarray:
         """Bytes of each text, int64 (n,)."""
         return np.diff(self.offsets)

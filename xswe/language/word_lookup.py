@@ -45,7 +45,7 @@ class WordLookup:
         if len(self._by_language) == 1:
             return next(iter(self._by_language.values()))(texts)
         kana = np.empty(len(texts), bool)
-        any_of(texts.data, texts.offsets, kana_codes(), _FIRST_KANA, kana)
+        any_of(*texts.frozen, kana_codes(), _FIRST_KANA, kana)
         if not kana.any():
             return self._by_language["zh"](texts)
         if kana.all():
