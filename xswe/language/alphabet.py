@@ -21,6 +21,7 @@ SPACE, MARK, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
 
 _BETWEEN = " a "  # keeps characters apart that are normalised together
+_END = "end"  # what the chunker is asked about one character
 
 # Blocks whose characters normalise one by one, whatever stands beside them; marks in them are found by category.
 _SIMPLE_BLOCKS = (
@@ -107,29 +108,24 @@ class Alphabet:
     def _classify(self, characters: list[str]) -> None:
         """Find out how the chunker treats characters, -1 for like nothing known.
 
-        Each is shown alone, doubled and between letters. Neighbours by code are mostly of one class: a list is halved
-        until all of it is.
+        Each is shown alone, doubled and between letters; a word of letters ends its part of the answer.
         """
         if not characters:
             return
         m = self._mark
-        kinds: dict[int, Callable[[str], tuple[str, ...]]] = {
-            WORD: lambda c: (f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"),
-            CJK: lambda c: (c, c + c, f"{m}a", c, f"{m}a"),
-            MARK: lambda c: (c, c, c, f"{m}a", c, f"{m}a"),
-            SPACE: lambda c: (f"{m}a", f"{m}a"),
+        kinds: dict[int, Callable[[str], list[str]]] = {
+            WORD: lambda c: [f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"],
+            CJK: lambda c: [c, c + c, f"{m}a", c, f"{m}a"],
+            MARK: lambda c: [c, c, c, f"{m}a", c, f"{m}a"],
+            SPACE: lambda c: [f"{m}a", f"{m}a"],
         }
-        seen = [chunk for chunk, _ in self._chunks(" ".join(f"{c} {c}{c} a{c}a" for c in characters))]
-        for kind, chunks_of in kinds.items():
-            if seen == [chunk for c in characters for chunk in chunks_of(c)]:
-                self._classes.update(dict.fromkeys(characters, kind))
-                return
-        if len(characters) == 1:
-            self._classes[characters[0]] = -1
-            return
-        half = len(characters) // 2
-        self._classify(characters[:half])
-        self._classify(characters[half:])
+        answer = [chunk for chunk, _ in self._chunks("".join(f"{c} {c}{c} a{c}a {_END} " for c in characters))]
+        start = 0
+        for character in characters:
+            stop = answer.index(m + _END, start)
+            seen = answer[start:stop]
+            self._classes[character] = next((kind for kind, chunks in kinds.items() if chunks(character) == seen), -1)
+            start = stop + 1
 
 
 def _case(plain: np.ndarray) -> int:

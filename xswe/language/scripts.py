@@ -19,6 +19,7 @@ _HAN = "々〇〻㐀-䶿一-鿿\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "ぁ-ゖゝ-ゟァ-ヺー-ヿㇰ-ㇿｦ-ﾟ\U0001aff0-\U0001b16f"
 CJK_CHARACTERS = _HAN + _KANA  # the inside of a character class, for any regular-expression engine
 _CJK_RUN = re.compile(f"[{CJK_CHARACTERS}]+")
+_AROUND_RUNS = re.compile(f"([{CJK_CHARACTERS}]+)")
 _KANA_CHARACTER = re.compile(f"[{_KANA}]")
 # ASCII characters that Unicode calls symbols but every word tokeniser of the field treats as punctuation.
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
@@ -27,6 +28,11 @@ _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 def cjk_runs(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each maximal run of Han and Kana characters."""
     return [match.span() for match in _CJK_RUN.finditer(text)]
+
+
+def around_runs(text: str) -> list[str]:
+    """Cut a text at the borders of its runs of Han and Kana."""
+    return [part for part in _AROUND_RUNS.split(text) if part]
 
 
 def has_kana(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -18,7 +18,7 @@ from xswe.language.bags import Bags, concatenate
 from xswe.language.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
 from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
 from xswe.language.scan import any_of, expand
-from xswe.language.scripts import cjk_runs, is_punctuation, kana_codes
+from xswe.language.scripts import around_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
@@ -79,7 +79,7 @@ class OneLanguage(Lookup):
         def chunks(text: str) -> list[tuple[str, None]]:
             """Cut; without punctuation, which then is to the scan as blanks are."""
             parts = [part for part, _ in cut(text)]
-            parts = [piece for part in parts for piece in (_around_runs(part) if segmenter is not None else [part])]
+            parts = [piece for part in parts for piece in (around_runs(part) if segmenter is not None else [part])]
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
 
         super().__init__(Alphabet(normalise, chunks, ""), slow)
@@ -218,12 +218,6 @@ def _words_of(lines: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
     lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
     return data, starts[there], ends[there], np.diff(before[lasts], prepend=0)
-
-
-def _around_runs(part: str) -> list[str]:
-    """Cut a part at the borders of its runs of Han and Kana."""
-    borders = sorted({0, len(part), *chain.from_iterable(cjk_runs(part))})
-    return [part[start:stop] for start, stop in pairwise(borders)]
 
 
 def known_words(words: Sequence[str]) -> Table:
