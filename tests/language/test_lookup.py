@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from xswe.language import alphabet as alphabet_module
 from xswe.language import lookup as lookup_module
 from xswe.language.alphabet import Alphabet
 from xswe.language.lookup import FastLookup
@@ -105,12 +106,28 @@ def test_chinese_is_not_folded_where_the_model_has_none():
 
 
 def test_an_alphabet_learns_each_character_once(tokenizer):
-    alphabet = Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
-    before = alphabet.table[0]
-    alphabet.learn(np.array([ord("語"), ord("語"), 0x301]))
-    assert before[ord("語")] == -1  # readers of the old table are not disturbed
-    assert alphabet.table[0][ord("語")] & ((1 << 21) - 1) == ord("语")
-    assert alphabet.table[0][0x301] == -2
+    asked = []
+
+    def normalise(text):
+        asked.append(text)
+        return tokenizer.normalizer.normalize_str(text)
+
+    alphabet = Alphabet(normalise, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
+    entries = alphabet.table[0]
+    assert entries[ord("語")] == -1
+    for _ in range(2):
+        alphabet.learn(np.array([ord("語"), ord("語"), 0x301]))
+    assert "".join(asked).count("語") == 1
+    assert entries[ord("語")] & ((1 << 21) - 1) == ord("语")  # also for those who read the table already
+    assert entries[0x301] == -2
+
+
+def test_an_alphabet_without_room_leaves_characters_to_the_tokenizer(units, monkeypatch):
+    monkeypatch.setattr(alphabet_module, "_MOST_EXPANSIONS", 8)
+    texts = ["㈱ ㍻ ﬁ ﬂ ①②③ ㌀ … ½"]
+    fast = fast_of(units)
+    check_equal(units, texts, fast)
+    assert (fast._alphabet.table[0][[ord("㈱"), ord("㌀")]] == -2).any()
 
 
 @settings(max_examples=60, deadline=None)

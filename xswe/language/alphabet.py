@@ -8,6 +8,7 @@ holds one is left to the slow path as a whole.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from xswe.language.letters import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER
 
 UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
 _FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
+_MOST_EXPANSIONS = 1 << 16  # more than Unicode has; beyond, characters count as complex
 SPACE, MARK, CJK, WORD = 0, 1, 2, 3
 CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
 
@@ -46,6 +48,7 @@ _SIMPLE_BLOCKS = (
     (0x1F400, 0x1FAFF),
     (0x20000, 0x3FFFF),
 )
+_BORDERS = [border for low, high in _SIMPLE_BLOCKS for border in (low, high + 1)]
 
 
 class Alphabet:
@@ -57,11 +60,12 @@ class Alphabet:
         mark: what the chunker puts before each word of a spaced script.
 
     Attributes:
-        table: three arrays and a number, replaced (never changed) when characters are learnt, so that threads may read
-            them. int32: for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output
-            character, or the place of several such in the second array. int32: there their number, and then the outputs.
-            uint8: for each byte that is a letter of a word, and whose output is one byte, this output; else 0. And what is
-            done to Latin letters and digits (see :mod:`xswe.language.letters`) where these are all such bytes.
+        table: three arrays and a number for compiled code. int32: for each of the 0x110000 characters ``UNKNOWN``,
+            ``COMPLEX``, ``REMOVED``, a class and output character, or the place of several such in the second array. int32:
+            there their number, and then the outputs. uint8: for each byte that is a letter of a word, and whose output is
+            one byte, this output; else 0. And what is done to Latin letters and digits (see :mod:`xswe.language.letters`)
+            where these are all such bytes. Threads may read while characters are learnt: an entry is written once, after
+            what it refers to.
     """
 
     def __init__(
@@ -69,23 +73,21 @@ class Alphabet:
     ) -> None:
         self._normalise, self._chunks, self._mark = normalise, chunks, mark
         self._classes: dict[str, int] = {}
-        self._expansions: list[int] = [0]
-        self.table = np.full(0x110000, UNKNOWN, np.int32), np.zeros(1, np.int32), np.zeros(256, np.uint8), NEITHER
+        self._entries, self._expansions = np.full(0x110000, UNKNOWN, np.int32), np.zeros(_MOST_EXPANSIONS, np.int32)
+        self._expanded = 1  # how many of the latter are taken
         self.learn(np.arange(128))
+        is_plain = (self._entries[:128] >= WORD << CLASS_SHIFT) & (self._entries[:128] < (WORD << CLASS_SHIFT) + 128)
+        plain = np.concatenate([np.where(is_plain, self._entries[:128], 0).astype(np.uint8), np.zeros(128, np.uint8)])
+        self.table = self._entries, self._expansions, plain, _case(plain)
 
     def learn(self, codes: np.ndarray) -> None:
-        """Fill in the entries of those of ``codes`` (character codes) that are still unknown."""
-        entries = self.table[0].copy()
-        characters = [chr(code) for code in np.unique(codes[entries[codes] == UNKNOWN]).tolist()]
+        """Fill in the entries of those of ``codes`` (character codes) that are still unknown; one thread at a time."""
+        characters = [chr(code) for code in np.unique(codes[self._entries[codes] == UNKNOWN]).tolist()]
         simple = [character for character in characters if _is_simple(character)]
         outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
         self._classify(sorted({out for text in outputs.values() for out in text if not _is_mark(out)} - set(self._classes)))
-        for character in characters:
-            entries[ord(character)] = self._entry(outputs[character]) if character in outputs else COMPLEX
-        is_plain = (entries[:128] >= WORD << CLASS_SHIFT) & (entries[:128] < (WORD << CLASS_SHIFT) + 128)
-        plain = np.where(is_plain, entries[:128], 0).astype(np.uint8)
-        plain = np.concatenate([plain, np.zeros(128, np.uint8)])
-        self.table = entries, np.array(self._expansions, np.int32), plain, _case(plain)
+        entries = [self._entry(outputs[character]) if character in outputs else COMPLEX for character in characters]
+        self._entries[list(map(ord, characters))] = entries
 
     def _normalise_all(self, characters: list[str]) -> list[str]:
         """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
@@ -102,8 +104,12 @@ class Alphabet:
             return packed[0]
         if not packed:
             return REMOVED
-        self._expansions += [len(packed), *packed]
-        return _FIRST_EXPANSION - (len(self._expansions) - len(packed) - 1)
+        place, end = self._expanded, self._expanded + 1 + len(packed)
+        if end > len(self._expansions):
+            return COMPLEX
+        self._expansions[place:end] = [len(packed), *packed]
+        self._expanded = end
+        return _FIRST_EXPANSION - place
 
     def _classify(self, characters: list[str]) -> None:
         """Find out how the chunker treats characters, -1 for like nothing known.
@@ -143,4 +149,4 @@ def _is_mark(character: str) -> bool:
 
 def _is_simple(character: str) -> bool:
     """Tell whether a character normalises by itself, whatever stands beside it."""
-    return any(low <= ord(character) <= high for low, high in _SIMPLE_BLOCKS) and not _is_mark(character)
+    return bisect_right(_BORDERS, ord(character)) % 2 == 1 and not _is_mark(character)
