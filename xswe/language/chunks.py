@@ -16,6 +16,7 @@ from xswe.memory import LEAN, LINE, prefetch
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
 _HELD = 8  # ids that a slot holds itself
+_AHEAD = 16  # chunks whose slots are asked for before they are read
 FEW = 4  # ids that are copied without looking how many there are
 _BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
 _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
@@ -228,14 +229,21 @@ def first_ids(
     known: Table,
     words: np.ndarray,
     chunk: np.ndarray,
+    keys: np.ndarray,
     ids: np.ndarray,
 ) -> None:
     """ids[k] = the first id of the chunk ``data[starts[k]:ends[k]]``, -2 if it is not in the table.
 
-    ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk.
+    ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk; ``keys``, uint64, one a chunk.
     """
-    for k in range(len(ids)):
-        size = ends[k] - starts[k]
-        copy_chunk(data, starts[k], size, words, chunk)
-        found = find(known, words, 0, size, hash_chunk(words, 0, size))
-        ids[k] = first_id(known, found) if found >= 0 else -2
+    for k in range(len(ids) + _AHEAD):
+        if k < len(ids):
+            copy_chunk(data, starts[k], ends[k] - starts[k], words, chunk)
+            keys[k] = hash_chunk(words, 0, ends[k] - starts[k])
+            call(known, keys[k])
+        j = k - _AHEAD
+        if j >= 0:
+            size = ends[j] - starts[j]
+            copy_chunk(data, starts[j], size, words, chunk)
+            found = find(known, words, 0, size, keys[j])
+            ids[j] = first_id(known, found) if found >= 0 else -2

@@ -129,7 +129,7 @@ class OneLanguage(Lookup):
             data, starts, ends, sizes = _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
         ids = np.empty(len(ends), np.int32)
         room = np.empty(max(map(len, runs)) // 8 + WINDOW + 1, np.uint64)
-        first_ids(data, starts, ends, self._known, room, room.view(np.uint8), ids)
+        first_ids(data, starts, ends, self._known, room, room.view(np.uint8), np.empty(len(ids), np.uint64), ids)
         missing, raw = np.flatnonzero(ids == -2), data.tobytes()
         places = zip(starts[missing].tolist(), ends[missing].tolist(), strict=True)
         words = [raw[start:end].decode("utf-8") for start, end in places]
