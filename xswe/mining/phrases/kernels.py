@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from xswe.memory import LEAN
-from xswe.mining.phrases.norms import TILE, Block, part_size
+from xswe.mining.phrases.norms import TILE, Block, part_size, place_in_text, place_of
 from xswe.mining.phrases.top import Top, insert
 
 STEPS = np.float32(2.0**20)
@@ -110,13 +110,14 @@ def _best(
     for t in range(count):
         for c in range(width):
             prefix[t + 1, c] = prefix[t, c] + products[t, chosen[c]]
+    sizes = max_size + 1 - min_size
     for i in range(starts):
         most = min(max_size, count - i)
         size = min_size
         while size + 3 <= most:
-            e, r = i + size, size - min_size
-            v, w = inverse[first + i, r], inverse[first + i, r + 1]
-            x, y = inverse[first + i, r + 2], inverse[first + i, r + 3]
+            e, place = i + size, place_of(sizes, first, starts, size - min_size, i)
+            v, w = inverse[place], inverse[place + starts]
+            x, y = inverse[place + 2 * starts], inverse[place + 3 * starts]
             for c in range(width):
                 base = prefix[i, c]
                 a = max((prefix[e, c] - base) * v, (prefix[e + 1, c] - base) * w)
@@ -124,18 +125,19 @@ def _best(
                 best[c] = max(best[c], max(a, b))
             size += 4
         while size <= most:
-            v = inverse[first + i, size - min_size]
+            v = inverse[place_of(sizes, first, starts, size - min_size, i)]
             for c in range(width):
                 best[c] = max(best[c], (prefix[i + size, c] - prefix[i, c]) * v)
             size += 1
 
 
 @njit(**LEAN)
-def _turn(inverse: np.ndarray, first: int, starts: int, out: np.ndarray) -> None:
+def _fill_up(inverse: np.ndarray, first: int, starts: int, out: np.ndarray) -> None:
     """out[r, i] = inverse length of the span of the r-th size from word first + i on; 0 beyond the tile's ``starts``."""
     for r in range(out.shape[0]):
+        line = inverse[place_of(out.shape[0], first, starts, r, 0) :]
         for i in range(starts):
-            out[r, i] = inverse[first + i, r]
+            out[r, i] = line[i]
         for i in range(starts, TILE):
             out[r, i] = 0.0
 
@@ -146,7 +148,7 @@ def _best_of_one(
     column: int,
     count: int,
     min_size: int,
-    turned: np.ndarray,
+    filled: np.ndarray,
     prefix: np.ndarray,
     best: np.ndarray,
 ) -> np.float32:
@@ -161,8 +163,8 @@ def _best_of_one(
     prefix[count + 1 :] = 0.0
     for i in range(TILE):
         best[i] = 0.0
-    for r in range(turned.shape[0]):
-        ends, scale = prefix[min_size + r :], turned[r]
+    for r in range(filled.shape[0]):
+        ends, scale = prefix[min_size + r :], filled[r]
         for i in range(TILE):
             best[i] = max(best[i], (ends[i] - prefix[i]) * scale[i])
     highest = np.float32(0.0)
@@ -182,6 +184,7 @@ def _any_above(
     products: np.ndarray,
     column: int,
     count: int,
+    starts: int,
     first: int,
     min_size: int,
     max_size: int,
@@ -194,12 +197,14 @@ def _any_above(
 
     A phrase that stands in many passages scores the same in all of them: this spares them the search for its place.
     """
-    for i in range(min(TILE, count)):
+    sizes = max_size + 1 - min_size
+    for i in range(starts):
         if best[i] > limit:
             total = np.float32(0.0)
             for j in range(i, min(i + max_size, count)):
                 total += products[j, column]
-                if j + 1 - i >= min_size and _rounded(total * inverse[first + i, j + 1 - i - min_size]) > floor:
+                r = j + 1 - i - min_size
+                if r >= 0 and _rounded(total * inverse[place_of(sizes, first, starts, r, i)]) > floor:
                     return True
     return False
 
@@ -232,7 +237,7 @@ def _take(
     Sums run along the span here, so that a score does not depend on what stands before it.
     """
     words, inverse, begin = block.words, block.inverse, block.texts[text]
-    count = block.texts[text + 1] - begin
+    count, sizes = block.texts[text + 1] - begin, max_size + 1 - min_size
     products, taken = np.zeros(count, np.float32), np.zeros(count, np.bool_)
     for t in range(count):
         for p in range(words[begin + t], words[begin + t + 1]):
@@ -245,8 +250,9 @@ def _take(
                 if taken[j]:
                     break
                 total += products[j]
-                if j + 1 - i >= min_size:
-                    score = _rounded(total * inverse[begin + i, j + 1 - i - min_size])
+                r = j + 1 - i - min_size
+                if r >= 0:
+                    score = _rounded(total * inverse[place_in_text(sizes, begin, count, r, i)])
                     if score > best:
                         best, at, until = score, i, j + 1
         if at < 0 or best <= floor:
@@ -301,7 +307,7 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
     products, prefix = np.empty((height, width), np.float32), np.empty((height + 1, width), np.float32)
     sums = np.empty((height, width), np.float32)
     line, line_best = np.empty(height + 1, np.float32), np.empty(TILE, np.float32)
-    turned = np.empty((inverse.shape[1], TILE), np.float32)
+    filled = np.empty((max_size + 1 - min_size, TILE), np.float32)
     mass, best = np.empty(width, np.float32), np.empty(width, np.float32)
     every = np.arange(width)
     lanes, chosen, good = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width, np.bool_)
@@ -327,7 +333,7 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
         tile = block.tiles[text]
         for first in range(texts[text], texts[text + 1], TILE):
             left = texts[text + 1] - first
-            count = min(TILE + max_size - 1, left)
+            starts, count = min(TILE, left), min(TILE + max_size - 1, left)
             _gather(table, ids, words, first, count, own, products)
             m = 0
             if prune:
@@ -342,14 +348,15 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
             seen += n
             scored += m
             if 0 < m <= ONE_BY_ONE:
-                _turn(inverse, first, min(TILE, left), turned)
+                _fill_up(inverse, first, starts, filled)
                 for c in range(m):
                     lane = own[chosen[c]]
-                    highest = _best_of_one(products, chosen[c], count, min_size, turned, line, line_best)
+                    highest = _best_of_one(products, chosen[c], count, min_size, filled, line, line_best)
                     good[chosen[c]] |= highest > limits[lane] and _any_above(
                         products,
                         chosen[c],
                         count,
+                        starts,
                         first,
                         min_size,
                         max_size,
@@ -359,7 +366,7 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
                         limits[lane] if distinct else exact[lane],
                     )
             elif m:
-                _best(products, chosen[:m], count, min(TILE, left), first, min_size, max_size, inverse, prefix, best)
+                _best(products, chosen[:m], count, starts, first, min_size, max_size, inverse, prefix, best)
                 for c in range(m):
                     good[chosen[c]] |= best[c] > limits[own[chosen[c]]]
             tile += 1

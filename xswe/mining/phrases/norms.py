@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.memory import LEAN
+from xswe.memory import LEAN, prefetch_row
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
 # of it is rounding error.
@@ -22,6 +22,7 @@ VANISHED = 1e-6
 # Starts handled at a time. A longer text is cut into tiles of so many starts (a tile's spans may reach beyond them), which
 # keeps every buffer in the cache and the bound below about few words, however long a passage is.
 TILE = 64
+_AHEAD = 6  # rows that are asked for before they are read
 
 
 class Block(NamedTuple):
@@ -33,8 +34,9 @@ class Block(NamedTuple):
         words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``.
         texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
         tiles: int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``.
-        inverse: float32 (w, sizes), 1 / |span| of the span of the r-th size from each word on; 0 where the passage ends
-            before, or the span has no direction.
+        inverse: float32 (w x sizes,), tile after tile and in each size after size: 1 / |span| of the span of the r-th size
+            from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or the span has no
+            direction.
         word_inverse: float32 (w,), 1 / |word|; 0 for a word without a vector.
         spread: float32 (tiles, parts), the largest, over the spans that begin in a part of a tile (see :func:`part_size`),
             of the sum of its words' squared lengths divided by its own: 1 where words are orthogonal. The bound of the
@@ -66,22 +68,51 @@ def tiles_of(texts: np.ndarray) -> np.ndarray:
     return out
 
 
+@njit(inline="always")
+def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
+    """Return where ``Block.inverse`` has the span of the r-th size from the i-th start of a tile on.
+
+    Args:
+        sizes: how many sizes there are.
+        first: the tile's first word.
+        starts: how many starts it has.
+        r: which size.
+        i: which start.
+    """
+    return first * sizes + r * starts + i
+
+
+@njit(inline="always")
+def place_in_text(sizes: int, begin: int, count: int, r: int, i: int) -> int:
+    """The same for the i-th word of a passage of ``count`` words that begins with word ``begin``."""
+    first = i // TILE * TILE
+    return place_of(sizes, begin + first, min(TILE, count - first), r, i - first)
+
+
 @njit(**LEAN)
 def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
     """out[t] = sum of the rows of word first + t."""
     width = matrix.shape[1]
     for t in range(count):
-        for k in range(width):
-            out[t, k] = 0.0
-        for p in range(words[first + t], words[first + t + 1]):
-            row = ids[p]
+        total, start, stop = out[t], words[first + t], words[first + t + 1]
+        if start == stop:
             for k in range(width):
-                out[t, k] += matrix[row, k]
+                total[k] = 0.0
+        for p in range(start, stop):
+            if p + _AHEAD < len(ids):
+                prefetch_row(matrix, ids[p + _AHEAD])
+            row = matrix[ids[p]]
+            if p == start:
+                for k in range(width):
+                    total[k] = row[k]
+            else:
+                for k in range(width):
+                    total[k] += row[k]
 
 
 @njit(**LEAN, fastmath=True)
 def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> None:
-    """out[t, r] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (count, reach + 8).
+    """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (reach + 8, count + 8).
 
     Two vectors against four at a time: eight sums are enough to keep a processor's two multipliers busy, and six vectors
     are read from the cache for eight products. The few products that the band does not need go into the room beside it.
@@ -108,38 +139,104 @@ def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> 
                 g += y * r
                 h += y * s
             z = j - t
-            out[t, z], out[t, z + 1], out[t, z + 2], out[t, z + 3] = a, b, c, d
+            out[z, t], out[z + 1, t], out[z + 2, t], out[z + 3, t] = a, b, c, d
             if z:
-                out[t + 1, z - 1] = e
-            out[t + 1, z], out[t + 1, z + 1], out[t + 1, z + 2] = f, g, h
+                out[z - 1, t + 1] = e
+            out[z, t + 1], out[z + 1, t + 1], out[z + 2, t + 1] = f, g, h
+
+
+class Room(NamedTuple):
+    """What a tile is measured in: the vectors of its words, their products, and a line for each thing known of the spans.
+
+    For the spans of so many words from each word on, in float64: the last word's product with the others (two lines,
+    written in turn), the squared length, and what it would be if the words were orthogonal. In float32: the inverse length,
+    and the largest spread.
+    """
+
+    vectors: np.ndarray
+    gram: np.ndarray
+    cross: np.ndarray
+    squares: np.ndarray
+    apart: np.ndarray
+    lengths: np.ndarray
+    widest: np.ndarray
+
+
+def _room(dim: int, max_size: int) -> Room:
+    """Return room for one tile."""
+    height = TILE + max_size + 8
+    return Room(
+        np.zeros((height, dim), np.float32),
+        np.empty((max_size + 8, height), np.float32),
+        np.empty((2, height), np.float64),
+        *(np.empty(height, np.float64) for _ in range(2)),
+        *(np.empty(height, np.float32) for _ in range(2)),
+    )
+
+
+@njit(**LEAN, error_model="numpy")  # no look at whether a divisor is 0, which would keep it from vectorising
+def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
+    """Go on from the spans of ``r`` words of a tile to those of ``r + 1``. Starts are the inner loops, and vectorise.
+
+    Args:
+        r: how many words before the last.
+        count: words of the tile, with those that its spans reach beyond it.
+        starts: words that a span may begin with.
+        room: holds what is known of the spans of ``r`` words, and ``lengths`` then those of ``r + 1``.
+    """
+    gram, cross, squares, apart = room.gram, room.cross[r % 2], room.squares, room.apart
+    lengths, widest = room.lengths, room.widest
+    there = count - r  # starts from which so many words follow
+    if r:
+        products, before = gram[r], room.cross[1 - r % 2, 1:]
+        for i in range(there):
+            cross[i] = before[i] + products[i]
+    else:
+        for i in range(count):
+            cross[i] = squares[i] = apart[i] = 0.0
+            widest[i] = 0.0
+    last = gram[0, r:]
+    for i in range(min(starts, there)):
+        own = np.float64(last[i])
+        squares[i] += own + 2.0 * cross[i]
+        apart[i] += own
+    for i in range(min(starts, there)):  # in float32, without a branch
+        whole = squares[i] > VANISHED * apart[i]
+        length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
+        lengths[i] = length if whole else np.float32(0.0)
+        widest[i] = max(widest[i], np.float32(apart[i]) * lengths[i] * lengths[i])
+    for i in range(max(0, there), starts):
+        lengths[i] = 0.0
 
 
 @njit(**LEAN)
-def _invert(own: np.ndarray, cross: np.ndarray, squares: np.ndarray, apart: np.ndarray, inverse: np.ndarray) -> np.float32:
-    """inverse[r] = 1 / length of the span of r + 1 words, 0 where it has vanished; returns the largest spread.
+def _measure(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int, room: Room) -> None:
+    """See :func:`measure_spans`."""
+    texts, inverse, word_inverse, spread = block.texts, block.inverse, block.word_inverse, block.spread
+    part, sizes = part_size(max_size), max_size + 1 - min_size
+    lengths, widest = room.lengths, room.widest
+    for text in range(start, stop):
+        tile = block.tiles[text]
+        for first in range(texts[text], texts[text + 1], TILE):
+            left = texts[text + 1] - first
+            starts, count = min(TILE, left), min(TILE + max_size - 1, left)
+            _sum_words(matrix, block.names, block.words, first, count, room.vectors)
+            _gram_band(room.vectors, count, max_size, room.gram)
+            for r in range(max_size):
+                _measure_size(r, count, starts, room)
+                if r == 0:
+                    for i in range(starts):
+                        word_inverse[first + i] = lengths[i]
+                if r + 1 >= min_size:
+                    line = inverse[place_of(sizes, first, starts, r + 1 - min_size, 0) :]
+                    for i in range(starts):
+                        line[i] = lengths[i]
+            spread[tile] = 1.0
+            for i in range(starts):  # rounding must not make the bound too low
+                spread[tile, i // part] = max(spread[tile, i // part], widest[i] * np.float32(1.000001))
+            tile += 1
 
-    Args:
-        own: float64 (n,), squared lengths of the words.
-        cross: float64 (n,), each word's inner product with the words before it.
-        squares: float64, room for the squared lengths of the spans.
-        apart: float64, room for what these would be if the words were orthogonal.
-        inverse: float32 (n,) at least.
-    """
-    square = alone = 0.0
-    for r in range(len(own)):
-        square += own[r] + 2.0 * cross[r]
-        alone += own[r]
-        squares[r], apart[r] = square, alone
-    widest = np.float32(0.0)
-    for r in range(len(own)):  # in float32, without a branch, so that it vectorises
-        whole = squares[r] > VANISHED * apart[r]
-        length = np.float32(1.0) / np.sqrt(np.float32(squares[r] if whole else 1.0))
-        inverse[r] = length if whole else np.float32(0.0)
-        widest = max(widest, np.float32(apart[r]) * inverse[r] * inverse[r])
-    return widest * np.float32(1.000001)  # rounding must not make the bound too low
 
-
-@njit(nogil=True, cache=True)
 def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int) -> None:
     """Fill ``inverse``, ``word_inverse`` and ``spread`` of the passages ``start`` to ``stop``.
 
@@ -151,34 +248,4 @@ def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_s
         min_size: words of the shortest span.
         max_size: words of the longest.
     """
-    texts, inverse, word_inverse, spread = block.texts, block.inverse, block.word_inverse, block.spread
-    part = part_size(max_size)
-    height = TILE + max_size
-    vectors = np.zeros((height + 8, matrix.shape[1]), np.float32)
-    gram = np.empty((height + 8, max_size + 8), np.float32)
-    own, cross = np.empty(height, np.float64), np.empty(height, np.float64)
-    squares, apart = np.empty(max_size, np.float64), np.empty(max_size, np.float64)
-    lengths = np.empty(max_size, np.float32)
-    for text in range(start, stop):
-        tile = block.tiles[text]
-        for first in range(texts[text], texts[text + 1], TILE):
-            left = texts[text + 1] - first
-            starts, count = min(TILE, left), min(TILE + max_size - 1, left)
-            _sum_words(matrix, block.names, block.words, first, count, vectors)
-            _gram_band(vectors, count, max_size, gram)
-            for t in range(count):
-                own[t], cross[t] = gram[t, 0], 0.0
-            spread[tile] = 1.0
-            for i in range(count - 1, -1, -1):
-                most = min(max_size, count - i)
-                for r in range(1, most):
-                    cross[i + r] += gram[i, r]
-                if i < starts:
-                    widest = _invert(own[i : i + most], cross[i : i + most], squares, apart, lengths)
-                    spread[tile, i // part] = max(spread[tile, i // part], widest)
-                    word_inverse[first + i] = lengths[0]
-                    for r in range(min_size - 1, most):
-                        inverse[first + i, r + 1 - min_size] = lengths[r]
-                    for r in range(max(min_size - 1, most), max_size):
-                        inverse[first + i, r + 1 - min_size] = 0.0
-            tile += 1
+    _measure(matrix, block, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))

@@ -126,7 +126,7 @@ class Search:
             words=cut.words,
             texts=cut.texts,
             tiles=tiles,
-            inverse=np.empty((words, config.max_size - config.min_size + 1), np.float32),
+            inverse=np.empty(words * (config.max_size - config.min_size + 1), np.float32),
             word_inverse=np.empty(words, np.float32),
             spread=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.float32),
         )
