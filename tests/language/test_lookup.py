@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 
 from xswe.language import alphabet as alphabet_module
 from xswe.language import lookup as lookup_module
+from xswe.language import scan as scan_module
 from xswe.language.alphabet import Alphabet
 from xswe.language.lookup import FastLookup
 from xswe.language.subwords import SubwordUnits, chunker, is_trained_here, train_subwords
@@ -98,6 +99,18 @@ def test_threads_share_the_alphabet(units, sample):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda block: fast(Texts.of(block)).ids.tolist(), texts))
     assert found == [units._by_tokenizer(block).ids.tolist() for block in texts]
+
+
+def test_the_scan_is_compiled_once_wherever_texts_come_from(units, tmp_path):
+    fast, texts = fast_of(units), Texts.of(["a text", "und 語"])
+    fast(texts)
+    compiled = len(scan_module._scan.signatures)
+    np.save(tmp_path / "data.npy", texts.data)
+    np.save(tmp_path / "offsets.npy", texts.offsets)
+    mapped = Texts(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "offsets")))
+    for same in (texts.take(np.arange(2)), texts[:2], mapped):
+        assert fast(same).ids.tolist() == fast(texts).ids.tolist()
+    assert len(scan_module._scan.signatures) == compiled
 
 
 def test_chinese_is_not_folded_where_the_model_has_none():
