@@ -162,8 +162,17 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
+    return parse_tokenizer(path.read_bytes(), path)
+
+
+def parse_tokenizer(state: str | bytes, path: Path) -> Tokenizer:
+    """Make a tokenizer of what is in a ``tokenizer.json``; ``path`` is for the error.
+
+    Raises:
+        ModelError: it is no tokenizer.
+    """
     try:
-        return Tokenizer.from_file(str(path))
+        return Tokenizer.from_buffer(state.encode("utf-8") if isinstance(state, str) else state)
     except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise

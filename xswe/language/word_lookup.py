@@ -230,4 +230,5 @@ def known_words(words: Sequence[str]) -> Table:
     where[:, 0] = np.cumsum(where[:, 1]) - where[:, 1]
     where[:, 2], where[:, 3] = np.arange(len(ids)), 1
     text = np.frombuffer(b"".join(packed) + b" ", np.uint8)
-    return remember(new_table(1 << 12), Fresh(where, text, np.array([*ids, 0], np.int32)), 1 << 30)
+    slots = 1 << max(12, (len(ids) * 8 // 5).bit_length())
+    return remember(new_table(slots), Fresh(where, text, np.array([*ids, 0], np.int32)), 1 << 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
-from xswe.language.subwords import load_tokenizer
+from xswe.language.subwords import load_tokenizer, parse_tokenizer
 from xswe.language.texts import Texts
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
@@ -244,14 +245,25 @@ class WordUnits:
     def load(cls, folder: Path) -> WordUnits:
         """Load from a model folder (``config.json`` names the languages and segmenters)."""
         units = read_json(folder / "config.json")["units"]
-        stored = load_tokenizer(folder / "words.json")
+        vocabulary, normaliser = _read_words(folder / "words.json")
         pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
-        splitter = WordSplitter(units["languages"], units["segmenters"], pieces, stored.normalizer)
-        index = stored.get_vocab(with_added_tokens=False)
+        return cls(vocabulary, WordSplitter(units["languages"], units["segmenters"], pieces, normaliser), pieces)
+
+
+def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
+    """Read a vocabulary and its normaliser; a tokenizer of all words would take four times the memory of a list."""
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file; a model of words needs it: fetch or train the model again")
+    try:
+        state = read_json(path)
+        index = state["model"]["vocab"]
+        state["model"]["vocab"] = {}
         vocabulary = sorted(index, key=index.__getitem__)
-        if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
-            raise ModelError(f"{folder / 'words.json'}: its ids have gaps; fetch or train the model again")
-        return cls(vocabulary, splitter, pieces)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{path}: not a vocabulary of words ({error}); fetch or train the model again") from None
+    if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
+        raise ModelError(f"{path}: its ids have gaps; fetch or train the model again")
+    return vocabulary, parse_tokenizer(json.dumps(state), path).normalizer
 
 
 def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
