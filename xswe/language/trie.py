@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numba import njit
@@ -33,20 +31,30 @@ class Trie:
 
 def build_trie(pieces: Sequence[str]) -> Trie:
     """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
-    order = {character: i + 1 for i, (character, _) in enumerate(Counter("".join(pieces)).most_common())}
+    codes, counts = np.unique(_codes("".join(pieces)), return_counts=True)
     symbols = np.zeros(0x110000, np.int32)
-    symbols[list(map(ord, order))] = list(order.values())
-    packed = sorted(([order[character] for character in piece], i) for i, piece in enumerate(pieces) if piece)
-    keys = np.array(list(chain.from_iterable(key for key, _ in packed)), np.int32)
+    symbols[codes[np.argsort(-counts, kind="stable")]] = np.arange(1, len(codes) + 1)
+    # The pieces again, with each character's symbol for its code: so they are sorted by symbols.
+    written = symbols[_codes("".join(pieces))].tobytes().decode("utf-32-le", "surrogatepass")
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64).tolist()
+    packed = sorted(
+        (written[end - len(piece) : end], i) for i, (piece, end) in enumerate(zip(pieces, ends, strict=True)) if piece
+    )
+    keys = _codes("".join(key for key, _ in packed)).astype(np.int32)
     offsets = np.zeros(len(packed) + 1, np.int64)
     np.cumsum([len(key) for key, _ in packed], out=offsets[1:])
     values = np.array([value for _, value in packed], np.int32)
-    size, used = len(keys) + 2 * len(order) + 1024, -1
+    size, used = len(keys) + 2 * len(codes) + 1024, -1
     while used < 0:
         base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
-        used = _build(keys, offsets, values, len(order), base, check, value)
+        used = _build(keys, offsets, values, len(codes), base, check, value)
         size *= 2
     return Trie(symbols, base[:used].copy(), check[:used].copy(), value[:used].copy())
+
+
+def _codes(text: str) -> np.ndarray:
+    """Return the codes of a text's characters, uint32 (characters,)."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 @njit(cache=True)

@@ -84,8 +84,7 @@ class OneLanguage(Lookup):
 
         super().__init__(Alphabet(normalise, chunks, ""), slow)
         self._segmenter, self._ids, self._known = segmenter, ids, known
-        tokenizer = segmenter.tokenizer if segmenter is not None else None
-        self._cutter = RunCutter(tokenizer) if tokenizer is not None and is_trained_here(tokenizer) else None
+        self._cutter = ids.cutter_of(segmenter.tokenizer) if segmenter is not None else None
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
@@ -173,8 +172,14 @@ class Ids(dict[str, int]):
 
     def __init__(self, identify: Callable[[str], int], index: Mapping[str, int], pieces: Tokenizer | None) -> None:
         super().__init__()
-        self.identify, self._index = identify, index
+        self.identify, self._index, self._pieces = identify, index, pieces
         self._cutter = RunCutter(pieces) if pieces is not None and is_trained_here(pieces) else None
+
+    def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
+        """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
+        if tokenizer is None or tokenizer is self._pieces:
+            return self._cutter if tokenizer is not None else None
+        return RunCutter(tokenizer) if is_trained_here(tokenizer) else None
 
     def __missing__(self, word: str) -> int:
         found = self[word] = self.identify(word)
