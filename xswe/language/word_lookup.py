@@ -177,8 +177,10 @@ class Ids(dict[str, int]):
 
     def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
         """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
-        if tokenizer is None or tokenizer is self._pieces:
-            return self._cutter if tokenizer is not None else None
+        if tokenizer is None:
+            return None
+        if tokenizer is self._pieces:
+            return self._cutter
         return RunCutter(tokenizer) if is_trained_here(tokenizer) else None
 
     def __missing__(self, word: str) -> int:
