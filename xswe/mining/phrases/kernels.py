@@ -19,13 +19,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from xswe.memory import LEAN
+from xswe.memory import LEAN, prefetch_row
 from xswe.mining.phrases.norms import TILE, Block, part_size, place_in_text, place_of
 from xswe.mining.phrases.top import Top, insert
 
 STEPS = np.float32(2.0**20)
 SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
 NONE = np.float32(-4.0)  # below every score
+_AHEAD = 12  # rows of the table that are asked for before they are read
+_SEVERAL = 4  # parts that a span can reach beyond the one it begins in
 ONE_BY_ONE = 16  # queries up to which spans are scored for one after the other
 
 
@@ -42,6 +44,8 @@ def _gather(
         for p in range(words[first + t], words[first + t + 1]):
             row = ids[p]
             if whole:
+                if p + _AHEAD < len(ids):
+                    prefetch_row(table, ids[p + _AHEAD])
                 for c in range(width):
                     out[t, c] += table[row, c]
             else:
@@ -63,27 +67,38 @@ def _mass(
 ) -> None:
     """out[c] >= the squared cosine of query c and any span of up to ``reach`` words, of those with a positive one.
 
-    Words are summed part by part; ``spread`` is that of the spans that begin in each part.
+    Words are summed part by part; ``spread`` is that of the spans that begin in each part, ``sums`` room for the sums, and
+    for those of four parts more.
     """
-    step = part_size(reach)
+    step, none = part_size(reach), np.float32(0.0)
     parts = (count + step - 1) // step
-    for part in range(parts):
+    for part in range(parts + _SEVERAL):  # and zeros behind
+        total = sums[part]
         for c in range(width):
-            sums[part, c] = 0.0
-        for t in range(part * step, min(part * step + step, count)):
-            scale = word_inverse[first + t]
+            total[c] = none
+        t, stop = part * step, min(part * step + step, count)
+        while t + 4 < stop:  # five words a pass: their sums are loaded and stored once
+            v, w, x = products[t], products[t + 1], products[t + 2]
+            y, z = products[t + 3], products[t + 4]
+            i, j, k = word_inverse[first + t], word_inverse[first + t + 1], word_inverse[first + t + 2]
+            m, n = word_inverse[first + t + 3], word_inverse[first + t + 4]
             for c in range(width):
-                positive = max(products[t, c] * scale, np.float32(0.0))
-                sums[part, c] += positive * positive
-    several = 1 + (reach + step - 2) // step
+                d, e, f = max(v[c] * i, none), max(w[c] * j, none), max(x[c] * k, none)
+                g, h = max(y[c] * m, none), max(z[c] * n, none)
+                total[c] += d * d + e * e + f * f + g * g + h * h
+            t += 5
+        while t < stop:
+            v, i = products[t], word_inverse[first + t]
+            for c in range(width):
+                d = max(v[c] * i, none)
+                total[c] += d * d
+            t += 1
     for c in range(width):
-        out[c] = 0.0
+        out[c] = none
     for part in range(min(parts, len(spread))):
-        for other in range(part + 1, min(part + several, parts)):
-            for c in range(width):
-                sums[part, c] += sums[other, c]
+        v, w, x, y, z = sums[part], sums[part + 1], sums[part + 2], sums[part + 3], sums[part + 4]
         for c in range(width):
-            out[c] = max(out[c], sums[part, c] * spread[part])
+            out[c] = max(out[c], (v[c] + w[c] + x[c] + y[c] + z[c]) * spread[part])
 
 
 @njit(**LEAN, fastmath=True)
@@ -131,42 +146,49 @@ def _best(
             size += 1
 
 
-@njit(**LEAN)
-def _fill_up(inverse: np.ndarray, first: int, starts: int, out: np.ndarray) -> None:
-    """out[r, i] = inverse length of the span of the r-th size from word first + i on; 0 beyond the tile's ``starts``."""
-    for r in range(out.shape[0]):
-        line = inverse[place_of(out.shape[0], first, starts, r, 0) :]
-        for i in range(starts):
-            out[r, i] = line[i]
-        for i in range(starts, TILE):
-            out[r, i] = 0.0
-
-
 @njit(**LEAN, fastmath=True)
 def _best_of_one(
     products: np.ndarray,
     column: int,
     count: int,
+    starts: int,
+    first: int,
     min_size: int,
-    filled: np.ndarray,
+    sizes: int,
+    inverse: np.ndarray,
     prefix: np.ndarray,
     best: np.ndarray,
 ) -> np.float32:
     """The highest cosine of one column with any span of a tile; 0 if all are negative.
 
-    Starts are the inner loop, always ``TILE`` of them, which compiles to whole vectors: what is not there has an inverse
-    length of 0.
+    Starts are the inner loop, always ``TILE`` of them, which compiles to whole vectors: the sums of spans that begin behind
+    the last word are 0, whatever number stands where their inverse length would. Four sizes share one pass over it.
     """
-    prefix[0] = 0.0
+    total = np.float32(0.0)
+    prefix[0] = total
     for t in range(count):
-        prefix[t + 1] = prefix[t] + products[t, column]
-    prefix[count + 1 :] = 0.0
+        total += products[t, column]
+        prefix[t + 1] = total
+    for t in range(count + 1, len(prefix)):
+        prefix[t] = total
     for i in range(TILE):
         best[i] = 0.0
-    for r in range(filled.shape[0]):
-        ends, scale = prefix[min_size + r :], filled[r]
+    r = 0
+    while r + 4 <= sizes:
+        ends = prefix[min_size + r :]
+        scale = inverse[place_of(sizes, first, starts, r, 0) :]
+        a, b, c = scale[starts:], scale[2 * starts :], scale[3 * starts :]
+        for i in range(TILE):
+            base = prefix[i]
+            v = max((ends[i] - base) * scale[i], (ends[i + 1] - base) * a[i])
+            w = max((ends[i + 2] - base) * b[i], (ends[i + 3] - base) * c[i])
+            best[i] = max(best[i], max(v, w))
+        r += 4
+    while r < sizes:
+        ends, scale = prefix[min_size + r :], inverse[place_of(sizes, first, starts, r, 0) :]
         for i in range(TILE):
             best[i] = max(best[i], (ends[i] - prefix[i]) * scale[i])
+        r += 1
     highest = np.float32(0.0)
     for i in range(TILE):
         highest = max(highest, best[i])
@@ -305,9 +327,9 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
     width = table.shape[1]
     height = TILE + max_size
     products, prefix = np.empty((height, width), np.float32), np.empty((height + 1, width), np.float32)
-    sums = np.empty((height, width), np.float32)
-    line, line_best = np.empty(height + 1, np.float32), np.empty(TILE, np.float32)
-    filled = np.empty((max_size + 1 - min_size, TILE), np.float32)
+    sums = np.empty((height + _SEVERAL, width), np.float32)
+    line, line_best = np.empty(height + TILE, np.float32), np.empty(TILE, np.float32)
+    sizes = max_size + 1 - min_size
     mass, best = np.empty(width, np.float32), np.empty(width, np.float32)
     every = np.arange(width)
     lanes, chosen, good = np.empty(width, np.int64), np.empty(width, np.int64), np.empty(width, np.bool_)
@@ -348,10 +370,11 @@ def search_block(  # noqa: C901 (one loop over passages and tiles, whose buffers
             seen += n
             scored += m
             if 0 < m <= ONE_BY_ONE:
-                _fill_up(inverse, first, starts, filled)
                 for c in range(m):
                     lane = own[chosen[c]]
-                    highest = _best_of_one(products, chosen[c], count, min_size, filled, line, line_best)
+                    highest = _best_of_one(
+                        *(products, chosen[c], count, starts, first, min_size, sizes, inverse, line, line_best)
+                    )
                     good[chosen[c]] |= highest > limits[lane] and _any_above(
                         products,
                         chosen[c],

@@ -126,10 +126,11 @@ class Search:
             words=cut.words,
             texts=cut.texts,
             tiles=tiles,
-            inverse=np.empty(words * (config.max_size - config.min_size + 1), np.float32),
+            inverse=np.empty(words * (config.max_size - config.min_size + 1) + TILE, np.float32),
             word_inverse=np.empty(words, np.float32),
             spread=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.float32),
         )
+        block.inverse[-TILE:] = 0.0  # read, but of no consequence
         sizes = config.min_size, config.max_size
 
         def measure(start: int, stop: int) -> None:
