@@ -35,8 +35,8 @@ class Block(NamedTuple):
         texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
         tiles: int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``.
         inverse: float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the
-            r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or the span has
-            no direction.
+            r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or it
+            has no direction.
         word_inverse: float32 (w,), 1 / |word|; 0 for a word without a vector.
         spread: float32 (tiles, parts), the largest, over the spans that begin in a part of a tile (see :func:`part_size`),
             of the sum of its words' squared lengths divided by its own: 1 where words are orthogonal. The bound of the
