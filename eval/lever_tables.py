@@ -55,4 +55,5 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.pairs": ("family.json", partial(pairs, sets=_SETS)),
     "family.large": ("family_large.json", means),
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
+    "family.larger": ("family_larger.json", means),
 }
