@@ -31,11 +31,12 @@ class Trie:
 
 def build_trie(pieces: Sequence[str]) -> Trie:
     """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
-    codes, counts = np.unique(_codes("".join(pieces)), return_counts=True)
+    characters = _codes("".join(pieces))
+    codes, counts = np.unique(characters, return_counts=True)
     symbols = np.zeros(0x110000, np.int32)
     symbols[codes[np.argsort(-counts, kind="stable")]] = np.arange(1, len(codes) + 1)
     # The pieces again, with each character's symbol for its code: so they are sorted by symbols.
-    written = symbols[_codes("".join(pieces))].tobytes().decode("utf-32-le", "surrogatepass")
+    written = symbols[characters].tobytes().decode("utf-32-le", "surrogatepass")
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64).tolist()
     packed = sorted(
         (written[end - len(piece) : end], i) for i, (piece, end) in enumerate(zip(pieces, ends, strict=True)) if piece
