@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import mmap
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +22,38 @@ LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
+
+
+@functools.cache
+def start_compiler() -> None:
+    """Start what loads compiled functions, and give back the memory that only its start takes.
+
+    To start, LLVM walks through its own code: some 60 MB that would be counted to every process for good, and of which
+    next to nothing is run again where functions come from the cache on the disk. The system keeps those pages for all
+    processes, and brings one back should it be run after all. Called before large tables are built, it keeps the peak low.
+    """
+    _give_back_code()  # of the import
+    _nothing()
+    _give_back_code()
+
+
+@njit(cache=True)
+def _nothing() -> None:
+    """Be the first function that is loaded."""
+
+
+def _give_back_code() -> None:
+    """Give back the pages of LLVM's library that are as they are in its file; elsewhere than on Linux, do nothing."""
+    try:
+        maps = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+        madvise = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError):
+        return
+    madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    # Each mapping: its addresses and its file, then what it holds; it holds no page that was ever written to.
+    clean = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) r-.p .*llvmlite.*\n(?:[A-Z]\w+:.*\n)*?Anonymous: +0 kB$", re.MULTILINE)
+    for start, stop in clean.findall(maps):
+        madvise(int(start, 16), int(stop, 16) - int(start, 16), mmap.MADV_DONTNEED)
 
 
 @intrinsic
