@@ -25,7 +25,9 @@ from xswe.corpus.pairs import find_pairs, read_pairs
 from xswe.embedding.static import StaticEmbedding
 from xswe.evaluation.tables import table
 from xswe.files import write_json
-from xswe.language.subwords import SubwordUnits, pieces_only, train_subwords, with_folding
+from xswe.language.subwords import SubwordUnits
+from xswe.language.tokenizer_files import pieces_only
+from xswe.language.unigram import train_subwords, with_folding
 from xswe.language.units import Units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 

@@ -37,8 +37,10 @@ from xswe.corpus.store import bag_writer
 from xswe.evaluation.figures import svg_figure
 from xswe.files import file_digest, write_json
 from xswe.language.bags import Bags
-from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords
+from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
+from xswe.language.tokenizer_files import load_tokenizer
+from xswe.language.unigram import train_subwords
 from xswe.parallel import available_threads, call, in_order
 from xswe.training.pairs import ParallelBags, equal_bags
 

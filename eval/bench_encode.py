@@ -83,7 +83,9 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     from xswe.embedding.static import StaticEmbedding as Model
-    from xswe.language.subwords import SubwordUnits, load_tokenizer, train_subwords
+    from xswe.language.subwords import SubwordUnits
+    from xswe.language.tokenizer_files import load_tokenizer
+    from xswe.language.unigram import train_subwords
     from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 
     generator = np.random.default_rng(0)

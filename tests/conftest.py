@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from xswe import progress
-from xswe.language.subwords import train_subwords
+from xswe.language.unigram import train_subwords
 from xswe.resources import resource
 from xswe.teacher.base import States
 

@@ -9,7 +9,7 @@ import sys
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
-from xswe.language.subwords import train_subwords
+from xswe.language.unigram import train_subwords
 from xswe.language.words import WordSplitter, count_words, most_frequent
 from xswe.resources import resource
 

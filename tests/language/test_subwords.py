@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,16 +13,10 @@ from xswe.errors import ConfigError, ModelError
 from xswe.files import write_json
 from xswe.language.codes import check_languages
 from xswe.language.folding import simplified_characters
-from xswe.language.subwords import (
-    SubwordUnits,
-    is_trained_here,
-    load_tokenizer,
-    pieces_only,
-    text_normaliser,
-    train_subwords,
-    with_folding,
-)
-from xswe.language.units import load_units
+from xswe.language.subwords import SubwordUnits
+from xswe.language.tokenizer_files import load_tokenizer, pieces_only
+from xswe.language.unigram import is_trained_here, text_normaliser, train_subwords, with_folding
+from xswe.language.units import FEW, load_units
 
 ALL = ("en", "de", "zh", "ja")
 
@@ -126,6 +123,53 @@ def test_the_pieces_of_an_encoder_are_without_its_padding(tokenizer_json):
     encoder.enable_padding(pad_token="<pad>")
     pieces = pieces_only(encoder)
     assert pieces.to_str() == Tokenizer.from_str(tokenizer_json).to_str()
-    assert is_trained_here(pieces)
-    assert not is_trained_here(encoder)
+    assert is_trained_here(json.loads(pieces.to_str()))
+    assert not is_trained_here(json.loads(encoder.to_str()))
     assert SubwordUnits(pieces, "teacher", ALL).bags(["a <pad> b"]).lengths[0] > 2  # text, not a command
+
+
+def saved(units, folder, change=lambda text: text):
+    """Save units as a model folder would, with the tokenizer's text changed."""
+    units.save(folder)
+    write_json(folder / "config.json", {"units": units.settings})
+    path = folder / "tokenizer.json"
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder
+
+
+def test_the_compiled_look_up_does_without_the_tokenizer(units, tmp_path, sample):
+    texts = (sample["en"] + sample["zh"]) * 200
+    again = load_units(saved(units, tmp_path))
+    found = again.bags(texts)
+    assert sum(map(len, texts)) > FEW
+    assert isinstance(again._source, str)
+    assert found.ids.tolist() == units.bags(texts).ids.tolist()
+    assert again.bags(["\U00016fe4 \u1b04\u1b35"]).ids.tolist() == units.bags(["\U00016fe4 \u1b04\u1b35"]).ids.tolist()
+    assert again.tokenizer.to_str() == units.tokenizer.to_str()
+    assert not isinstance(again._source, str)
+
+
+def test_a_number_that_readers_may_round_differently_is_left_to_the_library(units, tmp_path):
+    again = load_units(saved(units, tmp_path, lambda text: re.sub(r"(-\d+\.\d+)", r"\g<1>000000000000001", text, count=9)))
+    assert isinstance(again._source, Tokenizer)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model["vocab"].append(["x", "low"]),
+        lambda model: model["vocab"].append(["x"]),
+        lambda model: model["vocab"].append(["\ud800", -1.5]),
+        lambda model: model.update(unk_id=10**6),
+        lambda model: model.update(vocab={}),
+    ],
+    ids=["no number", "no score", "no character", "no such id", "no list"],
+)
+def test_a_damaged_tokenizer_is_told_when_it_is_loaded(units, tmp_path, change):
+    def damage(text):
+        state = json.loads(text)
+        change(state["model"])
+        return json.dumps(state)
+
+    with pytest.raises(ModelError, match="not a tokenizer"):
+        load_units(saved(units, tmp_path, damage))

@@ -14,7 +14,8 @@ from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
 from xswe.files import read_json
 from xswe.language.codes import LANGUAGES
-from xswe.language.subwords import SubwordUnits, load_tokenizer, pieces_only
+from xswe.language.subwords import SubwordUnits
+from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 
 
 def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticEmbedding:

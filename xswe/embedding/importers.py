@@ -23,7 +23,8 @@ from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.word2vec import read_binary, read_text
 from xswe.errors import ConfigError, ModelError
 from xswe.language.codes import check_languages
-from xswe.language.subwords import SubwordUnits, load_tokenizer
+from xswe.language.subwords import SubwordUnits
+from xswe.language.tokenizer_files import load_tokenizer
 from xswe.language.words import WordSplitter, WordUnits
 
 logger = logging.getLogger(__name__)

@@ -33,7 +33,7 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana
-from xswe.language.subwords import unknown_id
+from xswe.language.tokenizer_files import unknown_id
 from xswe.language.words import CLEAN, WordUnits
 
 _MARK, _UNKNOWN = "▁", "<unk>"

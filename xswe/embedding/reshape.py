@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.language.subwords import SubwordUnits, unknown_id
+from xswe.language.subwords import SubwordUnits
+from xswe.language.tokenizer_files import unknown_id
 from xswe.language.units import BLOCK
 from xswe.language.words import WordUnits
 

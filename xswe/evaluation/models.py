@@ -23,7 +23,7 @@ from xswe.evaluation.speed import sample_texts
 from xswe.evaluation.vectors import read_vectors
 from xswe.files import read_json
 from xswe.language.codes import LANGUAGES, check_languages
-from xswe.language.subwords import load_tokenizer, pieces_only
+from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.words import WordSplitter, WordUnits
 
 KINDS = ("xswe", "teacher", "wordllama", "model2vec", "st", "vectors")

@@ -20,8 +20,10 @@ from numba import njit
 
 from xswe.language.bags import Bags, concatenate
 from xswe.language.scripts import CJK_CHARACTERS, is_punctuation
-from xswe.language.subwords import SubwordUnits, is_trained_here, unknown_id
+from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
+from xswe.language.tokenizer_files import unknown_id
+from xswe.language.unigram import is_trained_here
 from xswe.language.units import BLOCK, Units, in_blocks, settle
 from xswe.language.words import WordUnits
 from xswe.parallel import over_blocks
@@ -85,7 +87,7 @@ class Cutter(Protocol):
 
 def make_cutter(units: Units) -> Cutter:
     """Return the cutter of a model's units."""
-    if isinstance(units, SubwordUnits) and is_trained_here(units.tokenizer):
+    if isinstance(units, SubwordUnits) and is_trained_here(units.state()):
         return _Pieces(units)
     return _Located(units)
 
@@ -139,7 +141,7 @@ class _Pieces:
             if piece == _MARK:
                 self._kinds[i] += 8  # begins a word, but has no vector
         # Every piece is wanted here, also those that are no units: they tell where words begin.
-        self._look_up = FastLookup(units.tokenizer, np.ones(len(self._kinds), bool), self._by_tokenizer)
+        self._look_up = FastLookup(units.state(), np.ones(len(self._kinds), bool), self._by_tokenizer)
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)

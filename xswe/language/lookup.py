@@ -7,18 +7,18 @@ cannot treat one by one go to the tokenizer itself, so that the result is its re
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from xswe.language.alphabet import Alphabet
 from xswe.language.bags import Bags
 from xswe.language.chunks import Fresh, Table, new_table, remember, room_for
 from xswe.language.scan import scan
 from xswe.language.texts import Texts
+from xswe.language.tokenizer_files import without_pieces
 from xswe.language.trie import build_trie
 from xswe.language.viterbi import UNLEARNT, Search, make_search
 
@@ -79,14 +79,15 @@ class Lookup:
         self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
 
 
-def alphabet_of(tokenizer: Tokenizer) -> Alphabet:
-    """Return the alphabet of a tokenizer of our kind."""
+def alphabet_of(state: dict[str, Any]) -> Alphabet:
+    """Return the alphabet of a tokenizer of our kind, given as what is in its ``tokenizer.json``."""
+    tokenizer = without_pieces(state)
     return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
 
 
-def search_of(tokenizer: Tokenizer, is_unit: np.ndarray) -> Search:
-    """Return what the Viterbi search needs of a tokenizer of our kind."""
-    model = json.loads(tokenizer.to_str())["model"]
+def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
+    """Return what the Viterbi search needs of a tokenizer of our kind, given likewise."""
+    model = state["model"]
     trie = build_trie([piece for piece, _ in model["vocab"]])
     scores = np.array([score for _, score in model["vocab"]], np.float64)
     lowest = float(scores.min()) - _UNKNOWN_PENALTY
@@ -97,14 +98,14 @@ class FastLookup(Lookup):
     """The look-up of one tokenizer.
 
     Args:
-        tokenizer: one for which :func:`xswe.language.subwords.is_trained_here` holds.
+        state: what is in its ``tokenizer.json``; :func:`xswe.language.unigram.is_trained_here` holds for it.
         is_unit: bool (ids,), which ids are units; others are left out.
         slow: looks up texts with the tokenizer itself, for those that are left.
     """
 
-    def __init__(self, tokenizer: Tokenizer, is_unit: np.ndarray, slow: Callable[[list[str]], Bags]) -> None:
-        super().__init__(alphabet_of(tokenizer), slow)
-        self._search = search_of(tokenizer, is_unit)
+    def __init__(self, state: dict[str, Any], is_unit: np.ndarray, slow: Callable[[list[str]], Bags]) -> None:
+        super().__init__(alphabet_of(state), slow)
+        self._search = search_of(state, is_unit)
         self._known = new_table(1)
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:

@@ -2,63 +2,77 @@
 
 from __future__ import annotations
 
-import io
 import json
-import logging
-import re
-import tempfile
 import threading
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer
 
-from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.files import read_json
 from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import check_languages
-from xswe.language.folding import compiled_charsmap, simplified_characters
-from xswe.language.scripts import CJK_CHARACTERS
 from xswe.language.texts import Texts
+from xswe.language.tokenizer_files import load_tokenizer, state_for_later, unknown_id
+from xswe.language.unigram import MARK, is_trained_here
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
-
-logger = logging.getLogger(__name__)
-_MARK = "▁"
 
 
 class SubwordUnits:
     """The pieces of a tokenizer as units.
 
     Args:
-        tokenizer: any tokenizer of the ``tokenizers`` library; its special tokens are never units.
+        tokenizer: any tokenizer of the ``tokenizers`` library, or the JSON text of one; its special tokens are never
+            units. What is given as text is made when it is first needed: the compiled look-up does without it.
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
         lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
     """
 
-    def __init__(self, tokenizer: Tokenizer, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False) -> None:
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        self.tokenizer, self.kind, self.languages = tokenizer, kind, check_languages(languages)
-        self._is_unit = np.ones(tokenizer.get_vocab_size(with_added_tokens=True), bool)
-        self._is_unit[[i for i, added in tokenizer.get_added_tokens_decoder().items() if added.special]] = False
-        state = json.loads(tokenizer.to_str())
-        if (unknown := _unknown_of(tokenizer, state)) is not None:
-            self._is_unit[unknown] = False
-        self._lone_mark = lone_mark
-        # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
-        if not lone_mark and (lone := tokenizer.token_to_id(_MARK)) is not None:
-            self._is_unit[lone] = False
+    def __init__(
+        self, tokenizer: Tokenizer | str, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False
+    ) -> None:
+        self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
+        self._source = tokenizer
         self._fast: FastLookup | None = None
-        self._fast_possible = _is_trained_here(state)
         self._seen = 0  # characters looked up by the tokenizer so far
         self._lock = threading.Lock()
+        state = self.state()
+        self._fast_possible = is_trained_here(state)
+        if self._fast_possible:
+            pieces = [piece for piece, _ in state["model"]["vocab"]]
+            lone, dropped = pieces.index(MARK) if MARK in pieces else None, [state["model"]["unk_id"]]
+            self._is_unit = np.ones(len(pieces), bool)
+        else:
+            given = self.tokenizer
+            lone, unknown = given.token_to_id(MARK), unknown_id(given, state)
+            dropped = [i for i, added in given.get_added_tokens_decoder().items() if added.special]
+            dropped += [] if unknown is None else [unknown]
+            self._is_unit = np.ones(given.get_vocab_size(with_added_tokens=True), bool)
+        # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
+        if not lone_mark and lone is not None:
+            dropped.append(lone)
+        self._is_unit[dropped] = False
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer itself."""
+        with self._lock:
+            if isinstance(self._source, str):
+                self._source = Tokenizer.from_str(self._source)
+        self._source.no_padding()
+        self._source.no_truncation()
+        return self._source
+
+    def state(self) -> dict[str, Any]:
+        """Return what the tokenizer is made of, as in ``tokenizer.json``."""
+        state: dict[str, Any] = json.loads(self._source if isinstance(self._source, str) else self._source.to_str())
+        return state
 
     def __len__(self) -> int:
         return len(self._is_unit)
@@ -92,8 +106,10 @@ class SubwordUnits:
                 with self._lock:
                     if self._fast is None:
                         from xswe.language.lookup import FastLookup
+                        from xswe.memory import start_compiler
 
-                        self._fast = FastLookup(self.tokenizer, self._is_unit, self._by_tokenizer)
+                        start_compiler()
+                        self._fast = FastLookup(self.state(), self._is_unit, self._by_tokenizer)
         return self._fast
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
@@ -134,197 +150,6 @@ class SubwordUnits:
     def load(cls, folder: Path) -> SubwordUnits:
         """Load from a model folder (``config.json`` names the kind and the languages)."""
         units = read_json(folder / "config.json")["units"]
-        return cls(
-            load_tokenizer(folder / "tokenizer.json"),
-            units["kind"],
-            units["languages"],
-            lone_mark=bool(units.get("lone_mark")),
-        )
-
-
-def unknown_id(tokenizer: Tokenizer) -> int | None:
-    """Return the id that a tokenizer gives to what it does not know, None if it has none."""
-    return _unknown_of(tokenizer, json.loads(tokenizer.to_str()))
-
-
-def _unknown_of(tokenizer: Tokenizer, state: dict[str, Any]) -> int | None:
-    model = state["model"]
-    if model.get("unk_id") is not None:
-        return int(model["unk_id"])
-    return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
-
-
-def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a ``tokenizer.json``.
-
-    Raises:
-        ModelError: the file is missing or no tokenizer.
-    """
-    if not path.is_file():
-        raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
-    return parse_tokenizer(path.read_bytes(), path)
-
-
-def parse_tokenizer(state: str | bytes, path: Path) -> Tokenizer:
-    """Make a tokenizer of what is in a ``tokenizer.json``; ``path`` is for the error.
-
-    Raises:
-        ModelError: it is no tokenizer.
-    """
-    try:
-        return Tokenizer.from_buffer(state.encode("utf-8") if isinstance(state, str) else state)
-    except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(
-            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
-        ) from None
-
-
-def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy without the special tokens that an encoder adds to the pieces, and without their template.
-
-    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters. Special tokens
-    among the pieces themselves (XLM-R's) stay, as they must keep their ids.
-    """
-    state = json.loads(tokenizer.to_str())
-    vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer)
-    state["added_tokens"] = [
-        token
-        for token in state["added_tokens"]
-        if not token["special"] or (token["id"] < vocabulary and token["id"] != unknown)
-    ]
-    state["post_processor"] = state["padding"] = state["truncation"] = None
-    return Tokenizer.from_str(json.dumps(state))
-
-
-def text_normaliser(languages: Sequence[str]) -> normalizers.Normalizer:
-    """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
-
-    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
-    the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
-    languages that share a character then share its vector.
-    """
-    steps: list[normalizers.Normalizer] = [
-        normalizers.NFKC(),
-        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=True),
-    ]
-    if "zh" in languages:
-        steps.append(normalizers.Precompiled(compiled_charsmap(simplified_characters())))
-    return normalizers.Sequence(steps)
-
-
-def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
-    """Return a tokenizer that folds traditional Chinese first, if the model knows Chinese and this one does not yet."""
-    normaliser = tokenizer.normalizer
-    if "zh" not in languages or (normaliser is not None and normaliser.normalize_str("語") == "语"):
-        return tokenizer
-    folding = normalizers.Precompiled(compiled_charsmap(simplified_characters()))
-    tokenizer.normalizer = normalizers.Sequence([folding, *([normaliser] if normaliser is not None else [])])
-    return tokenizer
-
-
-def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
-    """Return the pre-tokeniser of sub-word models: text to the chunks within which pieces are sought.
-
-    Blanks end a chunk and are dropped; every punctuation mark, and every run of Han and Kana, is a chunk of its own. All
-    other chunks are words of spaced scripts and start with the mark U+2581, wherever they stand: a word after a bracket
-    or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.language.scripts`.
-    """
-    cjk = Regex(f"[{cjk_characters}]+")
-    unmarked = Regex(f"{_MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.WhitespaceSplit(),
-            pre_tokenizers.Punctuation("isolated"),
-            pre_tokenizers.Split(cjk, "isolated"),
-            pre_tokenizers.Metaspace(replacement=_MARK, prepend_scheme="always"),
-            pre_tokenizers.Split(unmarked, "removed"),
-        ]
-    )
-
-
-def is_trained_here(tokenizer: Tokenizer) -> bool:
-    """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces."""
-    return _is_trained_here(json.loads(tokenizer.to_str()))
-
-
-def _is_trained_here(own: dict[str, Any]) -> bool:
-    ours = Tokenizer(models.Unigram())
-    # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
-    parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
-    classes = [re.fullmatch(r"\[([^][\\]+)\]\+", part["pattern"].get("Regex", "")) for part in parts if "pattern" in part]
-    if not classes or classes[0] is None:
-        return False
-    ours.pre_tokenizer = chunker(classes[0].group(1))
-    steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
-    return (
-        own["model"]["type"] == "Unigram"
-        and own["model"].get("unk_id") is not None
-        and not own["model"].get("byte_fallback")
-        and not own["added_tokens"]
-        and own["pre_tokenizer"] == json.loads(ours.to_str())["pre_tokenizer"]
-        and steps in (["NFKC", "BertNormalizer"], ["NFKC", "BertNormalizer", "Precompiled"])
-    )
-
-
-def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1) -> Tokenizer:
-    """Train one Unigram vocabulary over texts of all the model's languages.
-
-    Args:
-        texts: sentences, streamed once; take about as many of each language.
-        languages: codes of the model's languages.
-        size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
-        threads: threads of the trainer.
-
-    Returns:
-        A tokenizer: the normaliser and the chunks above, Unigram.
-
-    Raises:
-        ConfigError: the texts are too few for any vocabulary.
-    """
-    try:
-        import sentencepiece
-        from sentencepiece import sentencepiece_model_pb2
-    except ImportError:
-        raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages), chunker()
-    counts: Counter[str] = Counter()
-    for text in texts:
-        chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))
-        counts.update(chunk for chunk, _ in chunks)
-    model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
-        # The trainer reads each distinct chunk once, with its count: the same result as from the text, sooner.
-        table = Path(folder) / "chunks.tsv"
-        table.write_text("".join(f"{chunk}\t{count}\n" for chunk, count in sorted(counts.items())), encoding="utf-8")
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                input=str(table),
-                input_format="tsv",
-                model_writer=model,
-                model_type="unigram",
-                vocab_size=size,
-                hard_vocab_limit=False,
-                character_coverage=0.9998,
-                normalization_rule_name="identity",  # the chunks are normalised and marked already
-                add_dummy_prefix=False,
-                remove_extra_whitespaces=False,
-                max_sentence_length=16_384,
-                num_threads=threads,
-                unk_id=0,
-                bos_id=-1,
-                eos_id=-1,
-                pad_id=-1,
-                minloglevel=2,
-            )
-        except RuntimeError as error:
-            raise ConfigError(f"cannot train sub-word units ({error}): give more text or a smaller units.size") from None
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(model.getvalue())
-    # The trainer's scores are float32: their shortest decimal form is exact and keeps the file small.
-    pieces = [(piece.piece, float(str(np.float32(piece.score)))) for piece in proto.pieces]
-    tokenizer.model = models.Unigram(pieces, unk_id=0)
-    logger.info("trained %d sub-word units", len(pieces))
-    return tokenizer
+        path = folder / "tokenizer.json"
+        tokenizer = state_for_later(path) or load_tokenizer(path)
+        return cls(tokenizer, units["kind"], units["languages"], lone_mark=bool(units.get("lone_mark")))

@@ -6,9 +6,11 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -20,8 +22,8 @@ from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
 from xswe.language.scan import any_of, expand
 from xswe.language.scripts import around_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
-from xswe.language.subwords import is_trained_here
 from xswe.language.texts import Texts
+from xswe.language.unigram import is_trained_here
 from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs, make_paths
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
@@ -141,11 +143,21 @@ class OneLanguage(Lookup):
 
 
 class RunCutter:
-    """Runs of Han and Kana to the pieces of a tokenizer of our kind, in compiled code."""
+    """Runs of Han and Kana to the pieces of a tokenizer of our kind, in compiled code.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._alphabet, self._search = alphabet_of(tokenizer), search_of(tokenizer, np.zeros(1, bool))
+    Args:
+        state: what is in its ``tokenizer.json``.
+    """
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self._alphabet, self._search = alphabet_of(state), search_of(state, np.zeros(1, bool))
         self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> RunCutter | None:
+        """Return the compiled twin of a tokenizer, None if it is of another kind."""
+        state = json.loads(tokenizer.to_str())
+        return cls(state) if is_trained_here(state) else None
 
     def __call__(self, runs: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Cut runs: their bytes, where each word ends, and how many words each has; None if that needs the tokenizer."""
@@ -173,7 +185,7 @@ class Ids(dict[str, int]):
     def __init__(self, identify: Callable[[str], int], index: Mapping[str, int], pieces: Tokenizer | None) -> None:
         super().__init__()
         self.identify, self._index, self._pieces = identify, index, pieces
-        self._cutter = RunCutter(pieces) if pieces is not None and is_trained_here(pieces) else None
+        self._cutter = RunCutter.of(pieces) if pieces is not None else None
 
     def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
         """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
@@ -181,7 +193,7 @@ class Ids(dict[str, int]):
             return None
         if tokenizer is self._pieces:
             return self._cutter
-        return RunCutter(tokenizer) if is_trained_here(tokenizer) else None
+        return RunCutter.of(tokenizer)
 
     def __missing__(self, word: str) -> int:
         found = self[word] = self.identify(word)

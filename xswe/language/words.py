@@ -19,8 +19,8 @@ from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import compiled_charsmap, simplified_characters
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
-from xswe.language.subwords import load_tokenizer, parse_tokenizer
 from xswe.language.texts import Texts
+from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
@@ -208,7 +208,9 @@ class WordUnits:
 
     def _make_fast(self) -> WordLookup:
         from xswe.language.word_lookup import Ids, WordLookup, known_words
+        from xswe.memory import start_compiler
 
+        start_compiler()
         rest = Ids(self.identify, self.index, self.pieces), known_words(self.tokens), self._plainly
         return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
 

@@ -1,0 +1,155 @@
+"""The library's own kind of tokenizer: its normaliser, its chunks, and a Unigram vocabulary trained over all languages."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from xswe.errors import ConfigError, DependencyError
+from xswe.language.folding import compiled_charsmap, simplified_characters
+from xswe.language.scripts import CJK_CHARACTERS
+
+logger = logging.getLogger(__name__)
+MARK = "▁"  # of a word's start
+
+
+def text_normaliser(languages: Sequence[str]) -> normalizers.Normalizer:
+    """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
+
+    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
+    the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
+    languages that share a character then share its vector.
+    """
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFKC(),
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=True),
+    ]
+    if "zh" in languages:
+        steps.append(normalizers.Precompiled(compiled_charsmap(simplified_characters())))
+    return normalizers.Sequence(steps)
+
+
+def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer that folds traditional Chinese first, if the model knows Chinese and this one does not yet."""
+    normaliser = tokenizer.normalizer
+    if "zh" not in languages or (normaliser is not None and normaliser.normalize_str("語") == "语"):
+        return tokenizer
+    folding = normalizers.Precompiled(compiled_charsmap(simplified_characters()))
+    tokenizer.normalizer = normalizers.Sequence([folding, *([normaliser] if normaliser is not None else [])])
+    return tokenizer
+
+
+def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
+    """Return the pre-tokeniser of sub-word models: text to the chunks within which pieces are sought.
+
+    Blanks end a chunk and are dropped; every punctuation mark, and every run of Han and Kana, is a chunk of its own. All
+    other chunks are words of spaced scripts and start with the mark U+2581, wherever they stand: a word after a bracket
+    or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.language.scripts`.
+    """
+    cjk = Regex(f"[{cjk_characters}]+")
+    unmarked = Regex(f"{MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Punctuation("isolated"),
+            pre_tokenizers.Split(cjk, "isolated"),
+            pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always"),
+            pre_tokenizers.Split(unmarked, "removed"),
+        ]
+    )
+
+
+def is_trained_here(own: dict[str, Any]) -> bool:
+    """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces.
+
+    Args:
+        own: what is in its ``tokenizer.json``.
+    """
+    ours = Tokenizer(models.Unigram())
+    # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
+    parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
+    classes = [re.fullmatch(r"\[([^][\\]+)\]\+", part["pattern"].get("Regex", "")) for part in parts if "pattern" in part]
+    if not classes or classes[0] is None:
+        return False
+    ours.pre_tokenizer = chunker(classes[0].group(1))
+    steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
+    return (
+        own["model"]["type"] == "Unigram"
+        and own["model"].get("unk_id") is not None
+        and not own["model"].get("byte_fallback")
+        and not own["added_tokens"]
+        and own["pre_tokenizer"] == json.loads(ours.to_str())["pre_tokenizer"]
+        and steps in (["NFKC", "BertNormalizer"], ["NFKC", "BertNormalizer", "Precompiled"])
+    )
+
+
+def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1) -> Tokenizer:
+    """Train one Unigram vocabulary over texts of all the model's languages.
+
+    Args:
+        texts: sentences, streamed once; take about as many of each language.
+        languages: codes of the model's languages.
+        size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
+        threads: threads of the trainer.
+
+    Returns:
+        A tokenizer: the normaliser and the chunks above, Unigram.
+
+    Raises:
+        ConfigError: the texts are too few for any vocabulary.
+    """
+    try:
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+    except ImportError:
+        raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages), chunker()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))
+        counts.update(chunk for chunk, _ in chunks)
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        # The trainer reads each distinct chunk once, with its count: the same result as from the text, sooner.
+        table = Path(folder) / "chunks.tsv"
+        table.write_text("".join(f"{chunk}\t{count}\n" for chunk, count in sorted(counts.items())), encoding="utf-8")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                input=str(table),
+                input_format="tsv",
+                model_writer=model,
+                model_type="unigram",
+                vocab_size=size,
+                hard_vocab_limit=False,
+                character_coverage=0.9998,
+                normalization_rule_name="identity",  # the chunks are normalised and marked already
+                add_dummy_prefix=False,
+                remove_extra_whitespaces=False,
+                max_sentence_length=16_384,
+                num_threads=threads,
+                unk_id=0,
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ConfigError(f"cannot train sub-word units ({error}): give more text or a smaller units.size") from None
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(model.getvalue())
+    # The trainer's scores are float32: their shortest decimal form is exact and keeps the file small.
+    pieces = [(piece.piece, float(str(np.float32(piece.score)))) for piece in proto.pieces]
+    tokenizer.model = models.Unigram(pieces, unk_id=0)
+    logger.info("trained %d sub-word units", len(pieces))
+    return tokenizer
