@@ -29,27 +29,27 @@ class Block(NamedTuple):
     """A block of passages as compiled code sees it.
 
     Attributes:
-        ids: int32 (pieces,), rows of the words in a table.
-        names: int32 (pieces,), the same by a number that lasts from block to block.
-        words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``.
+        names: int32 (pieces,), rows of the whole table.
+        words: int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
+        rows: int32 (w,), which of the block's distinct words each word is.
         texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
         tiles: int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``.
         inverse: float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the
             r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or it
             has no direction.
-        word_inverse: float32 (w,), 1 / |word|; 0 for a word without a vector.
+        row_inverse: float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector.
         spread: float32 (tiles, parts), the largest, over the spans that begin in a part of a tile (see :func:`part_size`),
             of the sum of its words' squared lengths divided by its own: 1 where words are orthogonal. The bound of the
             search rests on it.
     """
 
-    ids: np.ndarray
     names: np.ndarray
     words: np.ndarray
+    rows: np.ndarray
     texts: np.ndarray
     tiles: np.ndarray
     inverse: np.ndarray
-    word_inverse: np.ndarray
+    row_inverse: np.ndarray
     spread: np.ndarray
 
 
@@ -210,12 +210,23 @@ def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
 
 
 @njit(**LEAN)
-def _measure(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int, room: Room) -> None:
+def _measure(
+    matrix: np.ndarray,
+    block: Block,
+    wanted: np.ndarray,
+    start: int,
+    stop: int,
+    min_size: int,
+    max_size: int,
+    room: Room,
+) -> None:
     """See :func:`measure_spans`."""
-    texts, inverse, word_inverse, spread = block.texts, block.inverse, block.word_inverse, block.spread
+    texts, inverse, spread = block.texts, block.inverse, block.spread
     part, sizes = part_size(max_size), max_size + 1 - min_size
     lengths, widest = room.lengths, room.widest
     for text in range(start, stop):
+        if not wanted[text]:
+            continue
         tile = block.tiles[text]
         for first in range(texts[text], texts[text + 1], TILE):
             left = texts[text + 1] - first
@@ -226,7 +237,7 @@ def _measure(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: 
                 _measure_size(r, count, starts, room)
                 if r == 0:
                     for i in range(starts):
-                        word_inverse[first + i] = lengths[i]
+                        block.row_inverse[block.rows[first + i]] = lengths[i]  # the same in all places
                 if r + 1 >= min_size:
                     line = inverse[place_of(sizes, first, starts, r + 1 - min_size, 0) :]
                     for i in range(starts):
@@ -237,15 +248,18 @@ def _measure(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: 
             tile += 1
 
 
-def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int) -> None:
-    """Fill ``inverse``, ``word_inverse`` and ``spread`` of the passages ``start`` to ``stop``.
+def measure_spans(
+    matrix: np.ndarray, block: Block, wanted: np.ndarray, start: int, stop: int, min_size: int, max_size: int
+) -> None:
+    """Fill ``inverse``, ``row_inverse`` and ``spread`` of the passages ``start`` to ``stop``.
 
     Args:
         matrix: float32 (rows, d), the vectors of ``block.names``.
         block: the passages.
+        wanted: bool (n,), of the others nothing is to be known.
         start: first passage.
         stop: one past the last.
         min_size: words of the shortest span.
         max_size: words of the longest.
     """
-    _measure(matrix, block, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))
+    _measure(matrix, block, wanted, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))

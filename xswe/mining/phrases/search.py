@@ -11,13 +11,13 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
+from xswe.mining.phrases.bound import LANES, spell
+from xswe.mining.phrases.distinct import Distinct, distinct_words
 from xswe.mining.phrases.kernels import SLACK, search_block
 from xswe.mining.phrases.norms import TILE, Block, measure_spans, part_size, tiles_of
 from xswe.mining.phrases.top import Top, merge
 from xswe.mining.phrases.words import WordSource
 from xswe.parallel import over_blocks, run, share, single_threaded_blas
-
-LANES = 64  # queries a block: a row of the table is four cache lines, the table of a block stays in the last-level cache
 
 
 @dataclass(frozen=True)
@@ -95,49 +95,50 @@ class Search:
 
     def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         config = self.config
-        rows, block = self._measure(matrix, cut)
+        found, block = self._prepare(matrix, cut)
+        used = matrix[found.pieces]
         parts = _even_parts(cut.texts, config.threads)
-        used = matrix[rows]
-        postings = _postings(block, len(rows)) if config.first_stage == "words" else None
+        near = postings = None
+        wanted = np.ones(len(cut), np.bool_)
+        if config.first_stage == "words":
+            near, postings = self._near_rows(matrix), _postings(cut, len(matrix))
+            wanted = _holding(np.unique(near), *postings, len(cut))
+
+        def measure(start: int, stop: int) -> None:
+            measure_spans(matrix, block, wanted, start, stop, config.min_size, config.max_size)
+
+        share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
+        codes = np.empty((len(block.row_inverse), LANES), np.uint8)
         for start in range(0, len(self.queries), LANES):
             stop = min(start + LANES, len(self.queries))
             lanes = np.ascontiguousarray(self.queries[start:stop].T)
-            table = np.empty((len(rows), stop - start), np.float32)
-            over_blocks(partial(_product, used, lanes, table), len(rows), config.threads)
+            pieces = np.empty((len(used), stop - start), np.float32)
+            table = np.empty((len(codes), stop - start), np.float32)
+            over_blocks(partial(_product, used, lanes, pieces), len(used), config.threads)
+            words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
+            over_blocks(words, len(codes), config.threads)
             allowed = np.zeros((0, 0), np.bool_)
-            if postings is not None:
-                allowed = _allowed(self._near_rows(matrix)[start:stop], rows, len(matrix), *postings, len(cut))
-            self._offer(table, block, parts, allowed, start, stop, base)
+            if near is not None and postings is not None:
+                allowed = np.stack([_holding(row, *postings, len(cut)) for row in near[start:stop]], axis=1)
+            self._offer(table, codes, block, parts, allowed, start, stop, base)
 
-    def _measure(self, matrix: np.ndarray, cut: Cut) -> tuple[np.ndarray, Block]:
-        """Return which rows of the table occur, most frequent first, and the block with its spans measured."""
-        config, words = self.config, len(cut.words) - 1
-        counts = np.bincount(cut.ids, minlength=len(matrix))
-        rows = np.flatnonzero(counts)
-        # The rows that are read again and again lie side by side, in the nearest cache.
-        rows = rows[np.argsort(-counts[rows], kind="stable")]
-        place = np.zeros(len(matrix), np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        tiles = tiles_of(cut.texts)
+    def _prepare(self, matrix: np.ndarray, cut: Cut) -> tuple[Distinct, Block]:
+        """Return the distinct words, and the block, of which nothing is measured yet."""
+        config, words, tiles = self.config, len(cut.words) - 1, tiles_of(cut.texts)
+        found = distinct_words(cut.ids, cut.words, len(matrix))
         block = Block(
-            ids=place[cut.ids],
             names=cut.ids,
             words=cut.words,
+            rows=found.rows,
             texts=cut.texts,
             tiles=tiles,
             inverse=np.empty(words * (config.max_size - config.min_size + 1) + TILE, np.float32),
-            word_inverse=np.empty(words, np.float32),
+            row_inverse=np.zeros(len(found.offsets) - 1, np.float32),
             spread=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.float32),
         )
         block.inverse[-TILE:] = 0.0  # read, but of no consequence
-        sizes = config.min_size, config.max_size
-
-        def measure(start: int, stop: int) -> None:
-            measure_spans(matrix, block, start, stop, *sizes)
-
-        share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
-        return rows, block
+        return found, block
 
     def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
         """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
@@ -154,6 +155,7 @@ class Search:
     def _offer(
         self,
         table: np.ndarray,
+        codes: np.ndarray,
         block: Block,
         parts: list[tuple[int, int]],
         allowed: np.ndarray,
@@ -172,8 +174,8 @@ class Search:
         tasks: list[Callable[[], tuple[int, int]]] = [
             partial(
                 search_block,
-                *(table, block, a, b, config.min_size, config.max_size, floors, allowed, config.prune, config.distinct),
-                *(base, own),
+                *(table, codes, block, a, b, config.min_size, config.max_size, floors, allowed),
+                *(config.prune, config.distinct, base, own),
             )
             for (a, b), own in zip(parts, found, strict=True)
         ]
@@ -203,24 +205,19 @@ def _count_spans(texts: np.ndarray, min_size: int, max_size: int) -> int:
     return int((sizes * (words + 1) - sizes * (min_size + np.maximum(most, min_size)) // 2).sum())
 
 
-def _postings(block: Block, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _postings(cut: Cut, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the inverted index: row ``r`` occurs in the passages ``places[starts[r]:starts[r + 1]]``."""
-    lengths = np.diff(block.words[block.texts])
-    order = np.argsort(block.ids, kind="stable")
+    lengths = np.diff(cut.words[cut.texts])
+    order = np.argsort(cut.ids, kind="stable")
     places = np.repeat(np.arange(len(lengths)), lengths)[order]
     starts = np.zeros(rows + 1, np.int64)
-    np.cumsum(np.bincount(block.ids, minlength=rows), out=starts[1:])
+    np.cumsum(np.bincount(cut.ids, minlength=rows), out=starts[1:])
     return starts, places
 
 
-def _allowed(
-    near: np.ndarray, rows: np.ndarray, size: int, starts: np.ndarray, places: np.ndarray, passages: int
-) -> np.ndarray:
-    """Return which passages hold a row near to which query, bool (passages, queries)."""
-    place = np.full(size, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    out = np.zeros((passages, len(near)), np.bool_)
-    for lane, wanted in enumerate(place[near]):
-        for row in wanted[wanted >= 0].tolist():
-            out[places[starts[row] : starts[row + 1]], lane] = True
+def _holding(rows: np.ndarray, starts: np.ndarray, places: np.ndarray, passages: int) -> np.ndarray:
+    """Return which passages hold one of the rows, bool (passages,)."""
+    out = np.zeros(passages, np.bool_)
+    for row in rows.tolist():
+        out[places[starts[row] : starts[row + 1]]] = True
     return out

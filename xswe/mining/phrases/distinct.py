@@ -1,0 +1,101 @@
+"""The distinct words of a block of passages: what stands in many places is multiplied with the queries once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Distinct(NamedTuple):
+    """The distinct words of a block, the most frequent first: what is read again and again lies side by side.
+
+    Attributes:
+        rows: int32 (w,), which of them each word is.
+        pieces: int64 (p,), the rows of the whole table that occur, the most frequent first.
+        ids: int32 (n,), places in ``pieces``: the pieces of the distinct words.
+        offsets: int64 (d + 1,), distinct word ``r`` has the pieces ``ids[offsets[r]:offsets[r + 1]]``.
+    """
+
+    rows: np.ndarray
+    pieces: np.ndarray
+    ids: np.ndarray
+    offsets: np.ndarray
+
+
+def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
+    """Find the distinct words of a block.
+
+    Args:
+        names: int32 (pieces,), rows of the table.
+        words: int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
+        size: rows of the table.
+    """
+    rows, examples = _number(names, words, size)
+    counts = np.bincount(rows, minlength=len(examples))
+    order = np.argsort(-counts, kind="stable")
+    number = np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    examples = examples[order]
+    lengths = words[examples + 1] - words[examples]
+    offsets = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    spelled = names[np.repeat(words[examples] - offsets[:-1], lengths) + np.arange(offsets[-1])]
+    used = np.bincount(spelled, weights=np.repeat(counts[order], lengths), minlength=size)
+    pieces = np.flatnonzero(used)
+    pieces = pieces[np.argsort(-used[pieces], kind="stable")]
+    place = np.zeros(size, np.int32)
+    place[pieces] = np.arange(len(pieces), dtype=np.int32)
+    return Distinct(number[rows], pieces, place[spelled], offsets)
+
+
+@njit(nogil=True, cache=True)
+def _number(names: np.ndarray, words: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct words as they come; returns the number of each word, and a word of each number."""
+    count = len(words) - 1
+    alone = np.full(size, -1, np.int32)  # the number of a word of one piece
+    several = 0
+    for j in range(count):
+        several += words[j + 1] - words[j] != 1
+    slots = 16
+    while slots < 2 * several:
+        slots *= 2
+    table = np.full(slots, -1, np.int32)
+    rows, examples = np.empty(count, np.int32), np.empty(count, np.int64)
+    found = 0
+    for j in range(count):
+        first, last = words[j], words[j + 1]
+        if last - first == 1:
+            row = alone[names[first]]
+            if row < 0:
+                alone[names[first]] = found
+        else:
+            key = np.uint64(last - first)
+            for p in range(first, last):
+                key = (key ^ np.uint64(names[p])) * np.uint64(0x9E3779B97F4A7C15)
+                key ^= key >> np.uint64(29)
+            slot = np.int64(key & np.uint64(slots - 1))
+            while table[slot] >= 0 and not _same(names, words, examples[table[slot]], j):
+                slot = (slot + 1) & (slots - 1)
+            row = table[slot]
+            if row < 0:
+                table[slot] = found
+        if row < 0:
+            row = np.int32(found)
+            examples[found] = j
+            found += 1
+        rows[j] = row
+    return rows, examples[:found].copy()
+
+
+@njit(inline="always")
+def _same(names: np.ndarray, words: np.ndarray, i: int, j: int) -> bool:
+    """Tell whether two words have the same pieces."""
+    size = words[i + 1] - words[i]
+    same = size == words[j + 1] - words[j]
+    k = 0
+    while same and k < size:
+        same = names[words[i] + k] == names[words[j] + k]
+        k += 1
+    return same
