@@ -56,4 +56,6 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.large": ("family_large.json", means),
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
     "family.larger": ("family_larger.json", means),
+    "family.similar": ("family_similar.json", means),
+    "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }
