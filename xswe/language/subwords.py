@@ -38,7 +38,7 @@ class SubwordUnits:
         self, tokenizer: Tokenizer | str, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False
     ) -> None:
         self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
-        self._source = tokenizer
+        self._source = tokenizer if isinstance(tokenizer, str) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._seen = 0  # characters looked up by the tokenizer so far
         self._lock = threading.Lock()
@@ -64,14 +64,13 @@ class SubwordUnits:
         """The tokenizer itself."""
         with self._lock:
             if isinstance(self._source, str):
-                self._source = Tokenizer.from_str(self._source)
-        self._source.no_padding()
-        self._source.no_truncation()
-        return self._source
+                self._source = _whole_texts(Tokenizer.from_str(self._source))
+            return self._source
 
     def state(self) -> dict[str, Any]:
         """Return what the tokenizer is made of, as in ``tokenizer.json``."""
-        state: dict[str, Any] = json.loads(self._source if isinstance(self._source, str) else self._source.to_str())
+        source = self._source  # once: another thread may make a tokenizer of it
+        state: dict[str, Any] = json.loads(source if isinstance(source, str) else source.to_str())
         return state
 
     def __len__(self) -> int:
@@ -153,3 +152,10 @@ class SubwordUnits:
         path = folder / "tokenizer.json"
         tokenizer = state_for_later(path) or load_tokenizer(path)
         return cls(tokenizer, units["kind"], units["languages"], lone_mark=bool(units.get("lone_mark")))
+
+
+def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:
+    """Have a tokenizer neither cut texts nor fill them up; not to be done while a thread uses it."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
