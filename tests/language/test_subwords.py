@@ -154,6 +154,11 @@ def test_a_number_that_readers_may_round_differently_is_left_to_the_library(unit
     assert isinstance(again._source, Tokenizer)
 
 
+def test_a_tokenizer_at_which_the_library_panics_is_an_error_too(units, tmp_path):
+    with pytest.raises(ModelError, match="not a tokenizer"):
+        load_units(saved(units, tmp_path, lambda text: re.sub(r'("precompiled_charsmap": ?")....', r"\1", text)))
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -32,8 +32,8 @@ def parse_tokenizer(state: str | bytes, path: Path) -> Tokenizer:
     """
     try:
         return Tokenizer.from_buffer(state.encode("utf-8") if isinstance(state, str) else state)
-    except BaseException as error:  # the library raises bare Exception for a malformed file, or panics
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+    except BaseException as error:
+        if not _is_of_the_library(error):
             raise
         raise ModelError(
             f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
@@ -52,8 +52,15 @@ def state_for_later(path: Path) -> str | None:
         "".join(piece for piece, _ in pieces).encode("utf-8")
         sound = all(type(score) is float and math.isfinite(score) for _, score in pieces)
         return text if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
-    except Exception:  # whatever is the matter, the library says it best
-        return None
+    except BaseException as error:
+        if not _is_of_the_library(error):
+            raise
+        return None  # whatever is the matter, the library says it best
+
+
+def _is_of_the_library(error: BaseException) -> bool:
+    """Tell an error over a malformed file from an interruption: the library raises bare exceptions, or panics."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _exact(number: str) -> float:
