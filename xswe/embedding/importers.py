@@ -25,12 +25,12 @@ from xswe.errors import ConfigError, ModelError
 from xswe.language.codes import check_languages
 from xswe.language.subwords import SubwordUnits
 from xswe.language.tokenizer_files import load_tokenizer
+from xswe.language.unigram import MARK
 from xswe.language.words import WordSplitter, WordUnits
 
 logger = logging.getLogger(__name__)
 Format = Literal["text", "word2vec-binary", "model2vec", "wordllama"]
 Merge = Literal["average", "first"]
-_MARK = "▁"
 # Where the libraries keep matrix and tokenizer in a folder.
 _LAYOUTS = (
     ("model.safetensors", "tokenizer.json"),
@@ -128,7 +128,7 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
         )
         raise ConfigError(f"the segmenter 'teacher' of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
     # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
-    bare = [word.removeprefix(_MARK) or word for word in words]
+    bare = [word.removeprefix(MARK) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)
     return WordUnits(named, WordSplitter(languages, config.segmenters, pieces), pieces)
 

@@ -34,9 +34,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana
 from xswe.language.tokenizer_files import unknown_id
+from xswe.language.unigram import MARK
 from xswe.language.words import CLEAN, WordUnits
 
-_MARK, _UNKNOWN = "▁", "<unk>"
+_UNKNOWN = "<unk>"
 _BONUS = 1e-4  # a character: above the rounding of a path's score, below what tells two segmentations apart
 _WORD_COST = 10.0  # of each word in a segmenter's stead, against 0 … 12 for its rank
 _SPELLINGS = 64  # at most, of one word in traditional characters
@@ -94,14 +95,14 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
     for row, word in enumerate(units.tokens):
         cjk = bool(cjk_runs(word))
         score = scorer(word) + _BONUS * len(word) if by_teacher or not cjk else _by_rank(row)
-        marked = "" if cjk and not scorer.marks_cjk else _MARK
+        marked = "" if cjk and not scorer.marks_cjk else MARK
         for spelling in spell.of_word(word):
             if spelling == word or spelling not in units.index:
                 lexicon.add(marked + spelling, score, row)
                 if cjk:
                     lexicon.add(spelling, score, row)
     for piece, score in scorer.scores.items():
-        form = piece.removeprefix(_MARK)
+        form = piece.removeprefix(MARK)
         mark = piece[: len(piece) - len(form)]
         if not cjk_runs(form):
             for spelling in spell.capitals(form) if scorer.lowers else [form]:
@@ -115,10 +116,10 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
     cut: list[pre_tokenizers.PreTokenizer] = [
         pre_tokenizers.BertPreTokenizer(),
         pre_tokenizers.Split(Regex(f"[{CJK_CHARACTERS}]+"), "isolated"),
-        pre_tokenizers.Metaspace(replacement=_MARK, prepend_scheme="always"),
+        pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always"),
     ]
     if not scorer.marks_cjk:
-        cut.append(pre_tokenizers.Split(Regex(f"{_MARK}(?=[{CJK_CHARACTERS}])"), "removed"))
+        cut.append(pre_tokenizers.Split(Regex(f"{MARK}(?=[{CJK_CHARACTERS}])"), "removed"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(cut)
     return tokenizer, lexicon.tensors()
 
@@ -175,7 +176,7 @@ class _Scorer:
             }
             if unknown is not None:
                 self._by_id[unknown] = min(self._by_id) - 10.0
-        self.marks_cjk = bool(self.scores) and pieces.encode("猫", add_special_tokens=False).tokens[0].startswith(_MARK)
+        self.marks_cjk = bool(self.scores) and pieces.encode("猫", add_special_tokens=False).tokens[0].startswith(MARK)
         normaliser = pieces.normalizer
         self.lowers = normaliser is not None and normaliser.normalize_str("A") == "a"
 

@@ -17,8 +17,6 @@ from xswe.language.tokenizer_files import unknown_id
 from xswe.language.units import BLOCK
 from xswe.language.words import WordUnits
 
-_MARK = "▁"
-
 
 def rotate(model: StaticEmbedding) -> StaticEmbedding:
     """Turn the vectors so that the first dimensions carry the most, and all cosines stay as they are.

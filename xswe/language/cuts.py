@@ -23,13 +23,12 @@ from xswe.language.scripts import CJK_CHARACTERS, is_punctuation
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import unknown_id
-from xswe.language.unigram import is_trained_here
+from xswe.language.unigram import MARK
 from xswe.language.units import BLOCK, Units, in_blocks, settle
 from xswe.language.words import WordUnits
 from xswe.parallel import over_blocks
 
 MARKED, WHOLE, PART, DROPPED, NOTHING = 0, 1, 2, 3, 4  # kinds of a piece; NOTHING: no unit, but no word's end either
-_MARK = "▁"
 _CJK_CHARACTER = re.compile(f"[{CJK_CHARACTERS}]")
 
 
@@ -87,7 +86,7 @@ class Cutter(Protocol):
 
 def make_cutter(units: Units) -> Cutter:
     """Return the cutter of a model's units."""
-    if isinstance(units, SubwordUnits) and is_trained_here(units.state()):
+    if isinstance(units, SubwordUnits) and units.trained_here:
         return _Pieces(units)
     return _Located(units)
 
@@ -135,13 +134,14 @@ class _Pieces:
         self._tokenizer = units.tokenizer
         vocabulary = units.tokenizer.get_vocab(with_added_tokens=True)
         self._kinds = np.full(max(vocabulary.values()) + 1, NOTHING, np.uint8)
-        unknown = unknown_id(units.tokenizer)
+        state = units.state()
+        unknown = unknown_id(units.tokenizer, state)
         for piece, i in vocabulary.items():
             self._kinds[i] = NOTHING if i == unknown else _kind(piece)
-            if piece == _MARK:
+            if piece == MARK:
                 self._kinds[i] += 8  # begins a word, but has no vector
         # Every piece is wanted here, also those that are no units: they tell where words begin.
-        self._look_up = FastLookup(units.state(), np.ones(len(self._kinds), bool), self._by_tokenizer)
+        self._look_up = FastLookup(state, np.ones(len(self._kinds), bool), self._by_tokenizer)
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
@@ -179,7 +179,7 @@ class _Pieces:
 
 def _kind(piece: str) -> int:
     """Tell what a piece of a tokenizer of this library is."""
-    if piece.startswith(_MARK):
+    if piece.startswith(MARK):
         return MARKED
     if all(map(is_punctuation, piece)):
         return DROPPED

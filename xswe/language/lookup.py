@@ -20,6 +20,7 @@ from xswe.language.scan import scan
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import without_pieces
 from xswe.language.trie import build_trie
+from xswe.language.unigram import MARK
 from xswe.language.viterbi import UNLEARNT, Search, make_search
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
@@ -82,7 +83,7 @@ class Lookup:
 def alphabet_of(state: dict[str, Any]) -> Alphabet:
     """Return the alphabet of a tokenizer of our kind, given as what is in its ``tokenizer.json``."""
     tokenizer = without_pieces(state)
-    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, "▁")
+    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, MARK)
 
 
 def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:

@@ -43,8 +43,8 @@ class SubwordUnits:
         self._seen = 0  # characters looked up by the tokenizer so far
         self._lock = threading.Lock()
         state = self.state()
-        self._fast_possible = is_trained_here(state)
-        if self._fast_possible:
+        self.trained_here = is_trained_here(state)
+        if self.trained_here:
             pieces = [piece for piece, _ in state["model"]["vocab"]]
             lone, dropped = pieces.index(MARK) if MARK in pieces else None, [state["model"]["unk_id"]]
             self._is_unit = np.ones(len(pieces), bool)
@@ -99,7 +99,7 @@ class SubwordUnits:
 
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
         """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
-        if self._fast is None and self._fast_possible:
+        if self._fast is None and self.trained_here:
             self._seen += characters(texts) if len(texts) < FEW else FEW
             if self._seen >= FEW:
                 with self._lock:

@@ -95,7 +95,7 @@ def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
     among the pieces themselves (XLM-R's) stay, as they must keep their ids.
     """
     state = json.loads(tokenizer.to_str())
-    vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer)
+    vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer, state)
     state["added_tokens"] = [
         token
         for token in state["added_tokens"]

@@ -21,6 +21,7 @@ from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer
+from xswe.language.unigram import MARK
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class WordUnits:
     def _back_off(self, form: str) -> int:
         encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
         # The lone mark of a word's start reports the first character as its own: that is no boundary.
-        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != "▁"}
+        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != MARK}
         for end in sorted((end for end in ends if 0 < end < len(form)), reverse=True):
             prefix = form[:end]
             for candidate in (prefix, prefix.lower()):

@@ -14,12 +14,11 @@ from xswe.embedding.ensemble import AnyModel
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, InputError
 from xswe.language.codes import LANGUAGES, check_languages
+from xswe.language.unigram import MARK
 from xswe.mining.filters import in_script
 from xswe.mining.margin import score_candidates
 from xswe.mining.neighbours import SearchConfig, find_neighbours
 from xswe.mining.select import Pairs, select
-
-_WORD_START = "▁"
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,12 @@ def vocabulary(model: StaticEmbedding, language: str) -> list[str]:
     """
     (language,) = check_languages([language])
     latin = LANGUAGES[language].script == "latin"
-    marked = any(token.startswith(_WORD_START) for token in model.units.tokens)
+    marked = any(token.startswith(MARK) for token in model.units.tokens)
     out: dict[str, None] = {}
     for token in model.units.tokens:
-        if latin and marked and not token.startswith(_WORD_START):
+        if latin and marked and not token.startswith(MARK):
             continue
-        word = token.removeprefix(_WORD_START)
+        word = token.removeprefix(MARK)
         if word.isalpha() and in_script(word, language):
             out[word] = None
     return list(out)

@@ -50,6 +50,16 @@ def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
     return Distinct(number[rows], pieces, place[spelled], offsets)
 
 
+@njit(inline="always")
+def key_of(names: np.ndarray, first: int, last: int) -> np.uint64:
+    """A hash of a run of pieces: equal for equal words and phrases."""
+    key = np.uint64(0xCBF29CE484222325)
+    for p in range(first, last):
+        key = (key ^ np.uint64(names[p])) * np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(29)
+    return key
+
+
 @njit(nogil=True, cache=True)
 def _number(names: np.ndarray, words: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct words as they come; returns the number of each word, and a word of each number."""
@@ -71,11 +81,7 @@ def _number(names: np.ndarray, words: np.ndarray, size: int) -> tuple[np.ndarray
             if row < 0:
                 alone[names[first]] = found
         else:
-            key = np.uint64(last - first)
-            for p in range(first, last):
-                key = (key ^ np.uint64(names[p])) * np.uint64(0x9E3779B97F4A7C15)
-                key ^= key >> np.uint64(29)
-            slot = np.int64(key & np.uint64(slots - 1))
+            slot = np.int64(key_of(names, first, last) & np.uint64(slots - 1))
             while table[slot] >= 0 and not _same(names, words, examples[table[slot]], j):
                 slot = (slot + 1) & (slots - 1)
             row = table[slot]

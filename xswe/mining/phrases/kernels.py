@@ -15,6 +15,7 @@ from numba import njit
 
 from xswe.memory import LEAN
 from xswe.mining.phrases.bound import LANES, SEVERAL, STEPS, bound_tile
+from xswe.mining.phrases.distinct import key_of
 from xswe.mining.phrases.norms import TILE, Block, place_in_text, place_of
 from xswe.mining.phrases.top import Top, insert
 
@@ -118,16 +119,6 @@ def _any_above(
     return False
 
 
-@njit(inline="always")
-def _key(ids: np.ndarray, first: int, last: int) -> np.uint64:
-    """A hash of the rows of a span: equal for equal phrases."""
-    key = np.uint64(0xCBF29CE484222325)
-    for p in range(first, last):
-        key = (key ^ np.uint64(ids[p])) * np.uint64(0x9E3779B97F4A7C15)
-        key ^= key >> np.uint64(29)
-    return key
-
-
 @njit(nogil=True, cache=True)
 def _take(  # noqa: C901 (one search over spans)
     table: np.ndarray,
@@ -175,7 +166,7 @@ def _take(  # noqa: C901 (one search over spans)
                         best, at, until = score, i, j + 1
         if at < 0 or best <= floor:
             return
-        key = _key(block.names, words[begin + at], words[begin + until])
+        key = key_of(block.names, words[begin + at], words[begin + until])
         placed = insert(top, lane, best, base + text, at, until, key, distinct)
         # A phrase to be counted may come with a score that rounding has moved a little below its own.
         if not placed and (not distinct or best < top.scores[lane, -1] - SLACK):
@@ -221,7 +212,6 @@ def search_block(
         How many pairs of a tile and a query there were, and in how many of them spans were scored.
     """
     rows, texts, inverse = block.rows, block.texts, block.inverse
-    scores, used = top.scores, top.used
     width, sizes = table.shape[1], max_size + 1 - min_size
     height = TILE + max_size
     sums, bounds = np.empty((height + SEVERAL, LANES), np.uint16), np.empty(LANES, np.float32)
@@ -233,8 +223,7 @@ def search_block(
     seen, scored = 0, 0
     bounds[:] = np.inf
     for c in range(width):
-        exact[c] = max(floors[c], scores[c, -1] if used[c] == scores.shape[1] and not distinct else NONE)
-        _set_limits(c, exact, limits, squares, prune, distinct)
+        _set_limits(c, top, floors, exact, limits, squares, prune, distinct)
     for text in range(start, stop):
         n = width if len(allowed) == 0 else allowed[text].sum()
         if n == 0 or texts[text + 1] - texts[text] < min_size:
@@ -252,8 +241,10 @@ def search_block(
             seen += n
             scored += m
             for c in chosen[:m]:
+                if good[c]:
+                    continue
                 _sum_up(table, c, rows, first, count, prefix)
-                if _best(prefix, starts, first, min_size, sizes, inverse, best) > limits[c] and not good[c]:
+                if _best(prefix, starts, first, min_size, sizes, inverse, best) > limits[c]:
                     floor = limits[c] if distinct else exact[c]
                     if _any_above(table, c, block, first, count, starts, min_size, max_size, best, limits[c], floor):
                         good[c] = True
@@ -263,16 +254,25 @@ def search_block(
         for c in promising[:hits]:
             good[c] = False
             _take(table, c, block, text, min_size, max_size, base, floors[c], distinct, top, prefix, best)
-            if used[c] == scores.shape[1]:
-                low = scores[c, -1] - (SLACK if distinct else np.float32(0.0))
-                exact[c] = max(floors[c], low)
-                _set_limits(c, exact, limits, squares, prune, distinct)
+            _set_limits(c, top, floors, exact, limits, squares, prune, distinct)
     return seen, scored
 
 
 @njit(inline="always")
-def _set_limits(c: int, exact: np.ndarray, limits: np.ndarray, squares: np.ndarray, prune: bool, distinct: bool) -> None:
-    """Bring what follows from ``exact[c]`` up to date."""
+def _set_limits(
+    c: int,
+    top: Top,
+    floors: np.ndarray,
+    exact: np.ndarray,
+    limits: np.ndarray,
+    squares: np.ndarray,
+    prune: bool,
+    distinct: bool,
+) -> None:
+    """Bring what a span must be above for query ``c`` up to date with its list."""
+    exact[c] = floors[c]
+    if top.used[c] == top.scores.shape[1]:
+        exact[c] = max(floors[c], top.scores[c, -1] - (SLACK if distinct else np.float32(0.0)))
     limits[c] = exact[c] - SLACK
     squares[c] = limits[c] * limits[c] * STEPS if limits[c] > 0 else np.float32(-1.0)
     if prune and not distinct and exact[c] >= 1:
