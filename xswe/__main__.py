@@ -109,6 +109,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through
 
     def task(config: DictConfig) -> Any:
+        """Run the command on its composed configuration."""
         logging.getLogger("xswe").setLevel(logging.INFO)
         try:
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")

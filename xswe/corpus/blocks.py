@@ -95,6 +95,7 @@ def _columns(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
 
 def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, score: int | None) -> Job:
     def job() -> Rows:
+        """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
         kernels.cut_lines(block.data, block.offsets, *file.columns, MAX_LINE_BYTES, spans, status)
         if on_error == "raise":
@@ -154,6 +155,7 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
 
 def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnError) -> Job:
     def job() -> Rows:
+        """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = [], []
         for block, name in zip(blocks, where, strict=True):
             spans.append(np.zeros((len(block), 4), np.int64))

@@ -123,6 +123,7 @@ class _Conversion:
         self.admission = make_admission(config)
 
     def run(self) -> CorpusReport:
+        """Convert all files, from where the last run stopped."""
         with self.source, self.target, bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress:
             self.remember()
             progress.update(self.report.read)

@@ -48,6 +48,7 @@ def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipp
     """
 
     def pairs(unit: Element) -> Iterator[Pair]:
+        """Yield the pair of a unit, if it has both languages."""
         found: dict[str, str] = {}
         for variant in unit.iterfind("tuv"):
             code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
@@ -71,6 +72,7 @@ def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, ski
     swapped = False
 
     def check(element: Element) -> None:
+        """Find out which way round the file has the two languages."""
         nonlocal swapped
         source = element.get("source-language") or element.get("srcLang")
         target = element.get("target-language") or element.get("trgLang")
@@ -82,6 +84,7 @@ def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, ski
         swapped = found != languages
 
     def pairs(unit: Element) -> Iterator[Pair]:
+        """Yield the pair of a segment, if it is translated."""
         source, target = unit.find("source"), unit.find("target")
         if source is None or target is None:
             skipped.add("not translated")

@@ -77,6 +77,7 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer with unpacked bytes; returns how many, 0 at the end."""
         while not self._ready:
             packed = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:

@@ -148,6 +148,7 @@ class _Pieces:
         return Bags.of([e.ids for e in encodings])
 
     def cut(self, texts: Sequence[str]) -> Cut:
+        """See :class:`Cutter`."""
         blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
         bags = concatenate([self._look_up(Texts.of(block)) for block in blocks])
         ids, words = np.empty(len(bags.ids), np.int32), np.empty(len(bags.ids) + 1, np.int64)
@@ -156,6 +157,7 @@ class _Pieces:
         return Cut(ids[:count].copy(), words[: found + 1].copy(), ends)
 
     def places(self, text: str) -> np.ndarray:
+        """See :class:`Cutter`."""
         (text,) = next(in_blocks([text]))
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         out: list[list[int]] = []
@@ -194,6 +196,7 @@ class _Located:
         self._whole = isinstance(units, WordUnits)
 
     def cut(self, texts: Sequence[str]) -> Cut:
+        """See :class:`Cutter`."""
         if self._whole:
             bags = self._units.bags(texts)
             return Cut(bags.ids, np.arange(len(bags.ids) + 1, dtype=np.int64), bags.offsets)
@@ -210,6 +213,7 @@ class _Located:
         return Cut(flat, np.array(words, np.int64), np.array(ends, np.int64))
 
     def places(self, text: str) -> np.ndarray:
+        """See :class:`Cutter`."""
         (text,) = next(in_blocks([text]))
         located = self._units.locate([text])
         if self._whole:

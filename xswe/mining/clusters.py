@@ -152,6 +152,7 @@ def search_clusters(
         lock = threading.Lock()
 
         def work(_: int, cluster: int) -> int:
+            """Search one cluster; returns how many pairs were scored."""
             rows, columns = here[cluster], there[cluster]
             size = len(rows) * len(columns)
             if not size:

@@ -71,6 +71,7 @@ def rescore(
     step = max(64, _ROWS // candidates.shape[1])
 
     def work(start: int, stop: int) -> None:
+        """Score the candidates of some rows in full."""
         for first in range(start, stop, step):
             block = slice(first, min(first + step, stop))
             wanted = candidates[block]

@@ -92,6 +92,7 @@ def work_off(
     with bar(description, total=total, unit="pair", initial=initial) as progress:
 
         def worker(number: int, deadline: float) -> None:
+            """Take one unit of work after the other until the deadline."""
             while time.monotonic() < deadline:
                 with lock:
                     unit = state["next"]

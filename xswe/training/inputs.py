@@ -189,6 +189,7 @@ def make_units(
     inputs["corpus"] = None if ready and config.kind != "words" else [corpus_identity, seed]
 
     def make(folder: Path, _: str) -> None:
+        """Find the units, and save them."""
         if config.kind == "words":
             units: Units = _count_vocabulary(bitexts, languages, config, ready)
         elif ready:
@@ -249,6 +250,7 @@ def make_bags(
     """Stage ``bags``: look every training and development text up, once."""
 
     def make(folder: Path, _: str) -> None:
+        """Look up each side, and save its bags."""
         for part in PARTS[:2]:
             for bitext in open_part(corpus, part, pairs):
                 for name, _, side in sides(bitext):

@@ -104,6 +104,7 @@ class _Run:
         )
 
     def result(self) -> tuple[Path, StaticEmbedding, dict[str, Any]]:
+        """Return the teacher's folder, its static start, and what the stages reported."""
         vectors = self.vectors()
         static, static_id = self.static(vectors)
         made = self.encoder(static, static_id, vectors)
@@ -158,6 +159,7 @@ class _Run:
         settings = replace(c.encoder, seed=c.seed, threads=c.threads)
 
         def make(folder: Path, identity: str) -> None:
+            """Build the encoder, train it, and save it."""
             norms = np.linalg.norm(static, axis=1)
             model = build(static / np.float32(norms[norms > 0].mean()), c.shape, c.seed)
             history = train_encoder(

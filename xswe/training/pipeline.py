@@ -124,6 +124,7 @@ class _Run:
         self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
 
     def result(self) -> TrainResult:
+        """Run the stages that are not done yet."""
         steps: dict[str, np.ndarray] = {}
         if self.teacher is not None:
             extraction, extract_id = self.extraction(self.teacher)
@@ -191,6 +192,7 @@ class _Run:
         inputs = [self.bags_id, asdict(c.contexts), asdict(c.extract), self.teacher_identity]
 
         def make(folder: Path, identity: str) -> None:
+            """Extract, and save the matrix."""
             samples = list(self.samples())
             checkpoint = self.stages.checkpoint("extract", identity)
             made: Extraction = extract(teacher, self.units, samples, c.extract, checkpoint=checkpoint, identity=identity)
@@ -213,6 +215,7 @@ class _Run:
         """Stage ``pca``: fit on sentences of all languages, project the unit vectors."""
 
         def make(folder: Path, _: str) -> None:
+            """Fit, project, and save the matrix."""
             words = iter([matrix[matrix.any(1)]])
             vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings.sentences)
             pca = SentencePCA(settings.drop, settings.dim).fit(vectors)
