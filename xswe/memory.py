@@ -32,7 +32,14 @@ def start_compiler() -> None:
     next to nothing is run again where functions come from the cache on the disk. The system keeps those pages for all
     processes, and brings one back should it be run after all. Called before large tables are built, it keeps the peak low.
     """
-    _give_back_code()  # of the import
+    from numba.core.registry import cpu_target
+    from numba.core.runtime import rtsys
+
+    _give_back_code()  # what the import ran
+    # numba compiles its own run time anew in each process, which is when LLVM runs; loading the first function would do
+    # so too, and add numba's library to the peak.
+    rtsys.initialize(cpu_target.target_context)
+    _give_back_code()
     _nothing()
     _give_back_code()
 

@@ -27,18 +27,19 @@ class SubwordUnits:
     """The pieces of a tokenizer as units.
 
     Args:
-        tokenizer: any tokenizer of the ``tokenizers`` library, or the JSON text of one; its special tokens are never
-            units. What is given as text is made when it is first needed: the compiled look-up does without it.
+        tokenizer: any tokenizer of the ``tokenizers`` library, or the bytes of a ``tokenizer.json``; its special
+            tokens are never units. What is given as bytes is made when it is first needed: the compiled look-up does
+            without it.
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
         lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer | str, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False
+        self, tokenizer: Tokenizer | bytes, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False
     ) -> None:
         self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
-        self._source = tokenizer if isinstance(tokenizer, str) else _whole_texts(tokenizer)
+        self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._seen = 0  # characters looked up by the tokenizer so far
         self._lock = threading.Lock()
@@ -63,14 +64,14 @@ class SubwordUnits:
     def tokenizer(self) -> Tokenizer:
         """The tokenizer itself."""
         with self._lock:
-            if isinstance(self._source, str):
-                self._source = _whole_texts(Tokenizer.from_str(self._source))
+            if isinstance(self._source, bytes):
+                self._source = _whole_texts(Tokenizer.from_buffer(self._source))
             return self._source
 
     def state(self) -> dict[str, Any]:
         """Return what the tokenizer is made of, as in ``tokenizer.json``."""
         source = self._source  # once: another thread may make a tokenizer of it
-        state: dict[str, Any] = json.loads(source if isinstance(source, str) else source.to_str())
+        state: dict[str, Any] = json.loads(source if isinstance(source, bytes) else source.to_str())
         return state
 
     def __len__(self) -> int:

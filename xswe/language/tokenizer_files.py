@@ -24,14 +24,14 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return parse_tokenizer(path.read_bytes(), path)
 
 
-def parse_tokenizer(state: str | bytes, path: Path) -> Tokenizer:
-    """Make a tokenizer of what is in a ``tokenizer.json``; ``path`` is for the error.
+def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
+    """Make a tokenizer of the bytes of a ``tokenizer.json``; ``path`` is for the error.
 
     Raises:
         ModelError: it is no tokenizer.
     """
     try:
-        return Tokenizer.from_buffer(state.encode("utf-8") if isinstance(state, str) else state)
+        return Tokenizer.from_buffer(content)
     except BaseException as error:
         if not _is_of_the_library(error):
             raise
@@ -40,18 +40,18 @@ def parse_tokenizer(state: str | bytes, path: Path) -> Tokenizer:
         ) from None
 
 
-def state_for_later(path: Path) -> str | None:
-    """Return the text of a ``tokenizer.json`` if a tokenizer can surely be made of it later; None if it must be now."""
+def state_for_later(path: Path) -> bytes | None:
+    """Return the bytes of a ``tokenizer.json`` if a tokenizer can surely be made of it later; None if it must be now."""
     try:
-        text = path.read_text(encoding="utf-8")
-        state = json.loads(text, parse_float=_exact)
+        content = path.read_bytes()
+        state = json.loads(content.decode("utf-8"), parse_float=_exact)
         if not is_trained_here(state):
             return None
         without_pieces(state)
         pieces, unknown = state["model"]["vocab"], state["model"]["unk_id"]
         "".join(piece for piece, _ in pieces).encode("utf-8")
         sound = all(type(score) is float and math.isfinite(score) for _, score in pieces)
-        return text if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
+        return content if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
     except BaseException as error:
         if not _is_of_the_library(error):
             raise

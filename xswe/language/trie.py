@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numba import njit
@@ -37,14 +38,14 @@ def build_trie(pieces: Sequence[str]) -> Trie:
     symbols[codes[np.argsort(-counts, kind="stable")]] = np.arange(1, len(codes) + 1)
     # The pieces again, with each character's symbol for its code: so they are sorted by symbols.
     written = symbols[characters].tobytes().decode("utf-32-le", "surrogatepass")
-    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64).tolist()
-    packed = sorted(
-        (written[end - len(piece) : end], i) for i, (piece, end) in enumerate(zip(pieces, ends, strict=True)) if piece
-    )
-    keys = _codes("".join(key for key, _ in packed)).astype(np.int32)
-    offsets = np.zeros(len(packed) + 1, np.int64)
-    np.cumsum([len(key) for key, _ in packed], out=offsets[1:])
-    values = np.array([value for _, value in packed], np.int32)
+    ends = accumulate(map(len, pieces))
+    names = [written[end - len(piece) : end] for piece, end in zip(pieces, ends, strict=True)]
+    order = sorted((i for i, name in enumerate(names) if name), key=names.__getitem__)
+    keys = _codes("".join([names[i] for i in order])).astype(np.int32)
+    offsets = np.zeros(len(order) + 1, np.int64)
+    np.cumsum([len(names[i]) for i in order], out=offsets[1:])
+    values = np.array(order, np.int32)
+    del names, order, written  # large, and what follows is so too
     size, used = len(keys) + 2 * len(codes) + 1024, -1
     while used < 0:
         base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))

@@ -266,7 +266,7 @@ def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
         raise ModelError(f"{path}: not a vocabulary of words ({error}); fetch or train the model again") from None
     if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
         raise ModelError(f"{path}: its ids have gaps; fetch or train the model again")
-    return vocabulary, parse_tokenizer(json.dumps(state), path).normalizer
+    return vocabulary, parse_tokenizer(json.dumps(state).encode(), path).normalizer
 
 
 def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
