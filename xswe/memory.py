@@ -78,6 +78,12 @@ def _prefetch(_: Any, address: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, inline="always")
+def address_of(array: np.ndarray, place: int) -> Any:
+    """Return where an element of a C-contiguous array stands in memory, counted through all rows."""
+    return np.uintp(array.ctypes.data) + np.uintp(array.itemsize) * np.uintp(place)
+
+
+@njit(nogil=True, cache=True, inline="always")
 def prefetch(array: np.ndarray, place: int) -> None:
     """Ask memory for the line with an element of a C-contiguous array, so that it is there when its turn comes.
 
@@ -85,7 +91,7 @@ def prefetch(array: np.ndarray, place: int) -> None:
         array: of any type and shape.
         place: of the element, counted through all rows.
     """
-    _prefetch(np.uintp(array.ctypes.data) + np.uintp(array.itemsize) * np.uintp(place))
+    _prefetch(address_of(array, place))
 
 
 @njit(nogil=True, cache=True, inline="always")

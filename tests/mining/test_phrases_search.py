@@ -165,13 +165,13 @@ def test_of_equal_scores_the_earlier_passage_wins():
         assert [(p, a) for _, p, a, _ in hits(top, 0)] == [(1, 0), (1, 1), (3, 0), (4, 0)]
 
 
-@pytest.mark.parametrize("others", [0, 40])
-def test_lists_full_of_the_query_itself_end_the_search(others):
+@pytest.mark.parametrize(("others", "block"), [(0, None), (40, None), (90, 37)])
+def test_lists_full_of_the_query_itself_end_the_search(others, block):
     source, passages = make(), texts(400, 90)
     own = " ".join(chr(0x100 + k) for k in (3, 150, 40))
     passages = [f"{passage} {own}" if n % 5 == 0 else passage for n, passage in enumerate(passages)]
     queries = source.queries([own, *texts(others, 6, seed=7)])
-    top, full = (search(source, passages, queries, SpanConfig(k=5, prune=prune)) for prune in (True, False))
+    top, full = (search(source, passages, queries, SpanConfig(k=5, prune=prune), block) for prune in (True, False))
     assert [p for _, p, _, _ in hits(top.top, 0)] == [0, 5, 10, 15, 20]
     assert {score for score, *_ in hits(top.top, 0)} == {1.0}
     for name, a, b in zip(Top._fields, top.top, full.top, strict=True):

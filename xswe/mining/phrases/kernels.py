@@ -1,178 +1,47 @@
 """The compiled search: the best spans of many passages for a block of queries.
 
-A word's inner products with the queries of a block come from a table (one row a distinct word, one column a query) that one
-matrix product made for all passages of a block: per passage they are gathered, not multiplied out. A span's inner product
-is the difference of two prefix sums, its cosine that times its inverse length.
-
-Before any span is looked at, a bound is (see :mod:`xswe.mining.phrases.bound`): a (tile, query) whose bound is below the
-query's k-th best score is done; the result is the same.
+Before any span is looked at, a bound is, twice (see :mod:`xswe.mining.phrases.bound`): first for all queries of the block
+at once, then for those that are left one by one. What is left then is scored (see :mod:`xswe.mining.phrases.scoring`), but
+not at once: it is asked of memory, and has its turn when some others have had theirs. The result is the same as without.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from xswe.memory import LEAN
-from xswe.mining.phrases.bound import LANES, SEVERAL, STEPS, bound_tile
-from xswe.mining.phrases.distinct import key_of
-from xswe.mining.phrases.norms import TILE, Block, place_in_text, place_of
-from xswe.mining.phrases.top import Top, insert
+from xswe.memory import LEAN, prefetch, trailing_zeros
+from xswe.mining.phrases.bound import SEVERAL, bound_tile, narrow, part_size
+from xswe.mining.phrases.norms import TILE, Block, place_of
+from xswe.mining.phrases.scoring import Limits, Room, Task, any_above, best_of, gather, make_limits, make_room, take, update
+from xswe.mining.phrases.top import Top
+from xswe.mining.phrases.vectors import LANES, STARTS, count_lanes
 
-_DIGITS = np.float32(2.0**20)
-SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
-NONE = np.float32(-4.0)  # below every score
+_MOST = 64  # pieces of tiles that wait at most
+_LANE, _FIRST, _COUNT, _STARTS, _PLACE, _STRIDE = range(6)  # what is kept of each
 
 
-@njit(**LEAN)
-def _sum_up(table: np.ndarray, lane: int, rows: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
-    """out[t] = inner product of a query and the first t words of a tile; the last one again behind them.
+class Waiting(NamedTuple):
+    """What is left of two passages, and waits to be scored: of the one that is looked at, and of the last before it.
 
-    Four words make one step of the one chain of additions, so that it is not what is waited for.
+    Attributes:
+        passages: int64 (2,), which ones.
+        counts: int64 (2,), how many pieces of each wait.
+        pieces: int64 (2, _MOST, 6): which query; first word; how many there are, with those that spans reach beyond the
+            piece; starts; where the inverse length of the shortest span from the first one on stands; where the next size.
+        good: uint64 (2,), a bit for each query with a list that the passage can enter.
+        low: int64 (2, LANES), the first start from which a span can, counted from the passage's first word.
+        high: int64 (2, LANES), one past the last.
     """
-    total = np.float32(0.0)
-    out[0] = total
-    t = 0
-    while t + 4 <= count:
-        v, w = table[rows[first + t], lane], table[rows[first + t + 1], lane]
-        x, y = table[rows[first + t + 2], lane], table[rows[first + t + 3], lane]
-        w += v
-        y += x
-        out[t + 1], out[t + 2], out[t + 3] = total + v, total + w, total + (w + x)
-        total += w + y
-        out[t + 4] = total
-        t += 4
-    while t < count:
-        total += table[rows[first + t], lane]
-        t += 1
-        out[t] = total
-    for t in range(count + 1, len(out)):
-        out[t] = total
 
-
-@njit(**LEAN, fastmath=True)
-def _best(
-    prefix: np.ndarray, starts: int, first: int, min_size: int, sizes: int, inverse: np.ndarray, best: np.ndarray
-) -> np.float32:
-    """The highest cosine of one query with any span of a tile; 0 if all are negative. ``best`` has it for each start.
-
-    Starts are the inner loop, always ``TILE`` of them, which compiles to whole vectors: the sums of spans that begin behind
-    the last word are 0, whatever number stands where their inverse length would. Four sizes share one pass over it.
-    """
-    for i in range(TILE):
-        best[i] = 0.0
-    r = 0
-    while r + 4 <= sizes:
-        ends = prefix[min_size + r :]
-        scale = inverse[place_of(sizes, first, starts, r, 0) :]
-        a, b, c = scale[starts:], scale[2 * starts :], scale[3 * starts :]
-        for i in range(TILE):
-            base = prefix[i]
-            v = max((ends[i] - base) * scale[i], (ends[i + 1] - base) * a[i])
-            w = max((ends[i + 2] - base) * b[i], (ends[i + 3] - base) * c[i])
-            best[i] = max(best[i], max(v, w))
-        r += 4
-    while r < sizes:
-        ends, scale = prefix[min_size + r :], inverse[place_of(sizes, first, starts, r, 0) :]
-        for i in range(TILE):
-            best[i] = max(best[i], (ends[i] - prefix[i]) * scale[i])
-        r += 1
-    highest = np.float32(0.0)
-    for i in range(TILE):
-        highest = max(highest, best[i])
-    return highest
-
-
-@njit(inline="always")
-def _rounded(score: np.float32) -> np.float32:
-    """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1."""
-    return np.rint(score * _DIGITS) / _DIGITS
-
-
-@njit(**LEAN)
-def _any_above(
-    table: np.ndarray,
-    lane: int,
-    block: Block,
-    first: int,
-    count: int,
-    starts: int,
-    min_size: int,
-    max_size: int,
-    best: np.ndarray,
-    limit: np.float32,
-    floor: np.float32,
-) -> bool:
-    """Tell whether a span that begins where ``best`` is above ``limit`` scores above ``floor``, summed along the span.
-
-    A phrase that stands in many passages scores the same in all of them: this spares them the search for its place.
-    """
-    sizes = max_size + 1 - min_size
-    for i in range(starts):
-        if best[i] > limit:
-            total = np.float32(0.0)
-            for j in range(i, min(i + max_size, count)):
-                total += table[block.rows[first + j], lane]
-                r = j + 1 - i - min_size
-                if r >= 0 and _rounded(total * block.inverse[place_of(sizes, first, starts, r, i)]) > floor:
-                    return True
-    return False
-
-
-@njit(nogil=True, cache=True)
-def _take(  # noqa: C901 (one search over spans)
-    table: np.ndarray,
-    lane: int,
-    block: Block,
-    text: int,
-    min_size: int,
-    max_size: int,
-    base: int,
-    floor: np.float32,
-    distinct: bool,
-    top: Top,
-    prefix: np.ndarray,
-    best_of_tile: np.ndarray,
-) -> None:
-    """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
-
-    Sums run along the span here, so that a score does not depend on what stands before it. ``prefix`` and ``best_of_tile``
-    are room for the fast scores, which tell the few starts that are worth it.
-    """
-    words, inverse, begin = block.words, block.inverse, block.texts[text]
-    count, sizes = block.texts[text + 1] - begin, max_size + 1 - min_size
-    highest, taken = np.empty(count, np.float32), np.zeros(count, np.bool_)
-    for first in range(0, count, TILE):
-        starts = min(TILE, count - first)
-        _sum_up(table, lane, block.rows, begin + first, min(TILE + max_size - 1, count - first), prefix)
-        _best(prefix, starts, begin + first, min_size, sizes, inverse, best_of_tile)
-        for i in range(starts):
-            highest[first + i] = best_of_tile[i] + SLACK
-    while True:
-        best, at, until = NONE, -1, -1
-        least = max(floor, top.scores[lane, -1] - SLACK) if top.used[lane] == top.scores.shape[1] else floor
-        for i in range(count):
-            if highest[i] <= max(best, least):
-                continue
-            total = np.float32(0.0)
-            for j in range(i, min(i + max_size, count)):
-                if taken[j]:
-                    break
-                total += table[block.rows[begin + j], lane]
-                r = j + 1 - i - min_size
-                if r >= 0:
-                    score = _rounded(total * inverse[place_in_text(sizes, begin, count, r, i)])
-                    if score > best:
-                        best, at, until = score, i, j + 1
-        if at < 0 or best <= floor:
-            return
-        key = key_of(block.names, words[begin + at], words[begin + until])
-        placed = insert(top, lane, best, base + text, at, until, key, distinct)
-        # A phrase to be counted may come with a score that rounding has moved a little below its own.
-        if not placed and (not distinct or best < top.scores[lane, -1] - SLACK):
-            return
-        for j in range(at, until):
-            taken[j] = True
+    passages: np.ndarray
+    counts: np.ndarray
+    pieces: np.ndarray
+    good: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -182,13 +51,8 @@ def search_block(
     block: Block,
     start: int,
     stop: int,
-    min_size: int,
-    max_size: int,
-    floors: np.ndarray,
     allowed: np.ndarray,
-    prune: bool,
-    distinct: bool,
-    base: int,
+    task: Task,
     top: Top,
 ) -> tuple[int, int]:
     """Offer the spans of passages ``start`` to ``stop`` to the lists of a block of queries.
@@ -199,81 +63,158 @@ def search_block(
         block: the passages.
         start: first passage.
         stop: one past the last.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-        floors: float32 (queries,), scores up to this cannot enter the lists.
-        allowed: bool (passages, queries), where a first stage wants to look; (0, 0) for everywhere.
-        prune: use the bound.
-        distinct: keep one entry for equal phrases, and count them.
-        base: number of passage 0.
+        allowed: uint64 (passages,), a bit for each query: where a first stage wants to look; (0,) for everywhere.
+        task: what is searched for.
         top: the lists, see :mod:`xswe.mining.phrases.top`.
 
     Returns:
-        How many pairs of a tile and a query there were, and in how many of them spans were scored.
+        How many pairs of a tile and a query there were, and in how many of them the first bound did not rule all spans out.
     """
-    rows, texts, inverse = block.rows, block.texts, block.inverse
-    width, sizes = table.shape[1], max_size + 1 - min_size
-    height = TILE + max_size
-    sums, bounds = np.empty((height + SEVERAL, LANES), np.uint16), np.empty(LANES, np.float32)
-    prefix, best = np.empty(height + TILE, np.float32), np.empty(TILE, np.float32)
-    chosen, promising = np.empty(width + 1, np.int64), np.empty(width, np.int64)
-    good = np.zeros(width, np.bool_)
-    # Scores a span must be above: with room for rounding, squared in steps of the bound, and without room.
-    limits, squares, exact = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
-    seen, scored = 0, 0
-    bounds[:] = np.inf
-    for c in range(width):
-        _set_limits(c, top, floors, exact, limits, squares, prune, distinct)
+    height = TILE + task.max_size
+    sums, alive = np.empty((height + SEVERAL, LANES), np.uint8), np.empty(height, np.uint64)
+    waiting = Waiting(
+        np.zeros(2, np.int64),
+        np.zeros(2, np.int64),
+        np.empty((2, _MOST, 6), np.int64),
+        np.zeros(2, np.uint64),
+        np.empty((2, LANES), np.int64),
+        np.empty((2, LANES), np.int64),
+    )
+    longest = 0
     for text in range(start, stop):
-        n = width if len(allowed) == 0 else allowed[text].sum()
-        if n == 0 or texts[text + 1] - texts[text] < min_size:
+        longest = max(longest, block.texts[text + 1] - block.texts[text])
+    room, limits = make_room(longest, task.max_size), make_limits(task, top)
+    return _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, sums, alive, room)
+
+
+@njit(**LEAN)
+def _scan(
+    table: np.ndarray,
+    codes: np.ndarray,
+    block: Block,
+    start: int,
+    stop: int,
+    allowed: np.ndarray,
+    task: Task,
+    top: Top,
+    limits: Limits,
+    waiting: Waiting,
+    sums: np.ndarray,
+    alive: np.ndarray,
+    room: Room,
+) -> tuple[int, int]:
+    """See :func:`search_block`."""
+    min_size, max_size = task.min_size, task.max_size
+    sizes, step = max_size + 1 - min_size, part_size(max_size)
+    everyone = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(LANES - table.shape[1])
+    seen, left_over, now = 0, 0, 0
+    for text in range(start, stop):
+        wanted = everyone if len(allowed) == 0 else allowed[text]
+        end = block.texts[text + 1]
+        if wanted == 0 or end - block.texts[text] < min_size:
             continue
-        tile, hits = block.tiles[text], 0
-        for first in range(texts[text], texts[text + 1], TILE):
-            left = texts[text + 1] - first
-            starts, count = min(TILE, left), min(TILE + max_size - 1, left)
-            if prune:
-                bound_tile(codes, rows, first, count, max_size, block.spread[tile], sums, bounds)
-            m = 0
-            for c in range(width):
-                chosen[m] = c
-                m += bounds[c] >= squares[c] and (n == width or allowed[text, c])
-            seen += n
-            scored += m
-            for c in chosen[:m]:
-                if good[c]:
+        waiting.passages[now] = text
+        tile = block.tiles[text]
+        for first in range(block.texts[text], end, TILE):
+            starts, count = min(TILE, end - first), min(TILE + max_size - 1, end - first)
+            levels, there = block.levels[tile], wanted
+            if task.prune:
+                there &= bound_tile(codes, block.rows, first, count, max_size, levels, limits.bounds, sums, alive)
+                there &= limits.open[0]
+            seen += count_lanes(wanted)
+            left_over += count_lanes(there)
+            while there:
+                lane = np.int64(trailing_zeros(there))
+                there &= there - np.uint64(1)
+                low, high = 0, starts
+                if task.prune:
+                    low, high = _range(alive, lane, step, starts)
+                    words = codes, lane, block.rows, block.row_lengths, first, count
+                    parts = levels[low // step : (high + step - 1) // step]
+                    low, high = narrow(*words, low, high, parts, limits.scores[lane], min_size, max_size, room.lines)
+                if low == high:
                     continue
-                _sum_up(table, c, rows, first, count, prefix)
-                if _best(prefix, starts, first, min_size, sizes, inverse, best) > limits[c]:
-                    floor = limits[c] if distinct else exact[c]
-                    if _any_above(table, c, block, first, count, starts, min_size, max_size, best, limits[c], floor):
-                        good[c] = True
-                        promising[hits] = c
-                        hits += 1
+                if waiting.counts[now] == _MOST:
+                    _score(waiting, now, table, block, task, limits, room)
+                piece = waiting.pieces[now, waiting.counts[now]]
+                waiting.counts[now] += 1
+                piece[_LANE], piece[_FIRST], piece[_STARTS] = lane, first + low, high - low
+                piece[_COUNT] = min(high - low + max_size - 1, count - low)
+                piece[_PLACE], piece[_STRIDE] = place_of(sizes, first, starts, 0, low), starts
+                _ask_for(piece, table, block, sizes)
             tile += 1
-        for c in promising[:hits]:
-            good[c] = False
-            _take(table, c, block, text, min_size, max_size, base, floors[c], distinct, top, prefix, best)
-            _set_limits(c, top, floors, exact, limits, squares, prune, distinct)
-    return seen, scored
+        if waiting.counts[now] or waiting.good[now]:
+            now = 1 - now
+            _settle(waiting, now, table, block, task, limits, top, room)
+    _settle(waiting, 1 - now, table, block, task, limits, top, room)
+    return seen, left_over
 
 
 @njit(inline="always")
-def _set_limits(
-    c: int,
-    top: Top,
-    floors: np.ndarray,
-    exact: np.ndarray,
-    limits: np.ndarray,
-    squares: np.ndarray,
-    prune: bool,
-    distinct: bool,
+def _range(alive: np.ndarray, lane: int, step: int, starts: int) -> tuple[int, int]:
+    """Return the first start, and one past the last, of the parts where a query's spans might be above its limit."""
+    parts, bit = (starts + step - 1) // step, np.uint64(1) << np.uint64(lane)
+    low, high = 0, parts - 1
+    while not alive[low] & bit:
+        low += 1
+    while not alive[high] & bit:
+        high -= 1
+    return low * step, min(high * step + step, starts)
+
+
+@njit(**LEAN)
+def _ask_for(piece: np.ndarray, table: np.ndarray, block: Block, sizes: int) -> None:
+    """Ask memory for what it takes to score a piece of a tile."""
+    width = table.shape[1]
+    for t in range(piece[_FIRST], piece[_FIRST] + piece[_COUNT]):
+        prefetch(table, block.rows[t] * width + piece[_LANE])
+    for r in range(sizes):
+        place = piece[_PLACE] + r * piece[_STRIDE]
+        for i in range(0, piece[_STARTS] + STARTS - 1, STARTS):
+            prefetch(block.inverse, place + min(i, piece[_STARTS] - 1))
+
+
+@njit(**LEAN)
+def _settle(
+    waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
-    """Bring what a span must be above for query ``c`` up to date with its list."""
-    exact[c] = floors[c]
-    if top.used[c] == top.scores.shape[1]:
-        exact[c] = max(floors[c], top.scores[c, -1] - (SLACK if distinct else np.float32(0.0)))
-    limits[c] = exact[c] - SLACK
-    squares[c] = limits[c] * limits[c] * STEPS if limits[c] > 0 else np.float32(-1.0)
-    if prune and not distinct and exact[c] >= 1:
-        squares[c] = np.inf  # nothing is above a list of phrases that are the query's own
+    """Score what waits of a passage, and offer it to the lists that it can enter."""
+    _score(waiting, which, table, block, task, limits, room)
+    good = waiting.good[which]
+    while good:
+        lane = np.int64(trailing_zeros(good))
+        good &= good - np.uint64(1)
+        take(
+            table,
+            lane,
+            block,
+            waiting.passages[which],
+            waiting.low[which, lane],
+            waiting.high[which, lane],
+            task,
+            top,
+            room,
+        )
+        update(limits, lane, task, top)
+    waiting.good[which] = 0
+
+
+@njit(**LEAN)
+def _score(waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, room: Room) -> None:
+    """Score the pieces of a passage that wait, and note those that have a span above their query's limit."""
+    low, high, begin = waiting.low[which], waiting.high[which], block.texts[waiting.passages[which]]
+    for k in range(waiting.counts[which]):
+        piece = waiting.pieces[which, k]
+        lane, first, count = piece[_LANE], piece[_FIRST], piece[_COUNT]
+        starts, place, stride = piece[_STARTS], piece[_PLACE], piece[_STRIDE]
+        gather(table, lane, block.rows, first, count, room.products[: starts + STARTS + task.max_size])
+        limit = limits.scores[lane]
+        if best_of(room.products, starts, place, stride, task, block.inverse, room.best) > limit:
+            floor = limit if task.distinct else limits.exact[lane]
+            if any_above(room.products, count, starts, place, stride, task, block.inverse, room.best, limit, floor):
+                bit = np.uint64(1) << np.uint64(lane)
+                if not waiting.good[which] & bit:
+                    low[lane] = first - begin
+                high[lane] = first - begin + starts
+                waiting.good[which] |= bit
+    waiting.counts[which] = 0

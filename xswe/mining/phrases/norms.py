@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from xswe.memory import LEAN, prefetch_row
+from xswe.mining.phrases.bound import level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
 # of it is rounding error.
@@ -38,9 +39,9 @@ class Block(NamedTuple):
             r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or it
             has no direction.
         row_inverse: float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector.
-        spread: float32 (tiles, parts), the largest, over the spans that begin in a part of a tile (see :func:`part_size`),
-            of the sum of its words' squared lengths divided by its own: 1 where words are orthogonal. The bound of the
-            search rests on it.
+        row_lengths: float32 (rows,), |word|.
+        levels: uint8 (tiles, parts), what stands for the spread of the spans that begin in a part of a tile: the largest
+            sum of a span's words' squared lengths, divided by its own. See :mod:`xswe.mining.phrases.bound`.
     """
 
     names: np.ndarray
@@ -50,13 +51,8 @@ class Block(NamedTuple):
     tiles: np.ndarray
     inverse: np.ndarray
     row_inverse: np.ndarray
-    spread: np.ndarray
-
-
-@njit(inline="always")
-def part_size(max_size: int) -> int:
-    """Words of a part: a span of up to ``max_size`` words lies within five parts that follow each other."""
-    return (max_size + 3) // 4
+    row_lengths: np.ndarray
+    levels: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -221,7 +217,7 @@ def _measure(
     room: Room,
 ) -> None:
     """See :func:`measure_spans`."""
-    texts, inverse, spread = block.texts, block.inverse, block.spread
+    texts, inverse = block.texts, block.inverse
     part, sizes = part_size(max_size), max_size + 1 - min_size
     lengths, widest = room.lengths, room.widest
     for text in range(start, stop):
@@ -237,21 +233,25 @@ def _measure(
                 _measure_size(r, count, starts, room)
                 if r == 0:
                     for i in range(starts):
-                        block.row_inverse[block.rows[first + i]] = lengths[i]  # the same in all places
+                        row = block.rows[first + i]
+                        block.row_inverse[row] = lengths[i]  # the same in all places
+                        block.row_lengths[row] = np.sqrt(np.float32(room.squares[i]))
                 if r + 1 >= min_size:
                     line = inverse[place_of(sizes, first, starts, r + 1 - min_size, 0) :]
                     for i in range(starts):
                         line[i] = lengths[i]
-            spread[tile] = 1.0
-            for i in range(starts):  # rounding must not make the bound too low
-                spread[tile, i // part] = max(spread[tile, i // part], widest[i] * np.float32(1.000001))
+            for p in range((starts + part - 1) // part):
+                spread = np.float32(1.0)
+                for i in range(p * part, min(p * part + part, starts)):
+                    spread = max(spread, widest[i])
+                block.levels[tile, p] = level_of(spread * np.float32(1.000001))  # rounding must not make the bound too low
             tile += 1
 
 
 def measure_spans(
     matrix: np.ndarray, block: Block, wanted: np.ndarray, start: int, stop: int, min_size: int, max_size: int
 ) -> None:
-    """Fill ``inverse``, ``row_inverse`` and ``spread`` of the passages ``start`` to ``stop``.
+    """Fill ``inverse``, ``row_inverse``, ``row_lengths`` and ``levels`` of the passages ``start`` to ``stop``.
 
     Args:
         matrix: float32 (rows, d), the vectors of ``block.names``.

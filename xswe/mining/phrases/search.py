@@ -11,11 +11,13 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
-from xswe.mining.phrases.bound import LANES, spell
+from xswe.mining.phrases.bound import part_size, spell
 from xswe.mining.phrases.distinct import Distinct, distinct_words
-from xswe.mining.phrases.kernels import SLACK, search_block
-from xswe.mining.phrases.norms import TILE, Block, measure_spans, part_size, tiles_of
+from xswe.mining.phrases.kernels import search_block
+from xswe.mining.phrases.norms import TILE, Block, measure_spans, tiles_of
+from xswe.mining.phrases.scoring import SLACK, Task
 from xswe.mining.phrases.top import Top, merge
+from xswe.mining.phrases.vectors import LANES
 from xswe.mining.phrases.words import WordSource
 from xswe.parallel import over_blocks, run, share, single_threaded_blas
 
@@ -110,18 +112,30 @@ class Search:
         share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
-        for start in range(0, len(self.queries), LANES):
-            stop = min(start + LANES, len(self.queries))
-            lanes = np.ascontiguousarray(self.queries[start:stop].T)
-            pieces = np.empty((len(used), stop - start), np.float32)
-            table = np.empty((len(codes), stop - start), np.float32)
+        floors = self._floors()
+        open_ = np.flatnonzero(floors < 1.0) if not config.distinct and config.prune else np.flatnonzero(floors <= 1.0)
+        for start in range(0, len(open_), LANES):
+            some = open_[start : start + LANES]
+            lanes = np.ascontiguousarray(self.queries[some].T)
+            pieces = np.empty((len(used), len(some)), np.float32)
+            table = np.empty((len(codes), len(some)), np.float32)
             over_blocks(partial(_product, used, lanes, pieces), len(used), config.threads)
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
-            allowed = np.zeros((0, 0), np.bool_)
+            allowed = np.zeros(0, np.uint64)
             if near is not None and postings is not None:
-                allowed = np.stack([_holding(row, *postings, len(cut)) for row in near[start:stop]], axis=1)
-            self._offer(table, codes, block, parts, allowed, start, stop, base)
+                allowed = _lanes([_holding(row, *postings, len(cut)) for row in near[some]])
+            task = Task(floors[some], config.min_size, config.max_size, config.distinct, config.prune, base)
+            self._offer(table, codes, block, parts, allowed, task, some)
+
+    def _floors(self) -> np.ndarray:
+        """Return what a span must be above to enter each query's list, float32 (n,); 4 for a zero vector."""
+        full = self.top.used == self.config.k
+        # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
+        last = self.top.scores[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
+        floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
+        floors[~self.queries.any(1)] = np.float32(4.0)
+        return floors
 
     def _prepare(self, matrix: np.ndarray, cut: Cut) -> tuple[Distinct, Block]:
         """Return the distinct words, and the block, of which nothing is measured yet."""
@@ -135,7 +149,8 @@ class Search:
             tiles=tiles,
             inverse=np.empty(words * (config.max_size - config.min_size + 1) + TILE, np.float32),
             row_inverse=np.zeros(len(found.offsets) - 1, np.float32),
-            spread=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.float32),
+            row_lengths=np.zeros(len(found.offsets) - 1, np.float32),
+            levels=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.uint8),
         )
         block.inverse[-TILE:] = 0.0  # read, but of no consequence
         return found, block
@@ -159,31 +174,21 @@ class Search:
         block: Block,
         parts: list[tuple[int, int]],
         allowed: np.ndarray,
-        start: int,
-        stop: int,
-        base: int,
+        task: Task,
+        queries: np.ndarray,
     ) -> None:
-        """Search a block of passages for a block of queries; each thread fills lists of its own, put together after."""
-        config, top = self.config, self.top.rows(start, stop)
-        full = top.used == config.k
-        # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
-        last = top.scores[:, -1] - (SLACK if config.distinct else np.float32(0.0))
-        floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
-        floors[~self.queries[start:stop].any(1)] = np.float32(4.0)
-        found = [Top.empty(stop - start, config.k, top.passages.shape[2]) for _ in parts]
+        """Search a block of passages for some queries; each thread fills lists of its own, put together after."""
+        config = self.config
+        found = [Top.empty(len(queries), config.k, self.top.passages.shape[2]) for _ in parts]
         tasks: list[Callable[[], tuple[int, int]]] = [
-            partial(
-                search_block,
-                *(table, codes, block, a, b, config.min_size, config.max_size, floors, allowed),
-                *(config.prune, config.distinct, base, own),
-            )
+            partial(search_block, table, codes, block, a, b, allowed, task, own)
             for (a, b), own in zip(parts, found, strict=True)
         ]
         for seen, scored in run(tasks, config.threads):
             self.pairs += seen
             self.scored += scored
         for own in found:
-            merge(top, own, config.distinct)
+            merge(self.top, own, queries, config.distinct)
 
 
 def _product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
@@ -221,3 +226,10 @@ def _holding(rows: np.ndarray, starts: np.ndarray, places: np.ndarray, passages:
     for row in rows.tolist():
         out[places[starts[row] : starts[row + 1]]] = True
     return out
+
+
+def _lanes(where: Sequence[np.ndarray]) -> np.ndarray:
+    """Return for each passage a bit for each query: bool (passages,) a query to uint64 (passages,)."""
+    bits = np.zeros((len(where[0]), LANES), np.bool_)
+    bits[:, : len(where)] = np.stack(where, axis=1)
+    return np.packbits(bits, axis=1, bitorder="little").view("<u8")[:, 0]

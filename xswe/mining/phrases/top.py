@@ -42,10 +42,6 @@ class Top(NamedTuple):
             np.zeros((n, k, examples), np.int32),
         )
 
-    def rows(self, start: int, stop: int) -> Top:
-        """Return the lists of queries ``start`` to ``stop``, as views."""
-        return Top(*(array[start:stop] for array in self))
-
 
 @njit(nogil=True, cache=True)
 def insert(
@@ -92,15 +88,23 @@ def insert(
 
 
 @njit(nogil=True, cache=True)
-def merge(into: Top, part: Top, distinct: bool) -> None:
-    """Put the hits of later passages into the lists of earlier ones."""
-    for lane in range(len(part.used)):
-        for r in range(part.used[lane]):
-            score, key, times = part.scores[lane, r], part.keys[lane, r], part.times[lane, r]
+def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
+    """Put the hits of later passages into the lists of earlier ones.
+
+    Args:
+        into: the lists of all queries.
+        part: those of some, from later passages.
+        queries: int64 (n,), which ones.
+        distinct: see :func:`insert`.
+    """
+    for own in range(len(part.used)):
+        lane = queries[own]
+        for r in range(part.used[own]):
+            score, key, times = part.scores[own, r], part.keys[own, r], part.times[own, r]
             known = min(times, part.passages.shape[2])
             kept = False
             for e in range(known):
-                passage, first, last = part.passages[lane, r, e], part.first[lane, r, e], part.last[lane, r, e]
+                passage, first, last = part.passages[own, r, e], part.first[own, r, e], part.last[own, r, e]
                 kept |= insert(into, lane, score, passage, first, last, key, distinct)
             if distinct and kept and times > known:
                 for q in range(into.used[lane]):
