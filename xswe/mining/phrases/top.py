@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from xswe.memory import LEAN
+
 
 class Top(NamedTuple):
     """The best hits of ``n`` queries, best first.
@@ -43,7 +45,7 @@ class Top(NamedTuple):
         )
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def insert(
     top: Top,
     lane: int,
@@ -77,10 +79,13 @@ def insert(
     r = n if n < k else k - 1
     while r > 0 and scores[lane, r - 1] < score:
         scores[lane, r], keys[lane, r], times[lane, r] = scores[lane, r - 1], keys[lane, r - 1], times[lane, r - 1]
-        passages[lane, r], firsts[lane, r], lasts[lane, r] = passages[lane, r - 1], firsts[lane, r - 1], lasts[lane, r - 1]
+        for e in range(examples):
+            passages[lane, r, e] = passages[lane, r - 1, e]
+            firsts[lane, r, e], lasts[lane, r, e] = firsts[lane, r - 1, e], lasts[lane, r - 1, e]
         r -= 1
     scores[lane, r], keys[lane, r], times[lane, r] = score, key, 1
-    passages[lane, r], firsts[lane, r], lasts[lane, r] = -1, 0, 0
+    for e in range(examples):
+        passages[lane, r, e], firsts[lane, r, e], lasts[lane, r, e] = -1, 0, 0
     passages[lane, r, 0], firsts[lane, r, 0], lasts[lane, r, 0] = passage, first, last
     if n < k:
         used[lane] = n + 1
