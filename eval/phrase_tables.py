@@ -76,8 +76,19 @@ def speed(record: Mapping[str, Any]) -> str:
     return markdown(["queries", "what", *titles], rows)
 
 
+def first_stage(record: Mapping[str, Any]) -> str:
+    """What the approximate first stage finds, and how fast (eval/bench_phrases.py)."""
+    rows = []
+    for row in record["first stage"]:
+        near = "exact" if row["near"] is None else f"words, near={row['near']}"
+        rate = f"{row['passages_per_second']:,.0f}"
+        rows.append([f"{row['queries']:,}", near, rate, f"{row['times']:.2f}", f"{100 * row['recall']:.1f}"])
+    return markdown(["queries", "first stage", "passages/s", "times the exact search's", "% of the exact hits"], rows)
+
+
 PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "phrases": ("phrases.json", english),
     "phrases.languages": ("phrases.json", languages),
     "speed.phrases": ("bench_phrases.json", speed),
+    "speed.phrases.first": ("bench_phrases.json", first_stage),
 }

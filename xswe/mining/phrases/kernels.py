@@ -68,7 +68,7 @@ def search_block(
         top: the lists, see :mod:`xswe.mining.phrases.top`.
 
     Returns:
-        How many pairs of a tile and a query there were, and in how many of them the first bound did not rule all spans out.
+        How many pairs of a tile and a query there were, and in how many of them spans were scored.
     """
     height = TILE + task.max_size
     sums, alive = np.empty((height + SEVERAL, LANES), np.uint8), np.empty(height, np.uint64)
@@ -107,7 +107,7 @@ def _scan(
     min_size, max_size = task.min_size, task.max_size
     sizes, step = max_size + 1 - min_size, part_size(max_size)
     everyone = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(LANES - table.shape[1])
-    seen, left_over, now = 0, 0, 0
+    seen, scored, now = 0, 0, 0
     for text in range(start, stop):
         wanted = everyone if len(allowed) == 0 else allowed[text]
         end = block.texts[text + 1]
@@ -122,7 +122,6 @@ def _scan(
                 there &= bound_tile(codes, block.rows, first, count, max_size, levels, limits.bounds, sums, alive)
                 there &= limits.open[0]
             seen += count_lanes(wanted)
-            left_over += count_lanes(there)
             while there:
                 lane = np.int64(trailing_zeros(there))
                 there &= there - np.uint64(1)
@@ -138,6 +137,7 @@ def _scan(
                     _score(waiting, now, table, block, task, limits, room)
                 piece = waiting.pieces[now, waiting.counts[now]]
                 waiting.counts[now] += 1
+                scored += 1
                 piece[_LANE], piece[_FIRST], piece[_STARTS] = lane, first + low, high - low
                 piece[_COUNT] = min(high - low + max_size - 1, count - low)
                 piece[_PLACE], piece[_STRIDE] = place_of(sizes, first, starts, 0, low), starts
@@ -147,7 +147,7 @@ def _scan(
             now = 1 - now
             _settle(waiting, now, table, block, task, limits, top, room)
     _settle(waiting, 1 - now, table, block, task, limits, top, room)
-    return seen, left_over
+    return seen, scored
 
 
 @njit(inline="always")

@@ -13,6 +13,7 @@ from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
 from xswe.mining.phrases.bound import part_size, spell
 from xswe.mining.phrases.distinct import Distinct, distinct_words
+from xswe.mining.phrases.first_stage import holding, near_rows
 from xswe.mining.phrases.kernels import search_block
 from xswe.mining.phrases.norms import TILE, Block, measure_spans, tiles_of
 from xswe.mining.phrases.scoring import SLACK, Task
@@ -34,7 +35,7 @@ class SpanConfig:
         distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
         examples: with ``distinct``, places kept of each phrase.
         first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
-            to the query, by an inverted index (approximate).
+            to the query (approximate).
         near: with ``words``, how many rows of the table are near.
         prune: leave out passages that cannot hold a hit (the result is the same without, only later).
         threads: how many threads share the passages.
@@ -97,23 +98,23 @@ class Search:
 
     def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         config = self.config
+        floors = self._floors()
+        open_ = np.flatnonzero(floors <= 1.0 if config.distinct else floors < 1.0)  # others want nothing more
+        self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
+        if not len(open_):
+            return
         found, block = self._prepare(matrix, cut)
-        used = matrix[found.pieces]
-        parts = _even_parts(cut.texts, config.threads)
-        near = postings = None
-        wanted = np.ones(len(cut), np.bool_)
+        used, parts = matrix[found.pieces], _even_parts(cut.texts, config.threads)
+        near, wanted = None, np.ones(len(cut), np.bool_)
         if config.first_stage == "words":
-            near, postings = self._near_rows(matrix), _postings(cut, len(matrix))
-            wanted = _holding(np.unique(near), *postings, len(cut))
+            near = self._near_rows(matrix)
+            wanted = holding(near[open_].reshape(1, -1), cut, len(matrix), config.threads) > 0
 
         def measure(start: int, stop: int) -> None:
             measure_spans(matrix, block, wanted, start, stop, config.min_size, config.max_size)
 
         share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
-        self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
-        floors = self._floors()
-        open_ = np.flatnonzero(floors < 1.0) if not config.distinct and config.prune else np.flatnonzero(floors <= 1.0)
         for start in range(0, len(open_), LANES):
             some = open_[start : start + LANES]
             lanes = np.ascontiguousarray(self.queries[some].T)
@@ -123,8 +124,8 @@ class Search:
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
             allowed = np.zeros(0, np.uint64)
-            if near is not None and postings is not None:
-                allowed = _lanes([_holding(row, *postings, len(cut)) for row in near[some]])
+            if near is not None:
+                allowed = holding(near[some], cut, len(matrix), config.threads)
             task = Task(floors[some], config.min_size, config.max_size, config.distinct, config.prune, base)
             self._offer(table, codes, block, parts, allowed, task, some)
 
@@ -158,13 +159,7 @@ class Search:
     def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
         """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
         if self._near is None or self._near[0] is not matrix:  # a static model's table is the same for every block
-            norms = np.linalg.norm(matrix, axis=1)
-            near = min(self.config.near, len(matrix))
-            out = np.empty((len(self.queries), near), np.int32)
-            for start in range(0, len(out), LANES):
-                cosines = self.queries[start : start + LANES] @ matrix.T / np.where(norms > 0, norms, np.inf)
-                out[start : start + LANES] = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
-            self._near = matrix, out
+            self._near = matrix, near_rows(matrix, self.queries, self.config.near)
         return self._near[1]
 
     def _offer(
@@ -208,28 +203,3 @@ def _count_spans(texts: np.ndarray, min_size: int, max_size: int) -> int:
     most = np.minimum(words, max_size)
     sizes = np.maximum(most - min_size + 1, 0)
     return int((sizes * (words + 1) - sizes * (min_size + np.maximum(most, min_size)) // 2).sum())
-
-
-def _postings(cut: Cut, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inverted index: row ``r`` occurs in the passages ``places[starts[r]:starts[r + 1]]``."""
-    lengths = np.diff(cut.words[cut.texts])
-    order = np.argsort(cut.ids, kind="stable")
-    places = np.repeat(np.arange(len(lengths)), lengths)[order]
-    starts = np.zeros(rows + 1, np.int64)
-    np.cumsum(np.bincount(cut.ids, minlength=rows), out=starts[1:])
-    return starts, places
-
-
-def _holding(rows: np.ndarray, starts: np.ndarray, places: np.ndarray, passages: int) -> np.ndarray:
-    """Return which passages hold one of the rows, bool (passages,)."""
-    out = np.zeros(passages, np.bool_)
-    for row in rows.tolist():
-        out[places[starts[row] : starts[row + 1]]] = True
-    return out
-
-
-def _lanes(where: Sequence[np.ndarray]) -> np.ndarray:
-    """Return for each passage a bit for each query: bool (passages,) a query to uint64 (passages,)."""
-    bits = np.zeros((len(where[0]), LANES), np.bool_)
-    bits[:, : len(where)] = np.stack(where, axis=1)
-    return np.packbits(bits, axis=1, bitorder="little").view("<u8")[:, 0]
