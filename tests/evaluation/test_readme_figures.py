@@ -1,0 +1,101 @@
+"""The figures of speed in the README's sentences are those that were measured."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def measured(name: str) -> Any:
+    return json.loads((ROOT / "eval" / "results" / name).read_text(encoding="utf-8"))
+
+
+def check(pattern: str, *expected: float) -> None:
+    """Find a sentence, with ``#`` for each of its numbers, and compare these: equal as far as they are written out."""
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    found = re.search(re.escape(pattern).replace(r"\#", r"([\d,]+(?:\.\d+)?)").replace(r"\ ", " "), text)
+    assert found, f"the README has no sentence {pattern!r}"
+    assert len(found.groups()) == len(expected)
+    for written, number in zip(found.groups(), expected, strict=True):
+        decimals = len(written.partition(".")[2])
+        assert abs(float(written.replace(",", "")) - number) <= max(0.5 * 10**-decimals, 0.01 * number), (pattern, written)
+
+
+def ratios(languages: Sequence[str], others: str) -> tuple[float, float]:
+    """The least and the most of our rate over the fastest of the others'."""
+    found = []
+    for row in measured("bench_encode.json")["rows"]:
+        if row["language"] in languages:
+            rates = row["rates"]
+            best = max(rate for name, rate in rates.items() if not name.startswith("xswe") and others in name)
+            found.append(rates["xswe sub-words"] / best)
+    return min(found), max(found)
+
+
+def test_encoding():
+    record = measured("bench_encode.json")
+    rates = {(row["language"], row["words"], row["threads"]): row["rates"]["xswe sub-words"] for row in record["rows"]}
+    check("are encoded at # (English) and # (German) a second on one thread.", rates["en", 20, 1], rates["de", 20, 1])
+    check("that is # to # times as many as by the fastest of Model2Vec", *ratios(("en", "de"), ""))
+    check("and # to # times as many as with the same sub-words.", *ratios(("en", "de"), " sub-words"))
+    check("Chinese: # to # times, Japanese: # to # times.", *ratios(("zh",), ""), *ratios(("ja",), ""))
+    bare = record["segmentation"]
+    check("take # and # times the bare library's time.", bare["ja: ours / bare"], bare["zh: ours / bare"])
+    ours, words = record["processes"]["xswe sub-words"], record["processes"]["xswe words"]
+    check(
+        "is there # s after the start of the process, import included (sub-words; words # s)",
+        *(ours["cold start"], words["cold start"]),
+    )
+    others = {name: found["peak"] for name, found in record["processes"].items() if not name.startswith("xswe")}
+    check(
+        "peaks at # MB with 32,000 pieces (the others: from # MB on), at # MB with 150,000 words (from # MB on).",
+        *(ours["peak"], min(others.values()), words["peak"], min(v for name, v in others.items() if " words" in name)),
+    )
+
+
+def test_training():
+    step = measured("bench_train.json")["batch 128, 2 threads"]
+    lazy, sparse = step["xswe lazy Adam"], step["torch SparseAdam"]
+    check(
+        "takes # ms: # times torch's fused dense Adam, # times SparseAdam.",
+        1000 / lazy["steps_per_second"],
+        lazy["times_dense"],
+        lazy["steps_per_second"] / sparse["steps_per_second"],
+    )
+    trainer = measured("bench_trainer.json")
+    check(
+        "it takes # times less time than sentence-transformers' trainer at batch 128, # times less at 2,048.",
+        *(trainer[f"batch {size}"]["median"]["times"] for size in (128, 2048)),
+    )
+
+
+def test_mining():
+    record = measured("bench_mine.json")
+    found, large = record["100000"], record["1000000"]["xswe clusters"]
+    exact, clusters = found["xswe exact"], found["xswe clusters"]
+    check(
+        "exactly takes # s, as long as the matrix product alone: # times as fast as faiss' flat index",
+        *(exact["seconds"], found["faiss flat + loop"]["seconds"] / exact["seconds"]),
+    )
+    assert abs(exact["seconds"] / found["product"]["seconds"] - 1) < 0.05
+    check("finds # % of the same pairs in # s", 100 * clusters["of_exact_pairs"], clusters["seconds"])
+    check("mines a million by a million in # minutes and # GiB.", large["seconds"] / 60, large["peak_gib"])
+
+
+def test_phrases():
+    record = measured("bench_phrases.json")
+    own = {row["queries"]: row for row in record["side by side"] if row["what"] == "xswe"}
+    figures = [own[n][what] for n in (1, 100, 10_000) for what in ("passages_per_second", "times")]
+    figures.insert(1, record["words"])
+    check(
+        "20 words of # passages (of # words) a second, # times as many as MiniLM's single pass allows in the same run; "
+        "100 phrases at once, of # (# times); 10,000, of # (# times).",
+        *figures,
+    )
+    first = {row["near"]: row["times"] for row in record["first stage"] if row["queries"] == 1}
+    assert 1.5 < first[16] < 3  # "twice"
