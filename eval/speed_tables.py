@@ -130,6 +130,33 @@ def _percent(value: float | None, digits: int = 1) -> str | None:
     return None if value is None else f"{100 * value:.{digits}f}"
 
 
+# How a kind of units is called, and its rows: the model ("{}" for the language beside English), and the way it was opened.
+_UNITS = {
+    "sub-words": ("subwords", ""),
+    "the pieces of a WordPiece teacher": ("teacher (WordPiece)", ""),
+    "words, one pair (de, zh and ja each with en)": ("words, en-{}", ""),
+    "words, four languages": ("words, four languages", ""),
+    "words, no back-off, en-de": ("words, en-de, no back-off", ""),
+    "words by fugashi (ja)": ("words, fugashi", ""),
+    "words by jieba (zh)": ("words, jieba", ""),
+    "words, the module of our own": ("words, en-{}", ", exact"),
+}
+
+
+def agreement_in_short(record: Record) -> str:
+    """% of lines whose vectors in sentence-transformers agree with ours to a cosine of 0.999999 (eval/agreement.py)."""
+    found = {(row["model"], row["language"], row["library"]): row["cosine >= .999999"] for row in record["rows"]}
+    rows = []
+    for units, (model, way) in _UNITS.items():
+        cells: list[str | None] = []
+        for language in ("en", "de", "zh", "ja"):
+            name = model.format("de" if language == "en" else language)
+            share = found.get((name, language, f"sentence-transformers{way}"))
+            cells.append(None if share is None else f"{100 * share:.2f}".removesuffix(".00"))
+        rows.append([units, *cells])
+    return markdown(["units", "en", "de", "zh", "ja"], rows)
+
+
 SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.training": ("bench_train.json", training),
     "speed.trainer": ("bench_trainer.json", trainer),
@@ -138,4 +165,5 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
     "agreement": ("agreement.json", agreement),
+    "agreement.in_short": ("agreement.json", agreement_in_short),
 }
