@@ -15,7 +15,19 @@ from numba import njit
 from xswe.memory import LEAN, prefetch, trailing_zeros
 from xswe.mining.phrases.bound import SEVERAL, bound_tile, narrow, part_size
 from xswe.mining.phrases.norms import TILE, Block, place_of
-from xswe.mining.phrases.scoring import Limits, Room, Task, any_above, best_of, gather, make_limits, make_room, take, update
+from xswe.mining.phrases.scoring import (
+    SLACK,
+    Limits,
+    Room,
+    Task,
+    any_above,
+    best_of,
+    gather,
+    make_limits,
+    make_room,
+    take,
+    update,
+)
 from xswe.mining.phrases.top import Top
 from xswe.mining.phrases.vectors import LANES, STARTS, count_lanes
 
@@ -134,7 +146,7 @@ def _scan(
                 if low == high:
                     continue
                 if waiting.counts[now] == _MOST:
-                    _score(waiting, now, table, block, task, limits, room)
+                    _score(waiting, now, table, block, task, limits, top, room)
                 piece = waiting.pieces[now, waiting.counts[now]]
                 waiting.counts[now] += 1
                 scored += 1
@@ -179,7 +191,7 @@ def _settle(
     waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
     """Score what waits of a passage, and offer it to the lists that it can enter."""
-    _score(waiting, which, table, block, task, limits, room)
+    _score(waiting, which, table, block, task, limits, top, room)
     good = waiting.good[which]
     while good:
         lane = np.int64(trailing_zeros(good))
@@ -200,13 +212,17 @@ def _settle(
 
 
 @njit(**LEAN)
-def _score(waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, room: Room) -> None:
+def _score(
+    waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
+) -> None:
     """Score the pieces of a passage that wait, and note those that have a span above their query's limit."""
     low, high, begin = waiting.low[which], waiting.high[which], block.texts[waiting.passages[which]]
     for k in range(waiting.counts[which]):
         piece = waiting.pieces[which, k]
         lane, first, count = piece[_LANE], piece[_FIRST], piece[_COUNT]
         starts, place, stride = piece[_STARTS], piece[_PLACE], piece[_STRIDE]
+        if task.shared[lane] > limits.scores[lane] + 3 * SLACK:  # another thread has found more
+            update(limits, lane, task, top)
         gather(table, lane, block.rows, first, count, room.products[: starts + STARTS + task.max_size])
         limit = limits.scores[lane]
         if best_of(room.products, starts, place, stride, task, block.inverse, room.best) > limit:

@@ -20,6 +20,7 @@ from xswe.mining.phrases.top import Top, insert
 from xswe.mining.phrases.vectors import LANES, STARTS, best_spans
 
 _DIGITS = np.float32(2.0**20)
+_STEP = np.float32(2.0**-20)  # between scores
 SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
 NONE = np.float32(-4.0)  # below every score
 
@@ -29,6 +30,7 @@ class Task(NamedTuple):
 
     Attributes:
         floors: float32 (queries,), scores up to this cannot enter the lists.
+        shared: float32 (queries,), the highest of the last scores of full lists, of all threads: nothing below is wanted.
         min_size: words of the shortest span.
         max_size: words of the longest.
         distinct: keep one entry for equal phrases, and count them.
@@ -37,6 +39,7 @@ class Task(NamedTuple):
     """
 
     floors: np.ndarray
+    shared: np.ndarray
     min_size: int
     max_size: int
     distinct: bool
@@ -102,9 +105,12 @@ def make_limits(task: Task, top: Top) -> Limits:
 @njit(**LEAN)
 def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
     """Bring a query's limits up to date with its list."""
-    exact = task.floors[lane]
+    exact, last, slack = task.floors[lane], task.shared[lane], SLACK if task.distinct else np.float32(0.0)
     if top.used[lane] == top.scores.shape[1]:
-        exact = max(exact, top.scores[lane, -1] - (SLACK if task.distinct else np.float32(0.0)))
+        exact = max(exact, top.scores[lane, -1] - slack)
+        if top.scores[lane, -1] > last:
+            task.shared[lane] = last = top.scores[lane, -1]  # another thread's may be lost here, which does no harm
+    exact = max(exact, last - slack - _STEP)  # as high as another thread's last may come from an earlier passage
     limits.exact[lane], limits.scores[lane] = exact, exact - SLACK
     set_limit(limits.bounds, lane, exact - SLACK)
     if is_closed(exact, task.distinct):

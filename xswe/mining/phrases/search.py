@@ -16,7 +16,7 @@ from xswe.mining.phrases.distinct import Distinct, distinct_words
 from xswe.mining.phrases.first_stage import holding, near_rows
 from xswe.mining.phrases.kernels import search_block
 from xswe.mining.phrases.norms import TILE, Block, measure_spans, tiles_of
-from xswe.mining.phrases.scoring import SLACK, Task
+from xswe.mining.phrases.scoring import NONE, SLACK, Task
 from xswe.mining.phrases.top import Top, merge
 from xswe.mining.phrases.vectors import LANES
 from xswe.mining.phrases.words import WordSource
@@ -126,7 +126,15 @@ class Search:
             allowed = np.zeros(0, np.uint64)
             if near is not None:
                 allowed = holding(near[some], cut, len(matrix), config.threads)
-            task = Task(floors[some], config.min_size, config.max_size, config.distinct, config.prune, base)
+            task = Task(
+                floors[some],
+                np.full(len(some), NONE, np.float32),
+                config.min_size,
+                config.max_size,
+                config.distinct,
+                config.prune,
+                base,
+            )
             self._offer(table, codes, block, parts, allowed, task, some)
 
     def _floors(self) -> np.ndarray:
