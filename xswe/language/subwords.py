@@ -33,17 +33,24 @@ class SubwordUnits:
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
         lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
+        state: what the tokenizer is made of, where that is at hand.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer | bytes, kind: UnitKind, languages: Sequence[str], *, lone_mark: bool = False
+        self,
+        tokenizer: Tokenizer | bytes,
+        kind: UnitKind,
+        languages: Sequence[str],
+        *,
+        lone_mark: bool = False,
+        state: dict[str, Any] | None = None,
     ) -> None:
         self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._seen = 0  # characters looked up by the tokenizer so far
         self._lock = threading.Lock()
-        state = self.state()
+        state = state or self.state()
         self.trained_here = is_trained_here(state)
         if self.trained_here:
             pieces = [piece for piece, _ in state["model"]["vocab"]]
@@ -151,8 +158,8 @@ class SubwordUnits:
         """Load from a model folder (``config.json`` names the kind and the languages)."""
         units = read_json(folder / "config.json")["units"]
         path = folder / "tokenizer.json"
-        tokenizer = state_for_later(path) or load_tokenizer(path)
-        return cls(tokenizer, units["kind"], units["languages"], lone_mark=bool(units.get("lone_mark")))
+        tokenizer, state = state_for_later(path) or (load_tokenizer(path), None)
+        return cls(tokenizer, units["kind"], units["languages"], lone_mark=bool(units.get("lone_mark")), state=state)
 
 
 def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:

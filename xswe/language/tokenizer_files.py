@@ -40,8 +40,8 @@ def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
         ) from None
 
 
-def state_for_later(path: Path) -> bytes | None:
-    """Return the bytes of a ``tokenizer.json`` if a tokenizer can surely be made of it later; None if it must be now."""
+def state_for_later(path: Path) -> tuple[bytes, dict[str, Any]] | None:
+    """Return a ``tokenizer.json``, its bytes and what they say if a tokenizer can surely be made of it later; else None."""
     try:
         content = path.read_bytes()
         state = json.loads(content.decode("utf-8"), parse_float=_exact)
@@ -51,7 +51,7 @@ def state_for_later(path: Path) -> bytes | None:
         pieces, unknown = state["model"]["vocab"], state["model"]["unk_id"]
         "".join(piece for piece, _ in pieces).encode("utf-8")
         sound = all(type(score) is float and math.isfinite(score) for _, score in pieces)
-        return content if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
+        return (content, state) if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
     except BaseException as error:
         if not _is_of_the_library(error):
             raise
