@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from xswe.memory import LEAN, prefetch, trailing_zeros
-from xswe.mining.phrases.bound import SEVERAL, bound_tile, narrow, part_size
+from xswe.mining.phrases.bound import bound_tile, narrow, part_size
 from xswe.mining.phrases.norms import TILE, Block, place_of
 from xswe.mining.phrases.scoring import (
     SLACK,
@@ -75,15 +75,13 @@ def search_block(
         block: the passages.
         start: first passage.
         stop: one past the last.
-        allowed: uint64 (passages,), a bit for each query: where a first stage wants to look; (0,) for everywhere.
+        allowed: uint64 (passages,), a bit for each query that is to look there.
         task: what is searched for.
         top: the lists, see :mod:`xswe.mining.phrases.top`.
 
     Returns:
         How many pairs of a tile and a query there were, and in how many of them spans were scored.
     """
-    height = TILE + task.max_size
-    sums, alive = np.empty((height + SEVERAL, LANES), np.uint8), np.empty(height, np.uint64)
     waiting = Waiting(
         np.zeros(2, np.int64),
         np.zeros(2, np.int64),
@@ -96,7 +94,7 @@ def search_block(
     for text in range(start, stop):
         longest = max(longest, block.texts[text + 1] - block.texts[text])
     room, limits = make_room(longest, task.max_size), make_limits(task, top)
-    return _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, sums, alive, room)
+    return _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, room)
 
 
 @njit(**LEAN)
@@ -111,18 +109,15 @@ def _scan(
     top: Top,
     limits: Limits,
     waiting: Waiting,
-    sums: np.ndarray,
-    alive: np.ndarray,
     room: Room,
 ) -> tuple[int, int]:
     """See :func:`search_block`."""
     min_size, max_size = task.min_size, task.max_size
     sizes, step = max_size + 1 - min_size, part_size(max_size)
-    everyone = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(LANES - table.shape[1])
+    alive = room.alive
     seen, scored, now = 0, 0, 0
     for text in range(start, stop):
-        wanted = everyone if len(allowed) == 0 else allowed[text]
-        end = block.texts[text + 1]
+        wanted, end = allowed[text], block.texts[text + 1]
         if wanted == 0 or end - block.texts[text] < min_size:
             continue
         waiting.passages[now] = text
@@ -131,7 +126,7 @@ def _scan(
             starts, count = min(TILE, end - first), min(TILE + max_size - 1, end - first)
             levels, there = block.levels[tile], wanted
             if task.prune:
-                there &= bound_tile(codes, block.rows, first, count, max_size, levels, limits.bounds, sums, alive)
+                there &= bound_tile(codes, block.rows, first, count, max_size, levels, limits.bounds, room.sums, alive)
                 there &= limits.open[0]
             seen += count_lanes(wanted)
             while there:

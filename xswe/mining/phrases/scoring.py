@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from xswe.memory import LEAN, address_of
-from xswe.mining.phrases.bound import LEVELS, set_limit
+from xswe.mining.phrases.bound import LEVELS, SEVERAL, set_limit
 from xswe.mining.phrases.distinct import key_of
 from xswe.mining.phrases.norms import TILE, Block, place_in_text
 from xswe.mining.phrases.top import Top, insert
@@ -71,12 +71,16 @@ class Room(NamedTuple):
         best: float32, the best cosine of each start.
         taken: bool, which words are part of a hit.
         lines: float32 (2, …), what the bound knows of words.
+        sums: uint8 (…, LANES), the bound's sums over the parts of a tile.
+        alive: uint64, the queries that each part of a tile is left to.
     """
 
     products: np.ndarray
     best: np.ndarray
     taken: np.ndarray
     lines: np.ndarray
+    sums: np.ndarray
+    alive: np.ndarray
 
 
 @njit(nogil=True, cache=True)
@@ -88,6 +92,8 @@ def make_room(words: int, max_size: int) -> Room:
         np.empty(height, np.float32),
         np.empty(height, np.bool_),
         np.empty((2, height), np.float32),
+        np.empty((TILE + max_size + SEVERAL, LANES), np.uint8),
+        np.empty(TILE + max_size, np.uint64),
     )
 
 
@@ -95,8 +101,8 @@ def make_room(words: int, max_size: int) -> Room:
 def make_limits(task: Task, top: Top) -> Limits:
     """Return the limits of all queries."""
     width = len(task.floors)
-    everyone = np.full(1, np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(LANES - width), np.uint64)
-    limits = Limits(np.empty(width, np.float32), np.empty(width, np.float32), np.zeros((LEVELS, LANES), np.uint8), everyone)
+    bounds, everyone = np.zeros((LEVELS, LANES), np.uint8), np.full(1, 0xFFFFFFFFFFFFFFFF, np.uint64)
+    limits = Limits(np.empty(width, np.float32), np.empty(width, np.float32), bounds, everyone)
     for lane in range(width):
         update(limits, lane, task, top)
     return limits
@@ -120,7 +126,7 @@ def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
 @njit(inline="always")
 def is_closed(limit: float, distinct: bool) -> bool:
     """Tell whether no span is above a limit: none is above a list of phrases that are the query's own."""
-    return limit > 1 or (limit == 1 and not distinct)
+    return limit > 1 if distinct else limit >= 1
 
 
 @njit(**LEAN)

@@ -16,7 +16,7 @@ from xswe.mining.phrases.distinct import Distinct, distinct_words
 from xswe.mining.phrases.first_stage import holding, near_rows
 from xswe.mining.phrases.kernels import search_block
 from xswe.mining.phrases.norms import TILE, Block, measure_spans, tiles_of
-from xswe.mining.phrases.scoring import NONE, SLACK, Task
+from xswe.mining.phrases.scoring import NONE, SLACK, Task, is_closed
 from xswe.mining.phrases.top import Top, merge
 from xswe.mining.phrases.vectors import LANES
 from xswe.mining.phrases.words import WordSource
@@ -75,7 +75,7 @@ class Search:
         top: the best hits so far.
         spans: how many spans were scored or ruled out, counted once for each query.
         pairs: how many pairs of a passage's tile and a query were looked at.
-        scored: in how many of them the bound did not rule all spans out.
+        scored: in how many of them spans were scored.
     """
 
     def __init__(self, source: WordSource, queries: np.ndarray, config: SpanConfig) -> None:
@@ -99,7 +99,7 @@ class Search:
     def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         config = self.config
         floors = self._floors()
-        open_ = np.flatnonzero(floors <= 1.0 if config.distinct else floors < 1.0)  # others want nothing more
+        open_ = np.flatnonzero(~is_closed.py_func(floors, config.distinct))
         self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
         if not len(open_):
             return
@@ -123,7 +123,7 @@ class Search:
             over_blocks(partial(_product, used, lanes, pieces), len(used), config.threads)
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
-            allowed = np.zeros(0, np.uint64)
+            allowed = np.full(len(cut), (1 << len(some)) - 1, np.uint64)
             if near is not None:
                 allowed = holding(near[some], cut, len(matrix), config.threads)
             task = Task(
