@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -31,13 +33,9 @@ class Digits:
         words = np.cumsum([0, *map(len, flat)], dtype=np.int64)
         return self.matrix, Cut(ids, words, np.cumsum([0, *map(len, lists)], dtype=np.int64))
 
-    def places(self, text):
-        out, place = [], 0
-        for word in text.split():
-            place = text.index(word, place)
-            out.append((place, place + len(word)))
-            place += len(word)
-        return np.array(out, np.int32).reshape(-1, 2)
+    def places(self, texts):
+        found = ([match.span() for match in re.finditer(r"\S+", text)] for text in texts)
+        return [np.array(spans, np.int32).reshape(-1, 2) for spans in found]
 
     def vectors(self, text):
         return np.array([self.matrix[rows].sum(0, dtype=np.float64) for rows in self.rows(text)]).reshape(

@@ -10,7 +10,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.embedding.static import StaticEmbedding
 from xswe.language.cuts import join_cuts, make_cutter, words_at
+from xswe.language.places import DROPPED, NOTHING, PART, SILENT, WHOLE
+from xswe.language.scripts import is_punctuation
 from xswe.language.subwords import SubwordUnits
+from xswe.language.units import settle
 from xswe.language.words import WordSplitter, WordUnits
 from xswe.mining.phrases.find import find_phrases
 from xswe.mining.phrases.search import SpanConfig
@@ -31,7 +34,7 @@ def cutter(subwords):
 
 
 def shown(cutter, text):
-    return [text[a:b] for a, b in cutter.places(text)]
+    return [text[a:b] for a, b in cutter.places([text])[0]]
 
 
 def test_words_of_spaced_scripts_are_whole_and_punctuation_is_none(cutter):
@@ -59,13 +62,42 @@ def test_any_text_has_as_many_places_as_words_and_its_rows_are_its_units(cutter,
     cut = cutter.cut(texts)
     assert cut.words[-1] == len(cut.ids)
     for i, text in enumerate(texts):
-        places = cutter.places(text)
+        places = cutter.places([text])[0]
         assert len(places) == cut.texts[i + 1] - cut.texts[i]
         assert (places[:, 0] <= places[:, 1]).all()
         assert (np.diff(places[:, 0]) >= 0).all()
         tokens = np.array(subwords.tokens, object)
         kept = [t for t in tokens[subwords.bags([text]).ids] if any(c.isalnum() for c in t)]
         assert [t for t in tokens[cut.text(i).ids] if any(c.isalnum() for c in t)] == kept
+
+
+def plain_places(units, kinds, text):
+    """Place the words of one well-formed text, piece by piece."""
+    encoding = units.tokenizer.encode(text, add_special_tokens=False)
+    out, inside = [], False
+    for piece, place in zip(encoding.ids, encoding.offsets, strict=True):
+        start, end = settle(text, *place)
+        if (kind := kinds[piece] % SILENT) == DROPPED:
+            inside = False
+        elif kind == NOTHING:
+            if inside and start <= out[-1][1] < end and not is_punctuation(text[start]):
+                out[-1][1] = end
+        elif kind == PART and inside:
+            out[-1] = [min(out[-1][0], start), max(out[-1][1], end)]
+        else:
+            inside = kind != WHOLE
+            out.append([start, end])
+    return out
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    texts=st.lists(st.text("ab. \u0301\u3000東は\U0001f9ff\u0e01ﬁ\u200b", max_size=30) | st.text(max_size=30), max_size=5)
+)
+def test_the_compiled_places_are_those_of_the_plain_rule(cutter, subwords, texts):
+    well_formed = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+    plain = [plain_places(subwords, cutter._kinds, text) for text in well_formed]
+    assert [places.tolist() for places in cutter.places(texts)] == plain
 
 
 def test_cuts_join_and_are_taken_apart(cutter, sample):
@@ -132,7 +164,7 @@ def test_a_teachers_states_and_whole_texts_go_through_the_same_search(fake_teach
     matrix, cut = source.cut(["ab, cd", "", "e"])
     assert cut.texts.tolist() == [0, 2, 2, 3]
     np.testing.assert_array_equal(matrix[cut.ids[cut.words[1] : cut.words[2]]], [[4, 6, 1], [5, 6, 1]])
-    assert source.places("ab, cd").tolist() == [[0, 2], [4, 6]]
+    assert [places.tolist() for places in source.places(["", "ab, cd"])] == [[], [[0, 2], [4, 6]]]
     np.testing.assert_allclose(source.queries(["e", ""]), [[0, 2**-0.5, 2**-0.5], [0, 0, 0]], atol=1e-6)
     (hits,) = find_phrases(source, ["cd"], ["ab, cd", "abcde fgh"], SpanConfig(k=1))
     assert hits[0].score <= 1.0 + 1e-6

@@ -5,7 +5,7 @@ start to the next), in Han and Kana it is one unit. Punctuation is no word and t
 papers' inference strips it, EN paper 3.1); a span may reach across it.
 
 Where a word stands in the original text is found out only for the few texts for which it is asked: ``cut`` is the fast
-look-up, ``places`` reads one text again, with character offsets.
+look-up, ``places`` reads texts again, with character offsets.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import numpy as np
 from numba import njit
 
 from xswe.language.bags import Bags, concatenate
+from xswe.language.places import DROPPED, MARKED, NOTHING, PART, SILENT, WHOLE, locate_pieces, place_words
 from xswe.language.scripts import CJK_CHARACTERS, is_punctuation
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import unknown_id
 from xswe.language.unigram import MARK
-from xswe.language.units import BLOCK, Units, in_blocks, settle
+from xswe.language.units import BLOCK, Units, in_blocks
 from xswe.language.words import WordUnits
 from xswe.parallel import over_blocks
 
-MARKED, WHOLE, PART, DROPPED, NOTHING = 0, 1, 2, 3, 4  # kinds of a piece; NOTHING: no unit, but no word's end either
 _CJK_CHARACTER = re.compile(f"[{CJK_CHARACTERS}]")
 
 
@@ -80,8 +80,8 @@ class Cutter(Protocol):
     def cut(self, texts: Sequence[str]) -> Cut:
         """Cut texts."""
 
-    def places(self, text: str) -> np.ndarray:
-        """Return where each word of a text stands: int32 (words, 2), first character and one past the last."""
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return where the words of each text stand: int32 (words, 2), first character and one past the last."""
 
 
 def make_cutter(units: Units) -> Cutter:
@@ -107,7 +107,7 @@ def _group(ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.nda
     for row in range(len(offsets) - 1):
         open_word = False
         for t in range(offsets[row], offsets[row + 1]):
-            kind = kinds[ids[t]] & 7
+            kind = kinds[ids[t]] & (SILENT - 1)
             if kind == DROPPED:
                 open_word = False
                 continue
@@ -117,7 +117,7 @@ def _group(ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.nda
                 words[found] = count
                 found += 1
                 open_word = kind != WHOLE
-            if kinds[ids[t]] < 8:
+            if kinds[ids[t]] < SILENT:
                 kept[count] = ids[t]
                 count += 1
         texts[row + 1] = found
@@ -139,7 +139,7 @@ class _Pieces:
         for piece, i in vocabulary.items():
             self._kinds[i] = NOTHING if i == unknown else _kind(piece)
             if piece == MARK:
-                self._kinds[i] += 8  # begins a word, but has no vector
+                self._kinds[i] += SILENT  # begins a word
         # Every piece is wanted here, also those that are no units: they tell where words begin.
         self._look_up = FastLookup(state, np.ones(len(self._kinds), bool), self._by_tokenizer)
 
@@ -156,27 +156,14 @@ class _Pieces:
         count, found = _group(bags.ids, bags.offsets, self._kinds, ids, words, ends)
         return Cut(ids[:count].copy(), words[: found + 1].copy(), ends)
 
-    def places(self, text: str) -> np.ndarray:
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
         """See :class:`Cutter`."""
-        (text,) = next(in_blocks([text]))
-        encoding = self._tokenizer.encode(text, add_special_tokens=False)
-        out: list[list[int]] = []
-        inside = False  # a word of a spaced script
-        for piece, place in zip(encoding.ids, encoding.offsets, strict=True):
-            kind = self._kinds[piece] & 7
-            start, end = settle(text, *place)
-            if kind == DROPPED:
-                inside = False
-            elif kind == NOTHING:
-                # An unknown part of a word has no vector, but its characters are the word's.
-                if inside and start <= out[-1][1] < end and not is_punctuation(text[start]):
-                    out[-1][1] = end
-            elif kind == PART and inside:
-                out[-1] = [min(out[-1][0], start), max(out[-1][1], end)]
-            else:
-                inside = kind != WHOLE
-                out.append([start, end])
-        return np.array(out, np.int32).reshape(-1, 2)
+        out: list[np.ndarray] = []
+        for block in in_blocks(texts):
+            bags, spans, characters = locate_pieces(self._tokenizer, block)
+            places, ends = place_words(bags.ids, bags.offsets, spans, *characters, self._kinds)
+            out += np.split(places, ends[1:-1])
+        return out
 
 
 def _kind(piece: str) -> int:
@@ -212,14 +199,19 @@ class _Located:
         flat = np.concatenate(ids) if ids else np.zeros(0, np.int32)
         return Cut(flat, np.array(words, np.int64), np.array(ends, np.int64))
 
-    def places(self, text: str) -> np.ndarray:
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
         """See :class:`Cutter`."""
-        (text,) = next(in_blocks([text]))
-        located = self._units.locate([text])
-        if self._whole:
-            return np.stack([located.starts, located.ends], 1)
-        found = [(start, end) for _, _, start, end in words_at(text, located.starts, located.ends)]
-        return np.array(found, np.int32).reshape(-1, 2)
+        located = self._units.locate(texts)
+        out: list[np.ndarray] = []
+        for row, text in enumerate(one for block in in_blocks(texts) for one in block):
+            a, b = located.bags.offsets[row], located.bags.offsets[row + 1]
+            starts, ends = located.starts[a:b], located.ends[a:b]
+            if self._whole:
+                out.append(np.stack([starts, ends], 1))
+            else:
+                found = [(start, end) for _, _, start, end in words_at(text, starts, ends)]
+                out.append(np.array(found, np.int32).reshape(-1, 2))
+        return out
 
 
 def _spaced(character: str) -> bool:

@@ -17,7 +17,7 @@ from xswe.language.codes import check_languages
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, state_for_later, unknown_id
 from xswe.language.unigram import MARK, is_trained_here
-from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
+from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
@@ -126,14 +126,11 @@ class SubwordUnits:
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
+        from xswe.language.places import locate_pieces
+
         parts, starts, ends = [], [], []
         for block in in_blocks(texts):
-            encodings = self.tokenizer.encode_batch(block, add_special_tokens=False)
-            bags = Bags.of([e.ids for e in encodings])
-            spans = [
-                settle(text, *span) for text, encoding in zip(block, encodings, strict=True) for span in encoding.offsets
-            ]
-            where = np.array(spans, np.int32).reshape(-1, 2)
+            bags, where, _ = locate_pieces(self.tokenizer, block)
             bags, kept = self._keep(bags, where[:, 0] < where[:, 1])
             parts.append(bags)
             starts.append(where[kept, 0])

@@ -131,7 +131,7 @@ def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
 def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
     """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
     top = search.top
-    places = {number: search.source.places(text) for number, text in texts.items()}
+    places = dict(zip(texts, search.source.places(list(texts.values())), strict=True))
 
     def place(passage: int, first: int, last: int) -> Place:
         where = places[passage]

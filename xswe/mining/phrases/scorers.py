@@ -63,7 +63,7 @@ class SpanScorer:
             search = Search(self.source, queries[i : i + 1], self.config)
             search.add_cut(matrix, cut.text(i), 0)
             if search.top.used[0]:
-                places = self.source.places(passages[i])[search.top.first[0, 0, 0] : search.top.last[0, 0, 0]]
+                places = self.source.places([passages[i]])[0][search.top.first[0, 0, 0] : search.top.last[0, 0, 0]]
                 scores[i], starts[i], ends[i] = search.top.scores[0, 0], places[0, 0], places[:, 1].max()
         return Scored(scores, starts, ends)
 
@@ -86,7 +86,7 @@ class NGramScorer:
         scores, starts, ends = np.zeros(len(phrases)), *(np.zeros(len(phrases), np.int64) for _ in range(2))
         low, high = self.config.min_size, self.config.max_size
         for i, passage in enumerate(track(passages, "encode n-grams", len(passages), "passage")):
-            words = self.source.places(passage).tolist()
+            words = self.source.places([passage])[0].tolist()
             spans = [
                 (words[a][0], max(end for _, end in words[a:b]))
                 for a in range(len(words))

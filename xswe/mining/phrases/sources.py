@@ -42,7 +42,7 @@ class TeacherWords:
             for k, row in enumerate(states.rows.tolist()):
                 a, b = states.offsets[k], states.offsets[k + 1]
                 found = words_at(texts[row], states.starts[a:b], states.ends[a:b])
-                self._places[texts[row]] = np.array([place[2:] for place in found], np.int32).reshape(-1, 2)
+                self._places[texts[row]] = _places(found)
                 kept = [t for first, last, _, _ in found for t in range(first, last)]
                 rows[row], groups[row] = states.hidden[a:b][kept], [(first, last) for first, last, _, _ in found]
         words = np.concatenate([[0], np.cumsum([last - first for group in groups for first, last in group])]).astype(
@@ -52,12 +52,15 @@ class TeacherWords:
         matrix = np.concatenate(rows) if rows else np.zeros((0, self.teacher.dim), np.float32)
         return np.ascontiguousarray(matrix), Cut(np.arange(len(matrix), dtype=np.int32), words, ends)
 
-    def places(self, text: str) -> np.ndarray:
-        """Return where each word stands, int32 (words, 2)."""
-        if text in self._places:
-            return self._places[text]
-        found = [(start, end) for s in self._states([text]) for _, _, start, end in words_at(text, s.starts, s.ends)]
-        return np.array(found, np.int32).reshape(-1, 2)
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return where the words of each text stand, int32 (words, 2)."""
+        found = {text: self._places[text] for text in texts if text in self._places}
+        rest = [text for text in texts if text not in found]
+        for states in self._states(rest):
+            for k, row in enumerate(states.rows.tolist()):
+                a, b = states.offsets[k], states.offsets[k + 1]
+                found[rest[row]] = _places(words_at(rest[row], states.starts[a:b], states.ends[a:b]))
+        return [found.get(text, _places([])) for text in texts]
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Mean token states of phrases, scaled to norm 1, float32 (n, d)."""
@@ -73,6 +76,11 @@ class TeacherWords:
         for states in self.teacher.states(some, self.teacher.batches(some)) if some else ():
             out.append(States(filled[states.rows], states.hidden, states.offsets, states.starts, states.ends))
         return out
+
+
+def _places(words: list[tuple[int, int, int, int]]) -> np.ndarray:
+    """Characters of the words that :func:`words_at` found, int32 (words, 2)."""
+    return np.array([word[2:] for word in words], np.int32).reshape(-1, 2)
 
 
 class WholeTexts:
@@ -94,9 +102,9 @@ class WholeTexts:
         ones = Bags.of([[i] for i in range(len(texts))])
         return matrix, Cut(ones.ids, ones.offsets, np.arange(len(texts) + 1, dtype=np.int64))
 
-    def places(self, text: str) -> np.ndarray:
-        """The whole text, int32 (1, 2)."""
-        return np.array([[0, len(text)]], np.int32)
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The whole of each text, int32 (1, 2)."""
+        return [np.array([[0, len(text)]], np.int32) for text in texts]
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of phrases, float32 (n, d)."""

@@ -22,8 +22,8 @@ class WordSource(Protocol):
     def cut(self, texts: Sequence[str], threads: int) -> tuple[np.ndarray, Cut]:
         """Cut texts; returns the float32 (rows, d) table that the cut's ids point into, and the cut."""
 
-    def places(self, text: str) -> np.ndarray:
-        """Return where each word of a text stands: int32 (words, 2), first character and one past the last."""
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return where the words of each text stand: int32 (words, 2), first character and one past the last."""
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of phrases, float32 (n, d); zero where nothing is known."""
@@ -50,9 +50,9 @@ class StaticWords:
         """Cut texts; the table is the model's."""
         return self.matrix, cut_texts(self._cutter, texts, threads)
 
-    def places(self, text: str) -> np.ndarray:
-        """Return where each word of a text stands, int32 (words, 2)."""
-        return self._cutter.places(text)
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return where the words of each text stand, int32 (words, 2)."""
+        return self._cutter.places(texts)
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of phrases, float32 (n, d)."""
