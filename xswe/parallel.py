@@ -50,8 +50,11 @@ def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
     if share_out is not None and len(tasks) == size:
         return share_out(tasks)
     others = [_pool(threads - 1).submit(task) for task in tasks[1:]]
-    first = tasks[0]()
-    return [first, *(other.result() for other in others)]
+    try:
+        first = tasks[0]()
+        return [first, *(other.result() for other in others)]
+    finally:
+        wait(others)  # also after an error: nobody writes into the caller's arrays once this is left
 
 
 @contextmanager
@@ -80,7 +83,11 @@ def share(function: Callable[[int, int], object], size: int, block: int, threads
                 start = starts.popleft()  # the one step that threads must not share, and deques promise that
             except IndexError:
                 return
-            function(start, min(start + block, size))
+            try:
+                function(start, min(start + block, size))
+            except BaseException:
+                starts.clear()  # an error or an interrupt of one thread ends the work of all
+                raise
 
     run([work] * max(1, min(threads, len(starts))), threads)
 

@@ -99,7 +99,11 @@ def work_off(
                     if unit >= units:
                         return
                     state["next"] += 1
-                size = work(number, unit)
+                try:
+                    size = work(number, unit)
+                except BaseException:
+                    state["next"] = units  # an error or an interrupt of one thread ends the work of all
+                    raise
                 with lock:
                     progress.update(size)
 
