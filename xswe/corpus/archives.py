@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -22,9 +23,14 @@ from xswe.errors import InputError
 # Text packs to a third or a tenth of its size, and a file of one word over and over to a thousandth.
 MAX_RATIO = 400
 _SMALL = 64 << 20  # a member below this size is no bomb whatever its ratio
-# By what the standard library's readers report a damaged archive.
-DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
 _CURE = "fetch it again from its source, and look who made it"
+
+
+def damage(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """Return the exceptions by which readers of packed files report damage, and ``others``."""
+    zstandard = sys.modules.get("zstandard")  # as long as it is not loaded, it raises nothing
+    loaded = (zstandard.ZstdError,) if zstandard else ()
+    return (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, *loaded, *others)
 
 
 def _brief(error: BaseException) -> str:
@@ -76,7 +82,7 @@ def member_names(archive: Path) -> list[str]:
                         names.append(member.name)
     except FileNotFoundError:
         raise _missing(archive) from None
-    except (NotImplementedError, *DAMAGE) as error:
+    except damage(NotImplementedError) as error:
         raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
     return names
 
@@ -136,7 +142,7 @@ def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
             stream = (_zip_member if is_zip(archive) else _tar_member)(archive, pattern, stack)
         except FileNotFoundError:
             raise _missing(archive) from None
-        except (RuntimeError, NotImplementedError, *DAMAGE) as error:
+        except damage(RuntimeError, NotImplementedError) as error:
             raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
         yield cast(BinaryIO, io.BufferedReader(stream, 1 << 20))
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
-import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from xswe.corpus.archives import damage
 from xswe.corpus.streams import MAX_LINE_BYTES, open_binary
 from xswe.errors import InputError
 from xswe.language.texts import Texts, concatenate
@@ -56,7 +54,7 @@ def _texts_of_chunks(path: str | Path) -> Iterator[Texts]:
         while True:
             try:
                 chunk = stream.read(_CHUNK)
-            except (EOFError, OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+            except damage() as error:
                 found = f"the archive is truncated or damaged ({error})"
                 raise InputError(path, found, "fetch it again", line + rest.count(b"\n")) from None
             if not chunk and not rest:
@@ -101,9 +99,3 @@ def _cut(data: bytes, path: str | Path, first: int) -> Texts:
 
 def _too_long(path: str | Path, line: int) -> InputError:
     return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", line)
-
-
-def _zstd_error() -> type[BaseException]:
-    """Return zstandard's error class where the library is loaded, else one that nothing raises."""
-    module = sys.modules.get("zstandard")
-    return module.ZstdError if module is not None else EOFError

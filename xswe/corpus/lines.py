@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from xswe.corpus.archives import DAMAGE
+from xswe.corpus.archives import damage
 from xswe.corpus.streams import MAX_LINE_BYTES
 from xswe.language.texts import Texts
 
@@ -52,7 +52,7 @@ class Lines:
         """Read a chunk; the end, or damage, is remembered."""
         try:
             chunk = self._stream.read(_CHUNK)
-        except DAMAGE as error:
+        except damage() as error:
             self.damage, chunk = error, b""
         self._over = not chunk
         return chunk

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError
 
-from xswe.corpus.archives import DAMAGE
+from xswe.corpus.archives import damage
 from xswe.corpus.streams import OnError, Skipped, open_binary
 from xswe.errors import DependencyError, InputError
 
@@ -127,7 +127,7 @@ def _units(
                         parents[-1].clear()
         except DefusedXmlException as error:
             raise InputError(path, f"it declares entities ({type(error).__name__})", "remove the declarations") from None
-        except (ParseError, ValueError, LookupError, *DAMAGE) as error:
+        except damage(ParseError, ValueError, LookupError) as error:
             if on_error == "raise":
                 line = getattr(error, "position", (None, None))[0]
                 raise InputError(path, f"not well-formed ({error})", _CURE, line) from None

@@ -7,13 +7,13 @@ import gzip
 import io
 import lzma
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
+from xswe.corpus.archives import damage
 from xswe.errors import DependencyError, InputError
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
@@ -119,7 +119,7 @@ def read_lines(
                 raw = stream.readline(MAX_LINE_BYTES + 1)
                 if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
                     _skip_rest_of_line(stream)
-            except (EOFError, OSError, zlib.error, lzma.LZMAError, _zstd_error()) as error:
+            except damage() as error:
                 if on_error == "raise":
                     raise damaged_archive(path, error, number + 1) from None
                 skipped.add("damaged archive")
@@ -182,9 +182,3 @@ def _skip_rest_of_line(stream: BinaryIO) -> None:
         rest = stream.readline(MAX_LINE_BYTES)
         if not rest or rest.endswith(b"\n"):
             return
-
-
-def _zstd_error() -> type[BaseException]:
-    """Return zstandard's error class where the library is loaded, else one that nothing raises."""
-    module = sys.modules.get("zstandard")
-    return module.ZstdError if module is not None else EOFError
