@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+from xswe.corpus import download
 from xswe.corpus.download import fetch, recorded_digest
 from xswe.errors import InputError
 
@@ -24,7 +25,7 @@ class Server:
 
     def __init__(self):
         self.data, self.etag, self.drops, self.ranges, self.seen = DATA, '"one"', [], True, []
-        self.pause = 0.0
+        self.pause, self.refusals = 0.0, []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,6 +36,9 @@ class Server:
 
             def do_GET(self):
                 outer.seen.append(self.headers.get("Range"))
+                if outer.refusals:
+                    self.send_error(outer.refusals.pop(0))
+                    return
                 if self.path != "/file":
                     self.send_error(404)
                     return
@@ -102,6 +106,16 @@ def test_an_interrupted_run_is_taken_up_by_the_next(server, tmp_path):
     assert fetch([server.url], tmp_path / "a").read_bytes() == DATA
     assert server.seen[0].startswith("bytes=")
     assert names(tmp_path) == ["a", "a.json"]
+
+
+def test_a_refusal_costs_nothing_that_is_here(server, tmp_path, monkeypatch):
+    server.drops = [1_000_000, 0, 0]
+    monkeypatch.setattr(download, "_ATTEMPTS", 2)
+    with pytest.raises(InputError):
+        fetch([server.url], tmp_path / "a", pause=0.0)
+    server.refusals, server.seen = [404, 503], []
+    assert fetch([server.url.replace("/file", "/missing"), server.url], tmp_path / "a", pause=0.0).read_bytes() == DATA
+    assert server.seen[-1].startswith("bytes=")
 
 
 def test_a_killed_download_is_taken_up_by_the_next(server, tmp_path):

@@ -127,7 +127,8 @@ def _go_on(url: str, part: Path) -> bool:
     except urllib.error.HTTPError as error:
         if error.code == 416 and have and have == known.get("total"):
             return True
-        part.unlink(missing_ok=True)
+        if error.code == 416 and have:  # what is here is not a part of what is there
+            part.unlink(missing_ok=True)
         raise
     if total is not None and part.stat().st_size < total:
         raise http.client.IncompleteRead(b"", total - part.stat().st_size)
