@@ -119,6 +119,13 @@ def _run(verb: str, overrides: list[str]) -> int:
             if full_trace:
                 raise
             raise SystemExit(_complain(str(error))) from None
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # no permission, no space: what the user can cure
+            if full_trace:
+                raise
+            found = f"{error.filename or verb}: {error.strerror or error} (HYDRA_FULL_ERROR=1 shows where)"
+            raise SystemExit(_complain(found)) from None
 
     sys.argv = ["xswe", *overrides]
     try:

@@ -22,6 +22,7 @@ from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
+from xswe.training.triplets import SpanTraining
 
 CONF = resource("conf")
 SECTIONS = {
@@ -107,6 +108,8 @@ def test_the_static_recipe_needs_no_teacher():
 def test_wrong_types_name_the_key_and_what_is_expected():
     with pytest.raises(ConfigError, match=r"refine\.batch='many': expected int"):
         build(RefineConfig, {"batch": "many"}, "refine")
+    with pytest.raises(ConfigError, match=r"spans\.optimiser='adam': choose one of lazy, dense"):
+        build(SpanTraining, {"optimiser": "adam"}, "spans")
     with pytest.raises(ConfigError, match=r"refine\.bach: there is no such setting; refine has steps, batch"):
         build(RefineConfig, {"bach": 3}, "refine")
     with pytest.raises(ConfigError, match=r"pair=en-ja|expected a list"):

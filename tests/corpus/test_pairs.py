@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext
-from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.corpus.blocks import read_jobs
+from xswe.corpus.line_blocks import read_blocks
+from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
 from xswe.corpus.splits import split
 from xswe.corpus.streams import MAX_LINE_BYTES, Skipped, read_lines
 from xswe.errors import ConfigError, InputError
@@ -59,6 +61,15 @@ def test_moses_side_without_its_partner(tmp_path):
         read(write(tmp_path / "news.en", "a\n"))
 
 
+@pytest.mark.parametrize("columns", [[0], [-1, 1], [0, True], "01", [0, 1, 2]])
+def test_columns_are_two_numbers(tmp_path, columns):
+    path = write(tmp_path / "a.tsv", "a\tb\n")
+    with pytest.raises(ConfigError, match=r"name two columns counted from 0"):
+        find_pairs([{"path": str(path), "columns": columns}], EN_JA)
+    with pytest.raises(ConfigError, match=r"name two columns counted from 0"):
+        CorpusConfig(paths=[str(path)], columns=columns)
+
+
 def test_columns_by_path(tmp_path):
     path = write(tmp_path / "jpara.txt", "url\tx\t0.9\tHello\tやあ\n")
     files = find_pairs([{"path": str(path), "columns": [3, 4]}], EN_JA)
@@ -102,6 +113,24 @@ def test_truncated_archives(tmp_path, name):
     some = read(path, on_error="skip", skipped=skipped)
     assert skipped.counts == {"damaged archive": 1}
     assert len(some) < 40_000
+
+
+@pytest.mark.parametrize("name", ["a.tsv.gz", "a.tsv.xz", "a.tsv.bz2", "a.tsv.zst"])
+def test_archives_damaged_within(tmp_path, name):
+    """By both readers: one tells damage to training, the other to whatever reads line by line."""
+    rng = np.random.default_rng(0)
+    path = write(tmp_path / name, "".join(f"{a}\t{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2))))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"truncated or damaged|tab-separated|not UTF-8|NUL"):
+        read(path)
+    with pytest.raises(InputError, match=r"truncated or damaged|tab-separated|not UTF-8|NUL"):  # noise may come first
+        [job() for job in read_jobs(PairFile(path, None))]
+    with pytest.raises(InputError, match="truncated or damaged"):
+        list(read_blocks(path))
+    skipped = [job().skipped for job in read_jobs(PairFile(path, None), on_error="skip")]
+    assert sum(counts.get("damaged archive", 0) for counts in skipped) == 1
 
 
 def test_unequal_sides(tmp_path):

@@ -48,7 +48,10 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
-        return value  # the dataclass itself checks its choices and says what they mean
+        if value not in arguments:
+            choices = ", ".join(str(choice) or "''" for choice in arguments)
+            raise ConfigError(f"{where}={value!r}: choose one of {choices}")
+        return value
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where}={value!r}: expected a list, as in {where}=[a,b]")

@@ -13,7 +13,7 @@ import numpy as np
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.pairs import PairFile, find_pairs
+from xswe.corpus.pairs import PairFile, check_columns, find_pairs
 from xswe.corpus.rows import Rows, copied
 from xswe.corpus.seen import Admission
 from xswe.corpus.sources import corpus_sources, digest_of
@@ -74,6 +74,7 @@ class CorpusConfig:
             raise ConfigError(f"corpus.on_error={self.on_error!r}: use 'raise' or 'skip'")
         if not 0 <= self.held_out < 1 or not 0 <= self.development < 1 or self.held_out + self.development >= 1:
             raise ConfigError("corpus.held_out and corpus.development are fractions whose sum is below 1")
+        check_columns(self.columns, "corpus.columns")
 
 
 @dataclass

@@ -94,13 +94,25 @@ def find_pairs(
             out.append(_hub_set(entry, languages))
             continue
         given, own = (entry["path"], entry.get("columns", columns)) if isinstance(entry, Mapping) else (entry, columns)
+        own = check_columns(own, "corpus.columns")
         for file in _resolve(given):
-            pair = _pair_file(file, languages, (own[0], own[1]))
+            pair = _pair_file(file, languages, own)
             if isinstance(entry, Mapping):
                 pair = _with_entry(pair, entry)
             if pair not in out:
                 out.append(pair)
     return out
+
+
+def check_columns(columns: Any, where: str) -> tuple[int, int]:
+    """Return two columns counted from 0, as a pair.
+
+    Raises:
+        ConfigError: they are anything else.
+    """
+    if isinstance(columns, Sequence) and len(columns) == 2 and all(type(c) is int and c >= 0 for c in columns):
+        return columns[0], columns[1]
+    raise ConfigError(f"{where}={columns!r}: name two columns counted from 0, as in {where}=[0,1]")
 
 
 def _resolve(given: str | Path) -> list[Path]:

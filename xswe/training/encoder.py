@@ -65,6 +65,10 @@ class EncoderConfig:
     seed: int = 0
     threads: int = 1
 
+    def __post_init__(self) -> None:
+        if self.batch < 2 or self.steps < 0 or self.evaluate_every < 1:
+            raise ConfigError("encoder needs batch >= 2, steps >= 0 and evaluate_every >= 1")
+
     def pace(self, step: int) -> float:
         """Fraction of the learning rates at ``step``."""
         rise = max(1.0, self.warmup * self.steps)

@@ -94,13 +94,13 @@ class _Run:
         self.config, self.distilled, self.distilled_identity, self.folder = config, distilled, identity, folder
         self.stages = Stages(folder)
         c = config
-        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed)
+        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
         units = make_units(
             self.stages, self.corpus, self.corpus_id, self.pairs, c.languages, c.units, None, c.seed, c.threads
         )
         self.units, self.units_id = units
         self.bags, self.bags_id = make_bags(
-            self.stages, self.corpus, [self.corpus_id, self.units_id], self.pairs, self.units
+            self.stages, self.corpus, [self.corpus_id, self.units_id], self.pairs, self.units, c.threads
         )
 
     def result(self) -> tuple[Path, StaticEmbedding, dict[str, Any]]:

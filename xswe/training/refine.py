@@ -78,8 +78,8 @@ class RefineConfig:
             raise ConfigError("refine needs 0 <= neighbours <= batch and 0 <= average <= 1")
         if self.optimiser not in ("lazy", "dense"):
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
-        if self.batch < 2 or self.steps < 0 or not 0 <= self.constant <= 1:
-            raise ConfigError("refine needs batch >= 2, steps >= 0 and 0 <= constant <= 1")
+        if self.batch < 2 or self.steps < 0 or self.evaluate_every < 1 or not 0 <= self.constant <= 1:
+            raise ConfigError("refine needs batch >= 2, steps >= 0, evaluate_every >= 1 and 0 <= constant <= 1")
 
     def rate_at(self, step: int) -> float:
         """Learning rate of ``step`` (from 0)."""
