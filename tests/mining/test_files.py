@@ -74,6 +74,8 @@ def test_seen_grows():
         ("2 of 3", "2 of 33", False),
         ("none", "keine", True),
         ("none", "1", False),
+        ("007", "7", True),
+        ("9" * 5000, "9" * 5000 + ".", True),  # more digits than Python makes a number of
     ],
 )
 def test_numbers_that_agree(a, b, same):
@@ -351,5 +353,13 @@ def test_scoring_two_aligned_files(model, tmp_path):
     assert [(line.raw, line.end) for line in lines] == [(b"one\teins", b"\r\n"), (b"two\tzwei", b"\n")]
     with pytest.raises(InputError, match=r"c:2: ends before line 2"):
         list(read_moses(str(tmp_path / "a"), str(tmp_path / "c"), ScoreConfig()))
+    (tmp_path / "d").write_bytes("\ufeffeins\n".encode() + b"zw\xffei\n")
+    with pytest.raises(InputError, match=r"/d:2: not UTF-8"):
+        list(read_moses(str(tmp_path / "a"), str(tmp_path / "d"), ScoreConfig()))
+    lines = list(read_moses(str(tmp_path / "a"), str(tmp_path / "d"), ScoreConfig(on_error="skip")))
+    assert [line.texts for line in lines] == [("one", "eins"), None]
+    (tmp_path / "e.gz").write_bytes(gzip.compress(b"a\tb\n" * 5)[:-9])
+    with pytest.raises(InputError, match=r"e\.gz:\d: the archive is truncated or damaged"):
+        list(read_table(str(tmp_path / "e.gz"), ScoreConfig()))
     with pytest.raises(ConfigError, match="2 source texts for 1"):
         score_pairs(model, ["a", "b"], ["a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,7 @@ def test_a_lexicon_and_its_precision(words, tmp_path):
     found = precision(words, source, target, gold, CONFIG)
     assert (found.at_1, found.at_5) == (pytest.approx(2 / 3), 1.0)  # cat, sea; the dog is not a cat but is among five
     assert (found.words, found.gold) == (3, 4)
+    assert precision(words, source, target, gold, replace(CONFIG, k=60, candidates=70)).at_5 == 1.0
     gold.write_bytes(gzip.compress(b"a\tb\n"))
     with pytest.raises(InputError, match="both vocabularies"):
         precision(words, source, target, gold, CONFIG)

@@ -91,12 +91,17 @@ def identity_key(text: str) -> int:
     return _hash("".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
+def _plain_digits(number: str) -> str:
+    """Return a number's digits as ASCII, without separators and zeros in front."""
+    return "".join(str(unicodedata.decimal(digit)) for digit in _SEPARATOR.sub("", number)).lstrip("0")
+
+
 def number_key(text: str) -> int:
     """Return a 64-bit key that two texts share if they hold the same numbers, in any order; 0 for no numbers."""
     if text.isascii() and not any(map(str.isdigit, text)):
         return 0
     found = _NUMBER.findall(unicodedata.normalize("NFKC", text))
-    numbers = sorted(str(int(_SEPARATOR.sub("", number))) for number in found)
+    numbers = sorted(_plain_digits(number) for number in found)
     return _hash(" ".join(numbers)) or 1 if numbers else 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -153,7 +153,8 @@ def precision(
 
     Case is not looked at. Words outside the vocabularies cannot be found and do not count; ``words`` tells how many do.
     """
-    config = LexiconConfig(5, False, (config or LexiconConfig()).k, 50, (config or LexiconConfig()).neighbours)
+    config = config or LexiconConfig()
+    config = replace(config, best=5, mutual=False, candidates=max(5, config.candidates))
     answers: dict[str, set[str]] = {}
     for a, b in read_pairs(PairFile(Path(gold))):
         if a and b:

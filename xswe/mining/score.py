@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count as numbers
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
+from xswe.corpus.archives import damage
+from xswe.corpus.pairs import check_columns
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import MAX_LINE_BYTES, OnError, open_binary
@@ -51,8 +54,7 @@ class ScoreConfig:
 
     def __post_init__(self) -> None:
         check_score(self.score)
-        if len(self.columns) != 2 or min(self.columns) < 0:
-            raise ConfigError(f"columns={list(self.columns)}: name two columns counted from 0, as in columns=[0,1]")
+        check_columns(self.columns, "columns")
 
     @property
     def streams(self) -> bool:
@@ -78,23 +80,34 @@ class Line:
 def _raw_lines(path: str) -> Iterator[tuple[bytes, bytes]]:
     """Iterate over (line, its end), both as they are."""
     with open_binary(path) as stream:
-        while line := stream.readline(MAX_LINE_BYTES + 1):
+        for number in numbers(1):
+            try:
+                line = stream.readline(MAX_LINE_BYTES + 1)
+            except damage() as error:
+                found = f"the archive is truncated or damaged ({error})"
+                raise InputError(path, found, "fetch it again", number) from None
+            if not line:
+                return
             body = line.removesuffix(b"\n")
             if len(line) > MAX_LINE_BYTES and body is line:
-                raise InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines")
+                raise InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", number)
             body = body.removesuffix(b"\r") if body is not line else body
             yield body, line[len(body) :]
 
 
-def _texts(fields: Sequence[bytes], path: str, number: int, on_error: OnError) -> tuple[str, str] | None:
-    try:
-        first, second = (field.decode("utf-8").strip() for field in fields)
-        return first.removeprefix("\ufeff") if number == 1 else first, second
-    except UnicodeDecodeError:
-        if on_error == "raise":
-            cure = "convert the file with iconv, or set corpus.on_error=skip to score the line nan"
-            raise InputError(path, "not UTF-8", cure, number) from None
-        return None
+def _texts(fields: Sequence[bytes], paths: Sequence[str], number: int, on_error: OnError) -> tuple[str, str] | None:
+    """Decode a pair; ``paths`` says which file each side is from."""
+    texts = []
+    for side, path in zip(fields, paths, strict=True):
+        try:
+            text = side.decode("utf-8").strip()
+        except UnicodeDecodeError:
+            if on_error == "raise":
+                cure = "convert the file with iconv, or set corpus.on_error=skip to score the line nan"
+                raise InputError(path, "not UTF-8", cure, number) from None
+            return None
+        texts.append(text.removeprefix("\ufeff") if number == 1 else text)
+    return texts[0], texts[1]
 
 
 def read_table(path: str, config: ScoreConfig) -> Iterator[Line]:
@@ -113,7 +126,7 @@ def read_table(path: str, config: ScoreConfig) -> Iterator[Line]:
                 raise InputError(path, found, cure, number)
             yield Line(raw, end, None)
             continue
-        yield Line(raw, end, _texts([fields[c] for c in config.columns], path, number, config.on_error))
+        yield Line(raw, end, _texts([fields[c] for c in config.columns], [path, path], number, config.on_error))
 
 
 def read_moses(source: str, target: str, config: ScoreConfig) -> Iterator[Line]:
@@ -127,7 +140,8 @@ def read_moses(source: str, target: str, config: ScoreConfig) -> Iterator[Line]:
         if left is None or right is None:
             short = source if left is None else target
             raise InputError(short, f"ends before line {number}", "the two files must be aligned line by line", number)
-        yield Line(left[0] + b"\t" + right[0], left[1], _texts([left[0], right[0]], source, number, config.on_error))
+        texts = _texts([left[0], right[0]], [source, target], number, config.on_error)
+        yield Line(left[0] + b"\t" + right[0], left[1], texts)
 
 
 def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
