@@ -120,6 +120,8 @@ def test_sif_is_its_definition(folder):
     sentences -= np.outer(sentences @ u, u)
     sentences /= np.linalg.norm(sentences, axis=1, keepdims=True)
     np.testing.assert_allclose(made.encode(texts), sentences, atol=2e-5)
+    narrow = sif(model.astype("int8"), texts, count=True, a=a)
+    assert (narrow.encode(texts) * sentences).sum(1).min() > 0.999
 
 
 def test_sif_by_rank_weighs_the_first_unit_least(folder):

@@ -12,6 +12,7 @@ from xswe.corpus.pairs import find_pairs, read_pairs
 from xswe.corpus.streams import read_lines
 from xswe.embedding.ensemble import Ensemble, fit_weights
 from xswe.embedding.foreign import is_model2vec, read_model2vec, read_wordllama
+from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import load
 from xswe.errors import ConfigError, InputError
@@ -57,7 +58,7 @@ def run(values: dict[str, Any]) -> str:
 
 
 def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedding:
-    """Open a model: a folder of ours or of Model2Vec's, or ``wordllama``.
+    """Open a model: one of ours (see :func:`xswe.embedding.locate.locate`), a folder of Model2Vec, or ``wordllama``.
 
     Args:
         name: which.
@@ -65,7 +66,7 @@ def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedd
     """
     if name == "wordllama":
         return read_wordllama(languages or ("en",))
-    folder = Path(name)
+    folder = locate(name)
     return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else load(folder)
 
 

@@ -22,6 +22,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.input_module import InputModule
 from sentence_transformers.sentence_transformer.modules import Normalize
 
+from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import load, save
 from xswe.errors import ModelError
@@ -37,7 +38,7 @@ class StaticUnits(InputModule):
     def __init__(self, model: StaticEmbedding) -> None:
         super().__init__()
         self.model = model
-        self.embedding = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(model.matrix.copy()), freeze=False)
+        self.embedding = torch.nn.EmbeddingBag.from_pretrained(torch.from_numpy(model.vectors.copy()), freeze=False)
 
     def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **_: Any) -> dict[str, torch.Tensor]:
         """Look texts up: flat ids, and where each text's begin."""
@@ -85,7 +86,7 @@ def sentence_transformer(model: StaticEmbedding | str | Path, **settings: Any) -
     """Open a model as a ``SentenceTransformer`` that gives the very vectors of ``model.encode``.
 
     Args:
-        model: a model, or its folder.
+        model: a model, its folder, ``mini``, or ``user/repository`` on the hub.
         settings: further arguments of ``SentenceTransformer`` (``device``, …).
 
     Raises:
@@ -93,5 +94,5 @@ def sentence_transformer(model: StaticEmbedding | str | Path, **settings: Any) -
     """
     if "modules" in settings:
         raise ModelError("sentence_transformer builds the modules itself; take StaticUnits to build your own")
-    opened = model if isinstance(model, StaticEmbedding) else load(Path(model))
+    opened = model if isinstance(model, StaticEmbedding) else load(locate(model))
     return SentenceTransformer(modules=[StaticUnits(opened), Normalize()], **settings)

@@ -37,8 +37,8 @@ def sif(model: StaticEmbedding, texts: Sequence[str], count: bool, a: float = 1e
     else:
         frequencies = 1.0 / np.arange(1, size + 1)
         frequencies /= frequencies.sum()
-    weighted = (model.matrix * (a / (a + frequencies))[:, None]).astype(np.float32)
+    weighted = (model.vectors * (a / (a + frequencies))[:, None]).astype(np.float32)
     sentences = pool(weighted, bags, normalise=False).astype(np.float64)
     direction = np.linalg.eigh(sentences.T @ sentences)[1][:, -1]
     projected = weighted - np.outer(weighted @ direction, direction)
-    return replace(model, matrix=np.ascontiguousarray(projected, np.float32))
+    return replace(model, matrix=np.ascontiguousarray(projected, np.float32), scales=None)
