@@ -72,9 +72,10 @@ def all_spans(source, passages, queries, low, high):
             sums = sums[:-1] + words[size - 1 :]
             norms = np.linalg.norm(sums, axis=1)
             if size >= low:
-                cosines = np.where(norms[:, None] > 1e-9, sums @ queries.T / np.maximum(norms, 1e-9)[:, None], 0.0)
-                scores.append(cosines)
-                where += [(p, i, i + size) for i in range(len(cosines))]
+                known = words.any(1)
+                there = np.flatnonzero((norms > 1e-9) & known[: len(sums)] & known[size - 1 :])
+                scores.append(sums[there] @ queries.T / norms[there, None])
+                where += [(p, i, i + size) for i in there.tolist()]
     return np.concatenate(scores), where
 
 
@@ -131,8 +132,19 @@ def test_the_search_finds_what_scoring_every_span_finds(n, longest, config):
         for score, p, a, b in found:
             span = source.vectors(passages[p])[a:b].sum(0)
             norm = np.linalg.norm(span)
-            assert abs(score - (span @ queries[q] / norm if norm > 1e-9 else 0.0)) < 2e-6
+            assert abs(score - span @ queries[q] / norm) < 2e-6
             assert not any(p == o and a < d and c < b for s, o, c, d in found if (o, c, d) != (p, a, b))
+
+
+def test_a_hit_neither_begins_nor_ends_with_a_word_without_a_vector():
+    source = make()
+    a, b = (chr(0x100 + i) for i in (7, 8))
+    passages = [f"- - {a} - {b} - -", "- -", f"- {a}"]
+    for distinct in (False, True):
+        config = SpanConfig(min_score=-1.0, distinct=distinct)
+        top = search(source, passages, source.queries([f"{a} {b}", b]), config).top
+        assert hits(top, 0)[0][1:] == (0, 2, 5)
+        assert {(p, i, j) for _, p, i, j in hits(top, 1)} <= {(0, 4, 5), (0, 2, 3), (2, 1, 2)}
 
 
 def test_bound_threads_and_blocks_change_nothing():

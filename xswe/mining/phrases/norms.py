@@ -36,8 +36,8 @@ class Block(NamedTuple):
         texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
         tiles: int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``.
         inverse: float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the
-            r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, or it
-            has no direction.
+            r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, it has no
+            direction, or it begins or ends with a word without a vector: such a span is no hit.
         row_inverse: float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector.
         row_lengths: float32 (rows,), |word|.
         levels: uint8 (tiles, parts), what stands for the spread of the spans that begin in a part of a tile: the largest
@@ -191,13 +191,13 @@ def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
         for i in range(count):
             cross[i] = squares[i] = apart[i] = 0.0
             widest[i] = 0.0
-    last = gram[0, r:]
+    first, last = gram[0], gram[0, r:]
     for i in range(min(starts, there)):
         own = np.float64(last[i])
         squares[i] += own + 2.0 * cross[i]
         apart[i] += own
     for i in range(min(starts, there)):  # in float32, without a branch
-        whole = squares[i] > VANISHED * apart[i]
+        whole = (squares[i] > VANISHED * apart[i]) & (first[i] > 0.0) & (last[i] > 0.0)
         length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
         lengths[i] = length if whole else np.float32(0.0)
         widest[i] = max(widest[i], np.float32(apart[i]) * lengths[i] * lengths[i])

@@ -197,8 +197,10 @@ def any_above(
             for j in range(i, min(i + task.max_size, count)):
                 total += products[j]
                 r = j + 1 - i - task.min_size
-                if r >= 0 and _rounded(total * inverse[place + r * stride + i]) > floor:
-                    return True
+                if r >= 0:
+                    length = inverse[place + r * stride + i]
+                    if length > 0 and _rounded(total * length) > floor:
+                        return True
     return False
 
 
@@ -261,7 +263,8 @@ def _best_from(
         total += products[j - low]
         r = j + 1 - i - task.min_size
         if r >= 0:
-            score = _rounded(total * block.inverse[place_in_text(sizes, begin, words, r, i)])
-            if score > best:
+            length = block.inverse[place_in_text(sizes, begin, words, r, i)]
+            score = _rounded(total * length)
+            if length > 0 and score > best:
                 best, end = score, j + 1
     return best, end
