@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xswe.errors import XsweError
 from xswe.files import whole_file
 
 
@@ -28,12 +29,19 @@ def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray],
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, or it is another run's."""
-    from safetensors import safe_open
+    """Read a checkpoint; None if there is none, or it is another run's.
+
+    Raises:
+        XsweError: the file is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
     if path is None or not path.exists():
         return None
-    with safe_open(path, "np") as opened:
-        found = opened.metadata() or {}
-    return (load_file(path), json.loads(found["values"])) if found.get("identity") == identity else None
+    try:
+        with safe_open(path, "np") as opened:
+            found = opened.metadata() or {}
+        return (load_file(path), json.loads(found["values"])) if found.get("identity") == identity else None
+    except SafetensorError as error:
+        raise XsweError(f"{path}: damaged ({error}); remove the file to start again") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,6 +141,15 @@ def test_tokens_that_hold_marks_or_both_scripts():
         (2, 3, 6, 7),
         (3, 4, 7, 10),
     ]
+
+
+def test_marks_stay_with_their_letters():
+    text = unicodedata.normalize("NFD", "résumé が。")
+    assert text == "re\u0301sume\u0301 か\u3099。"
+    tokens = np.array([0, 2, 3, 7, 9, 10, 11]), np.array([2, 3, 7, 8, 10, 11, 12])
+    assert words_at(text, *tokens) == [(0, 4, 0, 8), (4, 6, 9, 11)]
+    bare = np.array([0, 9]), np.array([7, 10])  # a tokenizer that drops marks
+    assert words_at(text, *bare) == [(0, 1, 0, 8), (1, 2, 9, 11)]
 
 
 def test_a_translation_is_found_inside_running_text(tokenizer_json, sample):

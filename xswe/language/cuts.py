@@ -11,6 +11,7 @@ look-up, ``places`` reads texts again, with character offsets.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -232,9 +233,10 @@ def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int,
         ends: int (tokens,), one past its last.
 
     Returns:
-        For each word its tokens (first, one past the last) and its characters (start, end). Tokens of punctuation only
-        are in none; a token that holds Han or Kana is a word; other tokens share a word unless something that is no
-        letter or digit, or a blank, stands between them.
+        For each word its tokens (first, one past the last) and its characters (start, end), with the marks that follow
+        the last. Tokens of punctuation only are in none; a token that holds Han or Kana is a word, and one that begins
+        with a mark goes on with the word before; other tokens share a word unless something that is no letter or digit,
+        or a blank, stands between them.
     """
     out: list[tuple[int, int, int, int]] = []
     inside = False
@@ -247,10 +249,16 @@ def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int,
         if start == last:
             inside = False
             continue
+        begins = not unicodedata.combining(text[start])
+        while last < len(text) and unicodedata.combining(text[last]):
+            last += 1
+        if not begins and out and out[-1][1] == t and start <= out[-1][3]:
+            out[-1] = (out[-1][0], t + 1, out[-1][2], max(last, out[-1][3]))
+            continue
         spaced = not _CJK_CHARACTER.search(text, start, last)
         if inside and spaced and out[-1][1] == t and all(map(_spaced, text[out[-1][3] - 1 : start + 1])):
             out[-1] = (out[-1][0], t + 1, out[-1][2], max(last, out[-1][3]))
         else:
             out.append((t, t + 1, start, last))
-        inside = spaced and last == end
+        inside = spaced and last >= end
     return out

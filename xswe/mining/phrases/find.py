@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.embedding.static import StaticEmbedding
+from xswe.embedding.ensemble import AnyModel
 from xswe.files import fingerprint
+from xswe.language.units import in_blocks
 from xswe.mining.phrases.search import Search, SpanConfig
 from xswe.mining.phrases.state import restore, save
-from xswe.mining.phrases.words import StaticWords, WordSource
+from xswe.mining.phrases.words import WordSource, open_words
 from xswe.progress import bar
 
+logger = logging.getLogger(__name__)
 _CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
 
 
@@ -58,7 +61,7 @@ class Hit:
 
 
 def find_phrases(
-    model: StaticEmbedding | WordSource,
+    model: AnyModel | WordSource,
     queries: Sequence[str],
     passages: Iterable[str],
     config: SpanConfig | None = None,
@@ -84,15 +87,27 @@ def find_phrases(
     Returns:
         For each query its hits, best first; of equal scores the earlier passage, then the earlier span.
 
+    Raises:
+        ConfigError: the settings do not fit the model (see :class:`xswe.mining.phrases.search.Search`).
+        ModelError: it is an ensemble.
+        TypeError: one text is given in the place of many.
+
     Example:
         hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
         hits[0][0].places[0].text
     """
-    config = config or SpanConfig()
-    source = StaticWords(model) if isinstance(model, StaticEmbedding) else model
-    search = Search(source, source.queries(list(queries)), config)
+    if isinstance(queries, str) or isinstance(passages, str):
+        raise TypeError(
+            "queries and passages are many texts each: give lists, as in find_phrases(model, [query], [passage])"
+        )
+    config, queries = config or SpanConfig(), list(queries)
+    source = open_words(model)
+    search = Search(source, source.queries(queries), config)
+    if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
+        logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
     same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
-    identity = fingerprint(source.identity, same, list(queries), passages_identity)
+    well_formed = [text for block in in_blocks(queries) for text in block]
+    identity = fingerprint(source.identity, same, well_formed, passages_identity)
     texts: dict[int, str] = {}
     done = 0
     if checkpoint is not None and (state := restore(checkpoint, identity)):

@@ -22,6 +22,9 @@ from xswe.mining.phrases.vectors import LANES
 from xswe.mining.phrases.words import WordSource
 from xswe.parallel import over_blocks, run, share, single_threaded_blas
 
+MOST_WORDS = 1000  # of a span: the room that a thread measures spans in grows with the square
+_MOST_BYTES = 1 << 34  # of all lists together
+
 
 @dataclass(frozen=True)
 class SpanConfig:
@@ -55,8 +58,10 @@ class SpanConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.min_size <= self.max_size:
             raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
-        if self.k < 1 or self.examples < 1 or self.near < 1:
-            raise ConfigError("k, examples and near are at least 1")
+        if self.max_size > MOST_WORDS:
+            raise ConfigError(f"max_size={self.max_size}: spans of up to {MOST_WORDS} words can be searched for")
+        if min(self.k, self.examples, self.near, self.threads) < 1:
+            raise ConfigError("k, examples, near and threads are at least 1")
         if not -1 <= self.min_score <= 1:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
         if self.first_stage not in ("none", "words"):
@@ -71,6 +76,9 @@ class Search:
         queries: float32 (n, d), unit vectors; a zero vector finds nothing.
         config: the settings.
 
+    Raises:
+        ConfigError: the lists would be too large, or ``distinct`` is asked of words whose vectors depend on their context.
+
     Attributes:
         top: the best hits so far.
         spans: how many spans were scored or ruled out, counted once for each query.
@@ -81,6 +89,13 @@ class Search:
     def __init__(self, source: WordSource, queries: np.ndarray, config: SpanConfig) -> None:
         self.source, self.config = source, config
         self.queries = np.ascontiguousarray(queries, np.float32)
+        if config.distinct and getattr(source, "in_context", False):
+            raise ConfigError(
+                "equal phrases are counted where their vectors are equal, in a static model; an encoder gives each place "
+                "its own vector: search for places (mode=phrases)"
+            )
+        if (size := len(queries) * config.k * (20 + 16 * config.examples)) > _MOST_BYTES:
+            raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.spans = self.pairs = self.scored = 0
         self._near: tuple[np.ndarray, np.ndarray] | None = None

@@ -23,6 +23,7 @@ class TeacherWords:
     """
 
     block_characters = 100_000  # a state a token is kept, so blocks are smaller than a static model's
+    in_context = True
 
     def __init__(self, teacher: Teacher, identity: object = None) -> None:
         self.teacher, self._identity = teacher, identity
@@ -92,6 +93,7 @@ class WholeTexts:
     """
 
     block_characters = 100_000
+    in_context = True
 
     def __init__(self, encode: Encode, name: str) -> None:
         self._encode, self.identity = encode, ["whole", name]

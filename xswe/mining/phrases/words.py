@@ -7,8 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from xswe.embedding.ensemble import AnyModel, Ensemble
 from xswe.embedding.pooling import pool
 from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ModelError
 from xswe.language.cuts import Cut, cut_texts, make_cutter
 
 
@@ -27,6 +29,17 @@ class WordSource(Protocol):
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors of phrases, float32 (n, d); zero where nothing is known."""
+
+
+def open_words(model: AnyModel | WordSource) -> WordSource:
+    """Return a model as a source of words.
+
+    Raises:
+        ModelError: it is an ensemble, whose parts cut texts each in its own way.
+    """
+    if isinstance(model, Ensemble):
+        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
+    return StaticWords(model) if isinstance(model, StaticEmbedding) else model
 
 
 class StaticWords:
