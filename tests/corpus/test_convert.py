@@ -98,6 +98,18 @@ def test_a_second_call_only_opens_and_other_settings_are_refused(tmp_path):
         convert(files, EN_JA, CorpusConfig(max_characters=9), tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["precious", "signature.json"])
+def test_a_folder_of_something_else_is_left_alone(tmp_path, name):
+    files = corpus(tmp_path, 100)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("{}")
+    with pytest.raises(ConfigError, match="no converted corpus"):
+        convert(files, EN_JA, CorpusConfig(), tmp_path / "out")
+    assert (tmp_path / "out" / name).read_text() == "{}"
+    (tmp_path / "out" / name).unlink()
+    assert len(convert(files, EN_JA, CorpusConfig(), tmp_path / "out")[0])
+
+
 @pytest.mark.parametrize("clean", [CleanConfig(), ALL])
 @pytest.mark.parametrize("after", [1, 7, 25, 33, 59])
 def test_a_conversion_that_broke_anywhere_ends_with_the_same_bytes(tmp_path, monkeypatch, after, clean):

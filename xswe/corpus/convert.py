@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -71,7 +70,11 @@ def convert(
 
     Returns:
         The bitext, memory-mapped, and the report.
+
+    Raises:
+        ConfigError: there is something else of the folder's name, which is left alone.
     """
+    _check_place(folder)
     identity = identity_of(files, languages, config)
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
@@ -83,14 +86,26 @@ def convert(
             (partial / "progress.json").unlink()
             (partial / ".lock").unlink()
             if folder.exists():
-                shutil.rmtree(folder)
+                folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
             os.replace(partial, folder)
             logger.info("%s: %s", "-".join(languages), report.summary())
     return _open(folder, languages, identity)
 
 
+def _check_place(folder: Path) -> None:
+    """Refuse a folder that holds anything but a conversion."""
+    if not folder.name:
+        raise ConfigError(f"output={folder}: give the name of a folder for the conversion to make")
+    if (folder / "signature.json").is_file() or not (folder.exists() or folder.is_symlink()):
+        return
+    if not folder.is_dir() or folder.is_symlink() or any(folder.iterdir()):
+        raise ConfigError(f"{folder}: exists and is no converted corpus; choose another name or move it away")
+
+
 def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bitext, CorpusReport]:
     signature = read_json(folder / "signature.json")
+    if not {"identity", "report"} <= set(signature):
+        raise ConfigError(f"{folder}: exists and is no converted corpus; choose another name or move it away")
     if signature["identity"] != identity:
         raise ConfigError(f"{folder}: it was made from other files or settings; remove it, and give the same command again")
     return Bitext.open(folder, languages), CorpusReport(**signature["report"])
