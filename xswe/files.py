@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +21,32 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse, before any work is done, an output that cannot be written or would overwrite what is read.
+
+    Args:
+        output: the file to write; ``-`` for standard output.
+        inputs: the files read; ``-`` for standard input.
+
+    Raises:
+        ConfigError: it is an input, a folder or no name at all, or no file can be made there.
+    """
+    if str(output) == "-":
+        return
+    path = Path(output)
+    if not path.name:
+        raise ConfigError(f"output={output}: give the name of a file, or - for standard output")
+    if path.is_dir():
+        raise ConfigError(f"output={path}: is a folder; give the name of a file")
+    if path.is_file() and any(Path(given).is_file() and path.samefile(given) for given in inputs):
+        raise ConfigError(f"output={path}: is also read, and would be overwritten; give another name")
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise ConfigError(f"output={path}: {above} is no folder; give the name of a file in one")
+    if not (path.exists() or os.access(above, os.W_OK | os.X_OK)):
+        raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
 
 
 @contextmanager

@@ -94,8 +94,10 @@ def test_bucc(files, sample, model_folder):
             rows = sample[language][start : start + end]
             (files / f"{name}.{language}").write_text("".join(f"{language}-{i}\t{t}\n" for i, t in enumerate(rows)))
         (files / f"{name}.gold").write_text("".join(f"ja-{i}\ten-{i}\n" for i in range(50)))
-    settings = ["training=train", "test=test", "languages=[ja,en]", "output=found.tsv", "threads=1"]
-    done = cli("bucc", f"model={model_folder}", *settings, cwd=files)
+    settings = [f"model={model_folder}", "training=train", "test=test", "languages=[ja,en]", "threads=1"]
+    refused = cli("bucc", *settings, "output=test.gold", cwd=files)
+    assert b"test.gold: is also read" in refused.stderr
+    done = cli("bucc", *settings, "output=found.tsv", cwd=files)
     assert done.returncode == 0, done.stderr
     assert b"bucc_f1" in done.stdout
     assert all(line.startswith("ja-") for line in (files / "found.tsv").read_text().splitlines())
@@ -114,7 +116,11 @@ def test_bucc(files, sample, model_folder):
         (["mine", "source=en.txt", "target=ja.txt", "output=o.parquet", "format=tsv"], "laser, bucc"),
         (["mine", "mode=score", "output=o"], "input="),
         (["mine", "mode=score", "input=en.txt", "output=o"], "en.txt:1: 1 tab-separated columns"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=./en.txt"], "en.txt: is also read"),
+        (["mine", "mode=score", "input=en.txt", "output=en.txt"], "en.txt: is also read"),
+        (["mine", "source=en.txt", "target=ja.txt", "output=en.txt/o"], "en.txt is no folder"),
         (["lexicon", "output=d", "source=en.txt"], "target="),
+        (["lexicon", "output=ja.txt", "source=en.txt", "target=ja.txt"], "ja.txt: is also read"),
         (["bucc", "training=a", "test=b"], "a.de"),
     ],
 )

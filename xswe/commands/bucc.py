@@ -8,6 +8,7 @@ import xswe
 from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.evaluation.tables import table
+from xswe.files import check_output
 from xswe.mining.bucc import BuccFiles, BuccScore, extract, read_gold_ids, score, tune
 from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import open_output
@@ -22,6 +23,8 @@ def run(values: dict[str, Any]) -> str:
     training, test = (BuccFiles.find(str(values[name]), languages) for name in ("training", "test"))
     if training.gold is None:
         raise ConfigError(f"{values['training']}.gold: no such file; the threshold is tuned on the training corpora's gold")
+    if values["output"]:
+        check_output(values["output"], [path for files in (training, test) for path in files.paths])
     search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
     own = {name: values[name] for name in ("score", "k", "select")}
     config = build(MineConfig, {**own, "threshold": None, "neighbours": search}, "bucc")

@@ -8,6 +8,7 @@ import xswe
 from xswe.commands.config import build
 from xswe.embedding.ensemble import Ensemble
 from xswe.errors import ConfigError
+from xswe.files import check_output
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import one_line, open_output
@@ -17,6 +18,7 @@ def run(values: dict[str, Any]) -> str:
     """Write the lexicon, and return its size and (with a gold lexicon) its precision."""
     if bool(values["source"]) != bool(values["target"]):
         raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
+    check_output(values["output"], [values[name] for name in ("source", "target", "gold") if values[name]])
     search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
     names = ("best", "mutual", "k", "candidates")
     config = build(LexiconConfig, {**{name: values[name] for name in names}, "neighbours": search}, "lexicon")

@@ -11,7 +11,7 @@ from xswe.commands.config import build
 from xswe.embedding.ensemble import load_any
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError, InputError
-from xswe.files import file_digest, fingerprint
+from xswe.files import check_output, file_digest, fingerprint
 from xswe.mining.filters import FilterConfig
 from xswe.mining.neighbours import SearchConfig
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
@@ -26,6 +26,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError(f"mode={values['mode']!r}: use mine (two monolingual files) or score (an aligned bitext)")
     if not values["output"]:
         raise ConfigError("output is not set: give a file, or - for standard output")
+    check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
     summary = (_mine if values["mode"] == "mine" else _score)(values)
     if values["output"] == "-":
         sys.stderr.write(f"{summary}\n")

@@ -56,6 +56,11 @@ class BuccFiles:
                 raise InputError(f"{prefix}.{language}", "no such file", "give the common beginning of the files")
         return cls(found[0], found[1], found[2])  # type: ignore[arg-type]
 
+    @property
+    def paths(self) -> list[Path]:
+        """The files read."""
+        return [path for path in (self.source, self.target, self.gold) if path is not None]
+
 
 @dataclass(frozen=True, eq=False)
 class Extracted:
