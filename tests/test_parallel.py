@@ -1,14 +1,21 @@
-"""Shared work: what an error in one thread does to the others."""
+"""Shared work: what an error in one thread does to the others, and what a fork does to all of them."""
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import signal
 import threading
 import time
 
 import pytest
 
 from xswe.mining.work import work_off
-from xswe.parallel import run, share
+from xswe.parallel import Lock, in_order, run, share
+from xswe.team import awake
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 
 
 def test_an_error_is_raised_only_when_no_thread_works_any_more():
@@ -43,3 +50,66 @@ def test_an_error_ends_the_work_of_all_threads(failing):
     with pytest.raises(ZeroDivisionError):
         work_off(0, 1000, lambda _, unit: block(unit, unit + 1) or 1, lambda _: None, 2, "work", 1000)
     assert len(done) < 10
+
+
+def in_a_fork(holds):
+    """Tell whether a function is true in a forked process, and within a few seconds."""
+    process = os.fork()
+    if not process:
+        signal.alarm(20)  # ends the process, whatever it waits for
+        try:
+            os._exit(0 if holds() else 1)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def works():
+    return run([lambda: 1, lambda: 2], 2) == [1, 2] and list(in_order(abs, [-1, -2, -3], 2)) == [1, 2, 3]
+
+
+@forks
+def test_a_forked_process_has_threads_of_its_own():
+    assert works()
+    assert in_a_fork(works)
+    assert works()
+
+
+@forks
+def test_a_process_forked_from_an_awake_team_works_too():
+    with awake(2):
+        assert works()
+        assert in_a_fork(works)
+        assert works()
+
+
+@forks
+def test_a_lock_that_another_thread_holds_is_free_in_a_forked_process():
+    lock, held, done = Lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+
+    def take():
+        with lock:
+            return True
+
+    try:
+        assert in_a_fork(take)
+    finally:
+        done.set()
+    thread.join()
+
+
+def test_a_copy_of_a_lock_is_another_lock():
+    lock = Lock()
+    with lock:
+        for made in (copy.deepcopy(lock), pickle.loads(pickle.dumps(lock))):
+            with made:
+                assert made is not lock

@@ -8,18 +8,44 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
 Team = tuple[int, Callable[[list[Callable[[], Any]]], list[Any]]]  # how many threads, and what shares tasks among them
 _own = threading.local()  # of the calling thread: its team, if it has one
+
+
+class Lock:
+    """A lock that a copy of what it guards gets anew, and a forked process too: whoever held it does not run there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        _locks.add(self)
+
+    def __enter__(self) -> Self:
+        self._lock.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
+
+    def renew(self) -> None:
+        """Forget who holds the lock."""
+        self._lock = threading.Lock()
+
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 def available_threads() -> int:
@@ -30,6 +56,18 @@ def available_threads() -> int:
 @lru_cache(maxsize=8)
 def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="xswe")
+
+
+def _forget_threads() -> None:
+    """Start anew in a forked process: only the thread that forked runs there, and waiting for another would never end."""
+    _pool.cache_clear()
+    _own.__dict__.clear()
+    for lock in list(_locks):
+        lock.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def blocks(size: int, parts: int) -> list[tuple[int, int]]:

@@ -22,6 +22,7 @@ from xswe.language.tokenizer_files import without_pieces
 from xswe.language.trie import build_trie
 from xswe.language.unigram import MARK
 from xswe.language.viterbi import UNLEARNT, Search, make_search
+from xswe.parallel import Lock
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
 _MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
@@ -38,7 +39,7 @@ class Lookup:
     def __init__(self, alphabet: Alphabet, slow: Callable[[list[str]], Bags]) -> None:
         self._alphabet, self._slow = alphabet, slow
         self._own = threading.local()
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __call__(self, texts: Texts) -> Bags:
         """Look texts up."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, state_for_later, unknown_id
 from xswe.language.unigram import MARK, is_trained_here
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks
+from xswe.parallel import Lock
 
 if TYPE_CHECKING:
     from xswe.language.lookup import FastLookup
@@ -49,7 +49,7 @@ class SubwordUnits:
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._seen = 0  # characters looked up by the tokenizer so far
-        self._lock = threading.Lock()
+        self._lock = Lock()
         state = state or self.state()
         self.trained_here = is_trained_here(state)
         if self.trained_here:

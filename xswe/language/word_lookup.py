@@ -7,7 +7,6 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -25,6 +24,7 @@ from xswe.language.segmenters import Segmenter
 from xswe.language.texts import Texts
 from xswe.language.unigram import is_trained_here
 from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs, make_paths
+from xswe.parallel import Lock
 
 _LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18
@@ -151,7 +151,7 @@ class RunCutter:
 
     def __init__(self, state: dict[str, Any]) -> None:
         self._alphabet, self._search = alphabet_of(state), search_of(state, np.zeros(1, bool))
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> RunCutter | None:

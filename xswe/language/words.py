@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer
 from xswe.language.unigram import MARK
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
+from xswe.parallel import Lock
 
 if TYPE_CHECKING:
     from xswe.language.chunks import Table
@@ -150,7 +150,7 @@ class WordUnits:
         self._backed_off: dict[str, int] = {}
         self._fast: WordLookup | None = None
         self._seen = 0  # characters looked up plainly so far
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self.tokens)
