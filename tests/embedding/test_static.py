@@ -1,23 +1,29 @@
 from __future__ import annotations
 
+import copy
 import json
+import multiprocessing
+import pickle
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xswe
 import xswe.errors
+from xswe.embedding.ensemble import Ensemble
 from xswe.embedding.pooling import pool
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ModelError
 from xswe.language.bags import Bags
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
+from xswe.language.units import FEW
 from xswe.language.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
@@ -119,6 +125,50 @@ def test_word_models_round_trip(tmp_path, tokenizer, sample):
     model.save(tmp_path / "m")
     texts = sample["en"][:50] + sample["ja"][:50] + ["THE cat猫"]
     assert xswe.load(tmp_path / "m").encode(texts).tobytes() == model.encode(texts).tobytes()
+
+
+def words_model(tokenizer):
+    splitter = WordSplitter(ALL, {"zh": "jieba", "ja": "teacher"}, tokenizer)
+    units = WordUnits(["cat", "The", "the", "猫", "で", "的", "und"], splitter, tokenizer)
+    return StaticEmbedding(units, np.random.default_rng(1).normal(size=(7, 4)).astype(np.float32))
+
+
+def teachers_model():
+    """Of pieces that only their own tokenizer looks up."""
+    tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0, "the": 1, "a": 2, "##t": 3, "猫": 4}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return StaticEmbedding(SubwordUnits(tokenizer, "teacher", ALL), np.eye(5, 3, dtype=np.float32))
+
+
+@pytest.fixture(params=["subwords", "loaded", "words", "teacher", "ensemble"])
+def any_model(request, model, tokenizer, tmp_path):
+    if request.param == "loaded":
+        model.save(tmp_path / "m")
+        return xswe.load(tmp_path / "m").astype("int8")
+    makers = {"subwords": lambda: model, "words": lambda: words_model(tokenizer), "teacher": teachers_model}
+    makers["ensemble"] = lambda: Ensemble.of([model, words_model(tokenizer)])
+    return makers[request.param]()
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_encode_alike(any_model, sample, duplicate):
+    texts = [text for code in ALL for text in sample[code][:40]]
+    for part in getattr(any_model, "parts", [any_model]):
+        part.units._seen = FEW  # as after much text: with the compiled look-up
+    expected = any_model.encode(texts, threads=2)
+    copied = duplicate(any_model)
+    assert copied.encode(texts).tobytes() == expected.tobytes()
+    for part in getattr(copied, "parts", [copied]):
+        part.units._seen = FEW
+    assert copied.encode(texts, threads=2).tobytes() == expected.tobytes()
+
+
+def test_a_spawned_process_gets_a_model_and_encodes(model, tokenizer, sample):
+    both = Ensemble.of([model, words_model(tokenizer)])
+    texts = sample["ja"][:20]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as workers:
+        found = workers.submit(both.encode, texts).result(timeout=120)
+    assert found.tobytes() == both.encode(texts).tobytes()
 
 
 def test_three_libraries_read_one_folder_and_agree(model, tmp_path, sample):

@@ -67,6 +67,9 @@ class SubwordUnits:
             dropped.append(lone)
         self._is_unit[dropped] = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_fast": None, "_seen": 0}  # the compiled look-up is made again where it pays
+
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer itself."""

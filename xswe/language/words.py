@@ -66,7 +66,7 @@ class WordSplitter:
         pieces: Tokenizer | None,
         folding: normalizers.Normalizer | None = None,
     ) -> None:
-        self.languages = check_languages(languages)
+        self.languages, self._pieces = check_languages(languages), pieces
         spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
@@ -74,6 +74,10 @@ class WordSplitter:
             folding = normalizers.Sequence([CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))])
         self.folding = folding if "zh" in spaceless else None
         self._cut = pre_tokenizers.BertPreTokenizer()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Segmenters are functions, and objects of libraries, that no copy can hold: they are made again.
+        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding)
 
     @property
     def han_languages(self) -> tuple[str, ...]:
@@ -151,6 +155,10 @@ class WordUnits:
         self._fast: WordLookup | None = None
         self._seen = 0  # characters looked up plainly so far
         self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The compiled look-up is made again where it pays, and what was found out comes back by itself.
+        return {**self.__dict__, "_backed_off": {}, "_fast": None, "_seen": 0}
 
     def __len__(self) -> int:
         return len(self.tokens)
