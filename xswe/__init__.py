@@ -12,12 +12,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xswe.compiled import find_room
+
 if TYPE_CHECKING:
     from xswe.embedding.ensemble import Ensemble
     from xswe.embedding.static import StaticEmbedding
 
 __version__ = "0.1.0"
 __all__ = ["StaticEmbedding", "__version__", "from_pretrained", "load", "push_to_hub"]
+
+find_room()  # before anything imports numba
 
 
 def load(model: str | Path, *, revision: str | None = None) -> StaticEmbedding | Ensemble:
