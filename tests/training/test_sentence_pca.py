@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -74,3 +77,16 @@ def test_widths_that_do_not_fit_name_the_largest_that_does(sentences):
         SentencePCA(drop=4, dim=21).fit(sentences)
     with pytest.raises(ConfigError, match="more text"):
         SentencePCA(dim=2).fit(sentences[:1])
+
+
+def test_without_scikit_learn_training_says_what_to_install(tmp_path):
+    program = (
+        "import sys\n"
+        "sys.modules['sklearn'] = None\n"
+        "from xswe.__main__ import main\n"
+        "sys.exit(main(['train', 'pair=en-de', 'teacher=none']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'xswe[train]'" in line

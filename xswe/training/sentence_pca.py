@@ -6,9 +6,13 @@ from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, DependencyError
+
+try:
+    from sklearn.base import BaseEstimator, TransformerMixin
+except ImportError:
+    raise DependencyError("scikit-learn", "train", "training") from None
 
 
 class SentencePCA(TransformerMixin, BaseEstimator):
