@@ -96,8 +96,26 @@ def test_a_stream_takes_no_more_texts_than_it_needs(model):
 
 
 def test_an_error_in_a_thread_reaches_the_caller(model):
-    with pytest.raises((TypeError, AttributeError)):
+    with pytest.raises(TypeError, match=r"texts\[10000\] is NoneType"):
         model.encode(["a"] * 10_000 + [None] * 10, threads=2)
+
+
+@pytest.mark.parametrize("seen", [0, FEW])  # without and with the compiled look-up
+def test_what_is_no_text_is_named(any_model, seen):
+    parts = getattr(any_model, "parts", [any_model])
+    for part in parts:
+        part.units._seen = seen
+    for bad in (None, 5, float("nan"), b"cat", b"\xff", ["cat"], ("a", "b"), np.array(["cat", "dog"])):
+        message = rf"texts\[2\] is {type(bad).__name__}, not a str"
+        with pytest.raises(TypeError, match=message):
+            any_model.encode(["a", "b", bad])
+        with pytest.raises(TypeError, match=message):
+            list(parts[0].encode_stream(iter(["a", "b", bad, "c"]), threads=2, block=2))
+
+
+def test_a_stream_of_one_bare_text_is_refused(model):
+    with pytest.raises(TypeError, match="one str"):
+        model.encode_stream("abc")
     with pytest.raises((TypeError, AttributeError)):
         list(model.encode_stream(["a"] * 10_000 + [None] * 10, threads=2))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,15 @@ from xswe.parallel import in_order, share
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
 _WORTH_SHARING = 256  # texts up to which one thread encodes them all
+
+
+def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
+    """Return the error that names the first of the texts that is none, counted from ``start``; None if all are texts."""
+    for row, text in enumerate(texts, start):
+        if not isinstance(text, str):
+            what = type(text).__name__
+            return TypeError(f"texts[{row}] is {what}, not a str; leave it out, or give '' for it (the zero vector)")
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +91,9 @@ class StaticEmbedding:
         Returns:
             float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text with no known unit (an empty one,
             say) is the zero vector. A text's vector does not depend on the others, nor on the number of threads.
+
+        Raises:
+            TypeError: one of the texts is no text; the message says which.
         """
         if isinstance(texts, str):
             return self.encode([texts])[0]
@@ -95,7 +107,10 @@ class StaticEmbedding:
         threads = max(1, threads)
         rounds = -(-len(rows) // (BLOCK * threads))
         block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
-        share(work, len(rows), block, threads)
+        try:
+            share(work, len(rows), block, threads)
+        except (TypeError, AttributeError) as error:
+            raise (no_text(rows) or error) from None
         return out
 
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
@@ -110,17 +125,32 @@ class StaticEmbedding:
             threads: how many threads share the work.
             block: texts a block.
 
-        Yields:
-            float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+        Returns:
+            Of float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+
+        Raises:
+            TypeError: ``texts`` is one text, or one of them is no text; the message says which.
         """
+        if isinstance(texts, str):
+            raise TypeError("texts is one str, not several; give [text], or use encode")
         source = iter(texts)
 
-        def work(part: list[str]) -> np.ndarray:
-            out = np.empty((len(part), self.dim), np.float32)
-            self.encode_into(part, out)
+        def blocks() -> Iterator[tuple[int, list[str]]]:
+            for start in count(0, block):
+                if not (rows := list(islice(source, block))):
+                    return
+                yield start, rows
+
+        def work(part: tuple[int, list[str]]) -> np.ndarray:
+            start, rows = part
+            out = np.empty((len(rows), self.dim), np.float32)
+            try:
+                self.encode_into(rows, out)
+            except (TypeError, AttributeError) as error:
+                raise (no_text(rows, start) or error) from None
             return out
 
-        yield from in_order(work, iter(lambda: list(islice(source, block)), []), threads)
+        return in_order(work, blocks(), threads)
 
     def astype(self, dtype: Precision) -> StaticEmbedding:
         """Return the model with its matrix in another precision; it computes from it as it is.
