@@ -38,6 +38,10 @@ class Ensemble:
     weights: tuple[float, ...]
     description: dict[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{weight:.3g}: {part}" for part, weight in zip(self.parts, self.weights, strict=True))
+        return f"Ensemble({'-'.join(self.languages)}, {self.dim} dimensions, {{{parts}}})"
+
     @classmethod
     def of(
         cls, parts: Sequence[StaticEmbedding], weights: Sequence[float] = (), description: dict[str, Any] | None = None

@@ -61,6 +61,10 @@ class StaticEmbedding:
         if len(matrix) != len(self.units):
             raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units")
 
+    def __repr__(self) -> str:
+        kind, languages = self.units.kind, "-".join(self.languages)
+        return f"StaticEmbedding({kind}, {languages}, {len(self.matrix)} x {self.dim} {self.dtype})"
+
     @property
     def dim(self) -> int:
         """Dimensions of a vector."""
