@@ -123,6 +123,16 @@ def test_a_folder_on_the_disk_goes_first(hub, model, tmp_path):
     assert locate("mini") == Path("mini")
 
 
+def test_a_folder_without_a_model_does_not_hide_that_of_the_package(hub, model, tmp_path, monkeypatch):
+    (tmp_path / "mini").mkdir()
+    (tmp_path / "package").mkdir()
+    monkeypatch.setattr("xswe.embedding.locate.pretrained", lambda name: tmp_path / "package" / name)
+    model.save(tmp_path / "package" / "mini")
+    assert xswe.load("mini").dim == xswe.from_pretrained("mini").dim == 8
+    assert not hub.calls
+    assert locate(Path("mini")) == Path("mini")  # a path is a path
+
+
 def test_mini_is_in_the_package_or_the_error_says_so():
     try:
         folder = pretrained("mini")

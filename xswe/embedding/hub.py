@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from xswe.embedding.ensemble import AnyModel, Ensemble, load_any
+from xswe.embedding.locate import PRETRAINED, locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
 
@@ -24,14 +25,14 @@ def from_pretrained(repository: str, revision: str | None = None, *, token: str 
     """Load a model from the hub.
 
     Args:
-        repository: ``user/name``.
+        repository: ``user/name``; or ``mini``, which is in this package.
         revision: branch, tag or commit; name a commit for the same bytes for ever.
         token: an access token, where the repository asks for one and none is stored.
 
     Raises:
         ModelError: the repository cannot be fetched, or holds no model of this library.
     """
-    return load_any(from_hub(repository, revision, token=token))
+    return load_any(locate(repository) if repository in PRETRAINED else from_hub(repository, revision, token=token))
 
 
 def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:

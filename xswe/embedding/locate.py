@@ -12,7 +12,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def locate(model: str | Path, revision: str | None = None) -> Path:
-    """Return the folder of a model; what is on the disk goes first.
+    """Return the folder of a model; what is on the disk goes first, though one that is no model hides none of this package.
 
     Args:
         model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
@@ -22,10 +22,10 @@ def locate(model: str | Path, revision: str | None = None) -> Path:
         ModelError: there is none of that name; the message says where it was looked for.
     """
     path = Path(model)
+    if model in PRETRAINED and not (path / "config.json").is_file():
+        return pretrained(str(model))
     if isinstance(model, Path) or path.exists():
         return path
-    if model in PRETRAINED:
-        return pretrained(model)
     if _REPOSITORY.fullmatch(model):
         from xswe.embedding.hub import from_hub
 
