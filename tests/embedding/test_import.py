@@ -27,6 +27,7 @@ def test_text_with_and_without_a_first_line(header, tmp_path):
     assert tokens == ["the", "猫", "of"]  # the first of several stays; fastText's blank at the end is none
     np.testing.assert_allclose(vectors, [[1, 2], [0.5, -1e-3], [3, 4]])
     assert read_text(path, limit=2)[0] == ["the", "猫"]
+    assert read_text(write(path, "9 1\na 1\nb 1\n"), limit=2)[0] == ["a", "b"]
 
 
 def test_tokens_with_blanks_and_compressed_tables(tmp_path):
@@ -45,6 +46,7 @@ def test_tokens_with_blanks_and_compressed_tables(tmp_path):
         ("a 1 2\nb 1 nan\n", "v.txt:2: a value is not finite"),
         ("", "no vector in it"),
         ("2 3\n", "no vector in it"),
+        ("5 2\na 1 2\n", "v.txt:2: ends after 1 of the 5 vectors"),
     ],
 )
 def test_damaged_tables_name_the_line(text, message, tmp_path):
@@ -163,6 +165,7 @@ def test_wordllama(sample):
     [
         ({"format": "gensim"}, "word2vec-binary"),
         ({"merge": "sum"}, "average or first"),
+        ({"limit": -1}, "limit=-1"),
         ({"format": "wordllama"}, "needs its tokenizer"),
         ({}, r"tokenizer=…/tokenizer.json.*segmenters.ja=fugashi"),
         ({"format": "model2vec"}, "no model.safetensors beside"),

@@ -65,6 +65,8 @@ class ImportConfig:
             raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
         if self.merge not in get_args(Merge):
             raise ConfigError(f"merge={self.merge}: use average or first")
+        if self.limit < 0:
+            raise ConfigError(f"limit={self.limit}: give how many words to read of each table, 0 for all")
         if self.format == "wordllama" and not self.tokenizer:
             raise ConfigError("format=wordllama needs its tokenizer: tokenizer=l2_supercat_tokenizer_config.json")
 

@@ -53,18 +53,19 @@ def read_text(path: Path, limit: int = 0, on_error: OnError = "raise") -> tuple[
         The tokens, each once (the first of several stays), and float32 (tokens, d).
 
     Raises:
-        InputError: with the line that has too few values, or one that is no finite number.
+        InputError: with the line that has too few values, or one that is no finite number, or after which others are
+            missing that the first line promises.
     """
     tokens: dict[str, int] = {}
     rows: list[np.ndarray] = []
-    width = 0
+    width = promised = number = 0
     skipped = Skipped()
     for number, line in read_lines(path, on_error=on_error, skipped=skipped):
         if line is None:
             continue
         fields = line.rstrip(" ").split(" ")
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
-            width = int(fields[1])
+            promised, width = map(int, fields)
             continue
         width = width or len(fields) - 1
         token = " ".join(fields[: len(fields) - width])  # GloVe's larger tables have tokens with blanks
@@ -84,6 +85,9 @@ def read_text(path: Path, limit: int = 0, on_error: OnError = "raise") -> tuple[
             break
     if not rows:
         raise InputError(path, "no vector in it", "give a file of lines  token value value …")
+    if number <= promised and len(rows) != limit:
+        found = f"ends after {number - 1:,} of the {promised:,} vectors that its first line promises"
+        raise InputError(path, found, "fetch it again, or correct that line", number)
     return list(tokens), np.stack(rows)
 
 
