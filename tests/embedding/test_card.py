@@ -124,3 +124,22 @@ def test_sources_of_a_run():
     assert found["Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles"] == "CC BY-SA 3.0"
     assert found["mine"] is None
     assert found["Tatoeba"] == "CC BY 2.0 FR"
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("tatoeba.tsv.gz", True),
+        ("Tatoeba.en-de.tsv", True),
+        ("tatoeba-v2023-04-12_de_en_10k.tsv", True),
+        ("my-tatoeba-like-scraped.tsv", False),
+        ("localised-ui.tsv", False),
+        ("local.tsv", False),
+        ("tatoebae.tsv", False),
+        ("tatoeba-ccmatrix.tsv", False),
+    ],
+)
+def test_a_licence_is_known_of_files_that_bear_the_corpus_name_and_no_other(file, known):
+    (source,) = sources_of({"paths": ["x"]}, {"de-en": {"checksums": {file: "1"}}})
+    assert (source.licence == "CC BY 2.0 FR") is known
+    assert known or source.licence is None

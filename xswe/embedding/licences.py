@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from xswe.language.codes import LANGUAGES
 from xswe.resources import resource
 
 # From the least demanding to the most: (pattern, the hub's name of the licence).
@@ -21,6 +22,8 @@ _RANKS = (
     (r"cc[ -]by[ (-]*sa", "cc-by-sa-4.0"),
 )
 _REFUSED = re.compile(r"\bn[cd]\b|non-?commercial|research|no derivatives|gpl|none of its own", re.IGNORECASE)
+_NUMBER = re.compile(r"v?\d+[km]?")
+_OWN_FILES = "local"  # the card of files that no card knows
 _ENDINGS = (".gz", ".xz", ".bz2", ".zst", ".tsv", ".txt")
 
 
@@ -82,13 +85,21 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
         for file in counts.get("checksums", {}):
             stem = _stem(file)
             entry = known.get(f"{pair}/{stem}")
-            if entry is None:  # a card of a whole corpus, whose files bear its name
-                licences = [card.get("licence") for name, card in cards.items() if name in stem.lower()]
-                source = Source(stem, licences[0] if licences else None)
+            if entry is None:
+                source = Source(stem, cards.get(_corpus_of(stem), {}).get("licence"))
             else:
                 source = Source(str(entry["source"]), str(entry["licence"]))
             found[source.name] = source
     return sorted(found.values(), key=lambda source: source.name)
+
+
+def _corpus_of(stem: str) -> str:
+    """Return the corpus that a file is named after: beside the name there are but languages, versions, dates and sizes.
+
+    What else there is in a name may tell of another text, whose licence is not known: "not-tatoeba", "tatoeba-and-news".
+    """
+    words = [word for word in re.split(r"[\W_]+", stem.lower()) if word not in LANGUAGES and not _NUMBER.fullmatch(word)]
+    return words[0] if len(words) == 1 and words[0] != _OWN_FILES else ""
 
 
 def _stem(name: str) -> str:
