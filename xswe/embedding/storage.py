@@ -11,7 +11,6 @@ Nothing in a folder is ever executed.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -179,9 +178,3 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     except (SafetensorError, ValueError, OSError) as error:
         raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
     return tensors
-
-
-def copy_model(source: Path, target: Path) -> None:
-    """Copy a model folder, whole or not at all."""
-    with whole_folder(target) as temporary:
-        shutil.copytree(source, temporary, dirs_exist_ok=True)

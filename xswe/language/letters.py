@@ -18,7 +18,7 @@ _CASE = np.uint64(LOWER_CASE) * _EACH
 # Added to a byte below 128, these set its top bit from a certain character on.
 _FROM_A, _BEYOND_Z = np.uint64(0x80 - 0x61) * _EACH, np.uint64(0x80 - 0x7B) * _EACH
 _FROM_0, _BEYOND_9 = np.uint64(0x80 - 0x30) * _EACH, np.uint64(0x80 - 0x3A) * _EACH
-_SEVEN, _EIGHT, _ONE = np.uint64(7), np.uint64(8), np.uint64(1)
+_SEVEN, _ONE = np.uint64(7), np.uint64(1)
 
 
 @njit(inline="always")

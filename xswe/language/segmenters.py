@@ -6,13 +6,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError
 
-SegmenterName = Literal["teacher", "fugashi", "jieba"]
 Spans = list[tuple[int, int]]
 
 

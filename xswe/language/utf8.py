@@ -24,12 +24,6 @@ def decode_character(data: np.ndarray, place: int) -> tuple[Any, int]:
 
 
 @njit(inline="always")
-def character_width(lead: int) -> int:
-    """Return how many bytes the character has that begins with byte ``lead``."""
-    return 1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
-@njit(inline="always")
 def append_character(chunk: np.ndarray, size: int, code: int) -> int:
     """Write a character as UTF-8 at ``chunk[size]``; returns the new size."""
     if code < 0x80:
