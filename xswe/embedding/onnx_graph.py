@@ -1,6 +1,6 @@
 """A model's matrix as an ONNX graph: ids and offsets in, unit vectors out.
 
-    session.run(["vectors"], {"ids": bags.ids, "offsets": bags.offsets})
+    session.run(["vectors"], {"ids": bags.ids.astype("int64"), "offsets": bags.offsets})
 
 ``ids`` are the units of all texts one after the other (int64), ``offsets`` (int64, texts + 1) where each text's begin and
 where the last one's end: the flat form that every look-up of the library gives. The look-up itself stays outside: the
