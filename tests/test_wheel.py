@@ -81,6 +81,10 @@ def test_it_runs_from_an_empty_folder(python, tmp_path):
         "from xswe.resources import resource; print(len((resource('corpora')/'sample'/'sentences.tsv').read_text('utf-8')))"
     )
     assert int(call(python, "-c", code, cwd=tmp_path)) > 100_000
+    where = call(python, "-c", "import xswe; print(xswe.__path__[0])", cwd=tmp_path).strip()
+    script = Path(where).parent / "bin" / "xswe"
+    by_module = call(python, "-m", "xswe", "train", "--cfg", "job", cwd=tmp_path)
+    assert call(python, script, "train", "--cfg", "job", cwd=tmp_path) == by_module
     assert {path.name for path in tmp_path.iterdir()} <= {"numba"}
 
 
