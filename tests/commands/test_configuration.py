@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 from xswe.commands.config import build, plain
 from xswe.commands.make_teacher import MakeTeacherConfig
-from xswe.commands.train import train_config
+from xswe.commands.train import takes_sample, train_config
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.resources import resource
@@ -103,6 +103,15 @@ def test_the_static_recipe_needs_no_teacher():
     assert composed("train", "recipe=static")["teacher"]["model"] is None
     assert (c.refine.batch, c.refine.duplicates) == (2048, "drop")
     assert c.objective.prefixes == (256, 128, 64, 32)
+
+
+@pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "name=ccmatrix"])
+def test_a_corpus_of_ones_own_takes_the_place_of_the_sample(given):
+    assert takes_sample(composed("train")["corpus"])
+    own = composed("train", f"corpus.{given}", "threads=1")
+    assert not takes_sample(own["corpus"])
+    key = given.partition("=")[0]
+    assert getattr(train_config(own).corpus, key) == own["corpus"][key]
 
 
 def test_wrong_types_name_the_key_and_what_is_expected():

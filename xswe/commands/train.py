@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
@@ -42,6 +43,7 @@ SAMPLE_COLUMNS = ("en", "de", "zh", "ja")  # of the embedded sample corpus
 
 def run(values: dict[str, Any]) -> str:
     """Train, save ``model`` and ``results.json`` into the run folder, and return the table."""
+    values = {**values, "corpus": {**values["corpus"], "sample": takes_sample(values["corpus"])}}
     config = train_config(values)
     teacher, teacher_id, pieces = load_teacher_of(values.get("teacher"), config.threads)
     settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name", "keep_steps")}
@@ -106,10 +108,15 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
 
 def corpus_config(values: dict[str, Any], languages: tuple[str, ...]) -> CorpusConfig:
     """Return the corpus section as the pipeline's settings; the sample's paths are filled in."""
-    corpus = dict(values["corpus"])
-    if corpus.pop("sample", False):
+    corpus = {name: value for name, value in values["corpus"].items() if name != "sample"}
+    if takes_sample(values["corpus"]):
         corpus["paths"] = sample_paths(languages)
     return build(CorpusConfig, corpus, "corpus")
+
+
+def takes_sample(corpus: Mapping[str, Any]) -> bool:
+    """Tell whether a run reads the embedded sample: it is the default, which paths or a card of one's own switch off."""
+    return bool(corpus.get("sample")) and corpus.get("paths") is None and not corpus.get("name")
 
 
 def sample_paths(languages: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
