@@ -180,6 +180,17 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
     assert found == [(0, 2.5), (10, 1.5)]
 
 
+@pytest.mark.parametrize("size", [1, 9])
+def test_too_few_development_pairs_discard_no_training(tmp_path, tokenizer, caplog, size):
+    c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja")), max_development=size))
+    c = replace(c, spans=SpanTraining(steps=2, batch=16))
+    made = train(c, None, tmp_path, pieces=tokenizer)
+    assert made.report["refinement"]["best_step"] == 30
+    assert "development_loss" not in made.report["refinement"]["history"][0]
+    assert "development_loss" not in made.report["spans"]["history"][0]
+    assert f"en-ja: {size} development pairs are too few" in caplog.text
+
+
 def test_span_training_follows_the_refinement(tmp_path, tokenizer):
     c = config(("en", "ja"), spans=SpanTraining(steps=30, batch=64, rate=0.01, evaluate_every=10))
     made = train(c, None, tmp_path, pieces=tokenizer)

@@ -52,6 +52,9 @@ from xswe.training.tables import Tables
 from xswe.training.triplets import ParallelWords, runs_of
 
 logger = logging.getLogger(__name__)
+# Told apart from fewer pairs than this, a pair is found at once: the loss (of one pair, always zero) no longer falls while
+# the table still improves, and would discard the training.
+_LEAST_DEVELOPMENT = 10
 
 
 def train(
@@ -271,6 +274,19 @@ class _Run:
             made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
         return made
 
+    def telling(self) -> list[bool]:
+        """Tell which bitexts have enough development pairs to decide when to stop, and warn of too few."""
+        parts = open_part(self.corpus, "development", self.pairs)
+        for one in parts:
+            if len(one) < _LEAST_DEVELOPMENT and self.config.corpus.development:
+                logger.warning(
+                    "%s: %d development pairs are too few to stop early by, or to choose the best table: give a larger "
+                    "corpus, or a larger corpus.development",
+                    one.name,
+                    len(one),
+                )
+        return [len(one) >= _LEAST_DEVELOPMENT for one in parts]
+
     def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
@@ -280,7 +296,8 @@ class _Run:
 
         def make(folder: Path, identity: str) -> None:
             training = self.parallel("train", vectors, c.near)
-            development = [bitext for bitext in self.parallel("development", vectors, c.near) if len(bitext)]
+            development = self.parallel("development", vectors, c.near)
+            development = [one for one, telling in zip(development, self.telling(), strict=True) if telling]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
             made = refine(start, training, development, c, self.config.objective, checkpoint=checkpoint, log=log)
@@ -296,7 +313,9 @@ class _Run:
     def words(self, part: str) -> list[ParallelWords]:
         """Cut some pairs of each bitext of a part of the corpus into words."""
         bitexts = open_part(self.corpus, part, self.pairs)
-        return [self.words_of(bitext) for bitext in bitexts if isinstance(bitext, Bitext) and len(bitext)]
+        wanted = self.telling() if part == "development" else list(map(bool, map(len, bitexts)))
+        chosen = zip(bitexts, wanted, strict=True)
+        return [self.words_of(bitext) for bitext, want in chosen if want and isinstance(bitext, Bitext)]
 
     def words_of(self, bitext: Bitext) -> ParallelWords:
         """Cut some pairs of a bitext into words."""
