@@ -83,6 +83,15 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, tok
     assert len(trained) + held <= 1717
 
 
+def test_another_first_language_has_its_own_side_encoded(tmp_path, tokenizer, fake_teacher):
+    corpus = CorpusConfig(paths={"ja-en": sample_paths(("ja", "en"))["ja-en"]})
+    objective, same = Objective(distillation=1.0), {"pieces": tokenizer, "distilled_identity": "fake"}
+    both = [config(codes, corpus=corpus, objective=objective) for codes in (("en", "ja"), ("ja", "en"))]
+    first, reused = (train(c, None, tmp_path / "one", distilled=fake_teacher, **same) for c in both)
+    fresh = train(both[1], None, tmp_path / "two", distilled=fake_teacher, **same)
+    assert reused.model.matrix.tobytes() == fresh.model.matrix.tobytes() != first.model.matrix.tobytes()
+
+
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
     monkeypatch.setattr("xswe.training.features._SHARD", 10)
     from xswe.language.texts import Texts

@@ -170,12 +170,15 @@ class _Run:
             return {}
         hub, alone = self.config.languages[0], len(self.config.languages) == 1
         parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is judged by the encoder, too
-        texts = []
+        texts, read = [], []
         for part in parts:
             for bitext in open_part(self.corpus, part, self.pairs):
-                by_code = {code: side for _, code, side in sides(bitext)}
-                texts.append(by_code.get(hub, bitext.source)[:])
-        inputs = [self.corpus_id, self.distilled_identity, *parts[1:]]
+                by_code = {code: (name, side) for name, code, side in sides(bitext)}
+                name, side = by_code.get(hub, ("source", bitext.source))
+                texts.append(side[:])
+                read.append(name)
+        inputs: list[Any] = [self.corpus_id, self.distilled_identity, *parts[1:]]
+        inputs += [read] if "target" in read else []  # left out where it is as it usually is
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
         return {part: [next(made) for _ in self.pairs] for part in parts}
 
