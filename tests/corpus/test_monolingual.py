@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.monolingual import Sentences, load_sentences, sentence_files, split_sentences
+from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
 from xswe.errors import ConfigError, InputError
 
 
@@ -34,6 +34,13 @@ def test_one_side_of_every_bitext_that_has_the_language(tmp_path):
     assert list(read(paths, "ja")[0].source) == ["猫", "鳥"]
     with pytest.raises(ConfigError, match="no entry has the language zh"):
         read(paths, "zh")
+
+
+def test_bitexts_of_other_languages_are_other_sentences(tmp_path):
+    (tmp_path / "m.tmx").write_text("<tmx/>", encoding="utf-8")
+    configs = [CorpusConfig(paths={pair: [str(tmp_path / "m.tmx")]}) for pair in ("en-ja", "en-de")]
+    first, second = (describe_sentences(config, sentence_files(config, "en")) for config in configs)
+    assert first != second
 
 
 def test_the_parts_are_disjoint_and_make_up_the_whole(tmp_path):

@@ -146,8 +146,8 @@ def _plain(entries: Sequence[Any]) -> list[Path]:
 
 
 def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
-    """Return what decides the sentences and their split: settings, the files' checksums, the sides."""
-    return [[describe(config, one.files), one.side] for one in found]
+    """Return what decides the sentences and their split: settings, the files' checksums, the sides and languages."""
+    return [[describe(config, one.files), one.side, *([one.pair] if one.pair else [])] for one in found]
 
 
 def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFiles]) -> tuple[Sentences, dict[str, Any]]:
