@@ -43,6 +43,22 @@ def test_bitexts_of_other_languages_are_other_sentences(tmp_path):
     assert first != second
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("ej.tsv", "cat\t猫\n\ndog\t犬\n"), ("m.tmx", "<tmx/>"), ("m.tmx.gz", ""), ("p.jsonl", "{}"), ("a.zip", "")],
+)
+def test_a_bitext_is_no_plain_text(tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    for paths in ([str(tmp_path / name)], {"ja": [str(tmp_path)]}):
+        with pytest.raises(InputError, match=rf"{name}: a bitext .*corpus\.paths={{ja-en:\[{name}\]}}"):
+            read(paths, "ja")
+
+
+def test_a_tab_here_and_there_makes_no_bitext(tmp_path):
+    (tmp_path / "a.en").write_text("one\ttab\nnone\n", encoding="utf-8")
+    assert list(read([str(tmp_path / "a.en")])[0].source) == ["one\ttab", "none"]
+
+
 def test_the_parts_are_disjoint_and_make_up_the_whole(tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"sentence {i}\n" for i in range(100)), encoding="utf-8")
     config = CorpusConfig(paths=[str(tmp_path / "a.txt")], held_out=0.2, development=0.3, max_development=10)

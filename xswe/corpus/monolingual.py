@@ -6,11 +6,13 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from xswe.corpus.archives import is_tar, is_zip
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.cards import find_card
 from xswe.corpus.cleaning import CleanConfig
@@ -25,6 +27,8 @@ from xswe.language.texts import Texts
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
+_NO_LANGUAGES = ("-", "-")  # a file's name then tells its format, but not that it is one side of a Moses pair
+_FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one may stand in plain text
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +109,10 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
         codes = tuple(str(name).split("-"))
         entries = [given] if isinstance(given, str) else list(given)
         if codes == (language,):
-            found.append(TextFiles(tuple(PairFile(path) for path in _plain(entries))))
+            plain = _plain(entries)
+            for path in plain:
+                _refuse_bitext(path, language)
+            found.append(TextFiles(tuple(map(PairFile, plain))))
         elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
             pair = codes[0], codes[1]
             found.append(TextFiles(tuple(find_pairs(entries, pair, config.columns)), pair.index(language), pair))
@@ -143,6 +150,23 @@ def _plain(entries: Sequence[Any]) -> list[Path]:
             raise InputError(path, "no such file", "check corpus.paths (relative paths start at the working directory)")
         out += inside or [path]
     return out
+
+
+def _refuse_bitext(path: Path, language: str) -> None:
+    """Raise an InputError if a file is a bitext by its name, or by the tabs in its first lines."""
+    packed = is_zip(path) or is_tar(path)
+    kind = "archive" if packed else find_pairs([path], _NO_LANGUAGES)[0].format
+    if kind == "tsv":
+        texts = (text for _, text in read_lines(path, on_error="skip") if text and text.strip())
+        first = list(islice(texts, _FIRST_LINES))
+        if not first or not all("\t" in text for text in first):
+            return
+    other = next(code for code in ("ja", "en") if code != language)
+    raise InputError(
+        path,
+        f"a bitext ({kind}), where plain text of one language is read",
+        f"name its languages, and one side of it is taken, as in corpus.paths={{{language}-{other}:[{path.name}]}}",
+    )
 
 
 def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
