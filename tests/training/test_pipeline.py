@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import sys
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -164,7 +166,7 @@ def test_what_cannot_be_trained_says_what_is_missing(tmp_path, tokenizer, langua
 
 
 def test_a_log_holds_the_whole_history_at_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)  # without TensorBoard
+    monkeypatch.setitem(sys.modules, "tensorboard", None)  # not installed
     log, history = RunLog(tmp_path), [{"step": 0, "development_loss": 2.5}]
     log(history)
     history.append({"step": 10, "loss": 1.25, "development_loss": 1.5})
@@ -173,6 +175,12 @@ def test_a_log_holds_the_whole_history_at_the_end(tmp_path, monkeypatch):
     log.close(history)
     expected = "step,development_loss,loss\n0,2.5,\n10,1.5,1.25\n"
     assert (tmp_path / "history.csv").read_text() == expected
+
+
+def test_a_folder_named_tensorboard_is_not_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", types.ModuleType("tensorboard"))  # what importing one gives
+    RunLog(tmp_path).close([{"step": 10, "loss": 1.25}])
+    assert (tmp_path / "history.csv").read_text() == "step,loss\n10,1.25\n"
 
 
 def test_tensorboard_gets_each_figure_once(tmp_path):

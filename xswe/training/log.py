@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import importlib
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,19 @@ def write_history(path: Path, history: History) -> None:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(history)
+
+
+def _summary_writer() -> Any:
+    """Return the class that writes TensorBoard's files; None where that is not installed.
+
+    A mere folder of its name in the working directory is found, and can be imported; only the use shows that it is none.
+    """
+    try:
+        importlib.import_module("tensorboard")  # first: where it is missing, torch need not be loaded to find that out
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter
 
 
 class RunLog:
@@ -49,13 +62,11 @@ class RunLog:
 
     def _write(self, history: History) -> None:
         write_history(self.folder / "history.csv", history)
-        if importlib.util.find_spec("tensorboard") is None:
-            return
-        if self._board is None:
-            from torch.utils.tensorboard import SummaryWriter
-
+        if self._board is None and (writer := _summary_writer()) is not None:
             # A resumed run shows its whole history again; what an earlier process showed of it is hidden.
-            self._board = SummaryWriter(self.folder / "tensorboard", purge_step=0)
+            self._board = writer(self.folder / "tensorboard", purge_step=0)
+        if self._board is None:
+            return
         for row in history[self._shown :]:
             for name, value in row.items():
                 if name != "step":
