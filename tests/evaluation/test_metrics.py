@@ -113,6 +113,10 @@ def test_files_as_tasks(tmp_path):
     scored.write_text("5.0\tab\tab\n2.5\tab\tac\n0\tab\tcd\n")
     assert is_scored(scored)
     assert not is_scored(tmp_path / "b.tsv")
+    (tmp_path / "header.tsv").write_text("score\ta\tb\n\n5.0\tab\tab\n2.5\tab\tac\n")
+    assert is_scored(tmp_path / "header.tsv")
+    with pytest.raises(InputError, match=r"header\.tsv:1.*score"):
+        evaluate_scored(letters, tmp_path / "header.tsv", "file")
     found = {row.metric: row.value for row in evaluate_scored(letters, scored, "file")}
     assert found["spearman"] == pytest.approx(1.0)
     scored.write_text("5.0\tab\tab\nx\tab\tac\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from xswe.evaluation.rows import Row
 from xswe.evaluation.similarity import CORRELATIONS, cosines
 
 Encode = Callable[[Sequence[str]], np.ndarray]
+_FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
 
 
 def evaluate_bitext(encode: Encode, file: PairFile, name: str) -> list[Row]:
@@ -49,37 +51,47 @@ def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str
 
 
 def is_scored(path: Path) -> bool:
-    """Tell whether a file's first line is ``score<TAB>a<TAB>b``."""
-    for _, line in read_lines(path):
-        fields = (line or "").split("\t")
-        try:
-            return len(fields) >= 3 and float(fields[0]) is not None
-        except ValueError:
-            return False
-    return False
+    """Tell whether at least half of a file's first lines are ``score<TAB>a<TAB>b``; blank ones do not count."""
+    lines = (line for _, line in read_lines(path) if line and line.strip())
+    first = [line.split("\t") for line in islice(lines, _FIRST_LINES)]
+    return bool(first) and 2 * sum(len(fields) >= 3 and _number(fields[0]) is not None for fields in first) >= len(first)
 
 
-def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
-    """Correlate cosines with the scores of a ``score<TAB>a<TAB>b`` file.
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def read_scored(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
+    """Read a ``score<TAB>a<TAB>b`` file, which has no header line.
+
+    Returns:
+        The scores, float64 (n,), and both columns of n texts.
 
     Raises:
-        InputError: a line has no number or fewer than three columns, or there is no line.
+        InputError: a line has no finite number or fewer than three columns, or there is no line.
     """
     scores, left, right = [], [], []
     for number, line in read_lines(path):
         fields = (line or "").split("\t")
-        try:
-            score, a, b = float(fields[0]), fields[1], fields[2]
-        except (ValueError, IndexError):
-            raise InputError(path, "not score<TAB>text<TAB>text", "mend or remove the line", number) from None
+        if len(fields) < 3 or (score := _number(fields[0])) is None:
+            raise InputError(path, "not score<TAB>text<TAB>text", "mend or remove the line", number)
         if not math.isfinite(score):
             raise InputError(path, f"the score is {fields[0]}", "mend or remove the line", number)
         scores.append(score)
-        left.append(a)
-        right.append(b)
+        left.append(fields[1])
+        right.append(fields[2])
     if not scores:
         raise InputError(path, "no pair in it", "give a file of score<TAB>text<TAB>text lines")
-    return score_similarity(encode(left), encode(right), np.array(scores), name, path.name)
+    return np.array(scores), left, right
+
+
+def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
+    """Correlate cosines with the scores of a ``score<TAB>a<TAB>b`` file; see :func:`read_scored`."""
+    scores, left, right = read_scored(path)
+    return score_similarity(encode(left), encode(right), scores, name, path.name)
 
 
 def score_similarity(left: np.ndarray, right: np.ndarray, scores: np.ndarray, task: str, subset: str) -> list[Row]:
