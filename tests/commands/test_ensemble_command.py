@@ -67,9 +67,40 @@ def test_mistakes(folders):
         run(settings(folders, weights=[1, 1], fit=[str(folders / "dev.tsv")]))
     with pytest.raises(ConfigError, match="weights"):
         run(settings(folders, weights=[1, 2, 3]))
-    (folders / "bad.tsv").write_text("1.0\ta\tb\nx\ty\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"bad\.tsv"):
+    assert not (folders / "both").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("1.0\ta\tb\nx\ty\n", r"bad\.tsv:2: not score"),
+        ("1\ta\tb\nnan\tb\tc\n2\ta\tc\n", r"bad\.tsv:2: the score is nan"),
+        ("1\ta\tb\n1\tb\tc\n1\ta\tc\n", r"bad\.tsv: all scores are equal"),
+        ("1\ta\tb\n", r"bad\.tsv: weights .* it has 1"),
+        ("a\tb\n", r"bad\.tsv: weights .* it has 1"),
+        ("", r"bad\.tsv: weights .* it has 0"),
+        ("1\t\t\n2\t\t\n3\t\t\n", r"bad\.tsv: all cosines are equal"),
+    ],
+)
+def test_a_file_that_weights_cannot_be_fitted_on(folders, lines, found):
+    (folders / "bad.tsv").write_text(lines, encoding="utf-8")
+    with pytest.raises(InputError, match=found):
         run(settings(folders, fit=[str(folders / "bad.tsv")]))
+    assert not (folders / "both").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"models": "runs/q/model"}, r"models=runs/q/model: give a list, as in models=\["),
+        ({"fit": "sc.tsv"}, r"fit=sc\.tsv: give a list, as in fit=\["),
+        ({"weights": 1}, r"weights=1: give a list, as in weights=\["),
+        ({"weights": ["a", "b"]}, "give numbers"),
+    ],
+)
+def test_what_is_no_list_is_shown_one(folders, changes, found):
+    with pytest.raises(ConfigError, match=found):
+        run(settings(folders, **changes))
 
 
 def test_as_a_command(folders):

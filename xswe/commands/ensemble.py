@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.corpus.streams import read_lines
 from xswe.embedding.ensemble import Ensemble, fit_weights
 from xswe.embedding.foreign import is_model2vec, read_model2vec, read_wordllama
 from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import load
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.files import is_scored
+from xswe.evaluation.files import is_scored, read_scored
 from xswe.evaluation.retrieval import weighted_f1
 from xswe.evaluation.similarity import similarity_correlation
 from xswe.evaluation.tables import table
@@ -25,27 +24,32 @@ from xswe.parallel import available_threads
 
 # A score of the mean cosines of one development file: (weights of the parts) -> figure.
 Score = Callable[[np.ndarray], float]
+_FEWEST = 3  # pairs of a development file: on fewer, any weights are as good
 _MOST_PAIRS = 2000  # of a bitext, for fitting: all are compared with all, at each try
 
 
 def run(values: dict[str, Any]) -> str:
     """Make an ensemble, save it, and say what its parts weigh and what they are worth on the development files."""
-    if len(values["models"]) < 2:
+    names = [str(name) for name in listed(values, "models", "[runs/a/model,runs/b/model]")]
+    files = [str(file) for file in listed(values, "fit", "[dev.tsv]")]
+    given = listed(values, "weights", "[0.7,0.3]")
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in given):
+        raise ConfigError(f"weights={given}: give numbers, one for each model, as in weights=[0.7,0.3]")
+    if len(names) < 2:
         raise ConfigError("models names fewer than two: give models=[runs/a/model,runs/b/model]")
+    if files and given:
+        raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
     languages = check_languages(values["languages"]) if values["languages"] else None
-    parts = [open_part(str(name), languages) for name in values["models"]]
+    parts = [open_part(name, languages) for name in names]
     threads = values["threads"] or available_threads()
     common = Ensemble.of(parts).languages
-    scores = [score_of(parts, Path(file), common, threads) for file in values["fit"]]
+    scores = [score_of(parts, Path(file), common, threads) for file in files]
 
     def mean(weights: np.ndarray) -> float:
         return float(np.mean([score(weights) for score in scores]))
 
-    if scores and values["weights"]:
-        raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
-    weights = fit_weights(mean, len(parts)) if scores else values["weights"] or [1.0] * len(parts)
-    names = [str(name) for name in values["models"]]
-    ensemble = Ensemble.of(parts, [float(x) for x in weights], {"models": names, "fitted_on": list(values["fit"])})
+    weights = fit_weights(mean, len(parts)) if scores else given or [1.0] * len(parts)
+    ensemble = Ensemble.of(parts, [float(x) for x in weights], {"models": names, "fitted_on": files})
     ensemble.save(Path(values["output"]))
     alone = np.eye(len(parts))
     rows: list[list[Any]] = [
@@ -53,8 +57,20 @@ def run(values: dict[str, Any]) -> str:
         for k, (name, part, weight) in enumerate(zip(names, parts, ensemble.weights, strict=True))
     ]
     rows.append(["ensemble", ensemble.dim, "1.000", *(score(np.array(ensemble.weights)) for score in scores)])
-    header = ["model", "dims", "weight", *(Path(file).name for file in values["fit"])]
+    header = ["model", "dims", "weight", *(Path(file).name for file in files)]
     return f"{table(header, rows)}\n\nensemble ({', '.join(ensemble.languages)}): {values['output']}"
+
+
+def listed(values: Mapping[str, Any], name: str, form: str) -> list[Any]:
+    """Return a setting that is a list; none is an empty one.
+
+    Raises:
+        ConfigError: it is something else, a single name for instance.
+    """
+    given = values[name]
+    if given is None or isinstance(given, (list, tuple)):
+        return list(given or [])
+    raise ConfigError(f"{name}={given}: give a list, as in {name}={form}")
 
 
 def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedding:
@@ -80,8 +96,7 @@ def score_of(parts: Sequence[StaticEmbedding], file: Path, languages: tuple[str,
         return _scored(parts, file, threads)
     first, second = (*languages, *languages)[:2]
     pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
-    if not pairs:
-        raise InputError(file, "no pair in it", "give a file of source<TAB>target, or score<TAB>a<TAB>b lines")
+    _refuse_few(file, len(pairs))
     sides = [list(side) for side in zip(*pairs[:_MOST_PAIRS], strict=True)]
     products = np.stack([_cosines(part, sides[0], sides[1], threads) for part in parts])
 
@@ -92,18 +107,22 @@ def score_of(parts: Sequence[StaticEmbedding], file: Path, languages: tuple[str,
     return f1
 
 
+def _refuse_few(file: Path, pairs: int) -> None:
+    if pairs < _FEWEST:
+        cure = "give a file of more source<TAB>target, or score<TAB>a<TAB>b lines"
+        raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", cure)
+
+
 def _cosines(part: StaticEmbedding, left: Sequence[str], right: Sequence[str], threads: int) -> np.ndarray:
     """Cosines of each left with each right text, float32 (n, m)."""
     return part.encode(left, threads=threads) @ part.encode(right, threads=threads).T
 
 
 def _scored(parts: Sequence[StaticEmbedding], file: Path, threads: int) -> Score:
-    rows = [(line or "").split("\t") for _, line in read_lines(file)]
-    try:
-        scores = np.array([float(row[0]) for row in rows])
-        left, right = [row[1] for row in rows], [row[2] for row in rows]
-    except (ValueError, IndexError):
-        raise InputError(file, "a line is not score<TAB>text<TAB>text", "mend or remove it") from None
+    scores, left, right = read_scored(file)
+    _refuse_few(file, len(scores))
+    if np.ptp(scores) == 0:
+        raise InputError(file, "all scores are equal", "give a file with scores that differ")
     encoded = [(part.encode(left, threads=threads), part.encode(right, threads=threads)) for part in parts]
     cosines = np.stack([np.einsum("ij,ij->i", a, b) for a, b in encoded])
 
@@ -111,4 +130,6 @@ def _scored(parts: Sequence[StaticEmbedding], file: Path, threads: int) -> Score
         mean = (weights @ cosines)[:, None]
         return similarity_correlation(mean, np.ones_like(mean), scores)["spearman"]
 
+    if not np.isfinite(correlation(np.full(len(parts), 1.0 / len(parts)))):
+        raise InputError(file, "all cosines are equal", "give a file in the languages of the models")
     return correlation
