@@ -30,7 +30,7 @@ def slow_info_nce(a, b, temperature, margin, same_a, same_b):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize(("temperature", "margin"), [(0.05, 0.0), (0.05, 0.3), (1.0, 0.1), (0.03, 0.0)])
+@pytest.mark.parametrize(("temperature", "margin"), [(0.05, 0.0), (0.05, 0.3), (1.0, 0.1), (0.03, 0.0), (0.1, -0.4)])
 def test_info_nce_equals_the_formula(threads, temperature, margin):
     rng = np.random.default_rng(0)
     a, b = unit(rng, 37, 16), unit(rng, 37, 16)
@@ -65,6 +65,11 @@ def test_a_temperature_that_float32_cannot_carry_is_refused():
     rng = np.random.default_rng(3)
     with pytest.raises(ConfigError, match=r"use at least 0\.02"):
         info_nce(unit(rng, 3, 4), unit(rng, 3, 4), temperature=0.01)
+    with pytest.raises(ConfigError, match=r"use at least 0\.05"):
+        info_nce(unit(rng, 3, 4), unit(rng, 3, 4), temperature=0.05, margin=-5.0)
+    for none in (0.0, -0.05, float("nan")):
+        with pytest.raises(ConfigError, match="too small"):
+            info_nce(unit(rng, 3, 4), unit(rng, 3, 4), temperature=none)
 
 
 def slow_relational(left, right, teacher, temperature):

@@ -112,8 +112,8 @@ def info_nce(
         The loss and its gradients with respect to ``source`` and ``target``, float32 (k, d).
     """
     size = len(source)
+    _check_temperature(temperature, _reach(margin))
     scale = 1.0 / temperature
-    _check_temperature(temperature, 2.0 + margin)
     unique = np.arange(size, dtype=np.int32)
     same_source = unique if same_source is None else same_source
     same_target = unique if same_target is None else same_target
@@ -160,8 +160,8 @@ def ranking_on(
 ) -> float:
     """The loss of :func:`info_nce` on a matrix of cosines, float32 (k, k), which its gradient then replaces."""
     size, f = len(cosines), np.float32
+    _check_temperature(temperature, _reach(margin))
     scale = 1.0 / temperature
-    _check_temperature(temperature, 2.0 + margin)
     rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
 
     def forward(a: int, b: int) -> np.ndarray:
@@ -315,8 +315,13 @@ def relational(
     return loss, d_left, d_right
 
 
+def _reach(margin: float) -> float:
+    """Return how far a cosine, or one less the margin, can be from 1: below it, and with a negative margin above it."""
+    return max(2.0 + max(margin, 0.0), -margin)
+
+
 def _check_temperature(temperature: float, reach: float) -> None:
     """Refuse a temperature at which exp(reach / temperature) leaves float32."""
-    if reach / temperature > _FLOAT32_RANGE:
+    if not temperature >= reach / _FLOAT32_RANGE:
         least = reach / _FLOAT32_RANGE
         raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")
