@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from xswe.commands.config import build, plain
 from xswe.commands.make_teacher import MakeTeacherConfig
 from xswe.commands.train import takes_sample, train_config
+from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.resources import resource
@@ -112,6 +114,35 @@ def test_a_corpus_of_ones_own_takes_the_place_of_the_sample(given):
     assert not takes_sample(own["corpus"])
     key = given.partition("=")[0]
     assert getattr(train_config(own).corpus, key) == own["corpus"][key]
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("cls", "values"),
+    [
+        *((Objective, {"temperature": value}) for value in (0.0, NAN, -0.05)),
+        *((Objective, {"distillation_temperature": value}) for value in (0.0, NAN)),
+        *((Objective, {"margin": value}) for value in (NAN, -0.1)),
+        *((Objective, {name: NAN}) for name in ("ranking", "distillation")),
+        *((Objective, {"prefixes": (8, 4, 2), "prefix_weights": value}) for value in ((0.0, 0.0, 0.0), (1.0, NAN, 1.0))),
+        *((RefineConfig, {"rate": value}) for value in (0.0, NAN, -1.0)),
+        (RefineConfig, {"clip": NAN}),
+        (RefineConfig, {"patience": -1}),
+        *((PCAConfig, {"dim": value}) for value in (0, -3)),
+        *((PCAConfig, {"drop": value}) for value in (-1, 1.5, "some")),
+        (PCAConfig, {"norm": NAN}),
+        *((SpanTraining, {"scale": value}) for value in (0.0, NAN)),
+        *((SpanTraining, {"rate": value}) for value in (0.0, NAN)),
+        (SpanTraining, {"hard": -1}),
+        *((partial(TrainConfig, ("en", "ja"), CorpusConfig()), {"seed": value}) for value in (-1, 0.5, None)),
+        (partial(TrainConfig, ("en", "ja"), CorpusConfig()), {"threads": -1}),
+    ],
+)
+def test_numbers_that_cannot_train_are_refused_by_name(cls, values):
+    with pytest.raises(ConfigError, match=next(reversed(values))):
+        cls(**values)
 
 
 def test_wrong_types_name_the_key_and_what_is_expected():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +46,13 @@ class Objective:
     def __post_init__(self) -> None:
         if unknown := set(self.distillation_on) - set(SIDES):
             raise ConfigError(f"objective.distillation_on has {sorted(unknown)}: use source, target, cross")
-        if self.ranking < 0 or self.distillation < 0 or not (self.ranking or self.distillation):
+        if not (self.ranking >= 0 and self.distillation >= 0 and 0 < self.ranking + self.distillation < math.inf):
             raise ConfigError("objective.ranking and objective.distillation are weights: at least one must be above 0")
+        for name in ("temperature", "distillation_temperature"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"objective.{name}={getattr(self, name)}: give a number above 0, as 0.05")
+        if not 0 <= self.margin < math.inf:
+            raise ConfigError(f"objective.margin={self.margin}: give a number that is not negative, as 0.3")
         if self.prefix_weights and not self.prefixes:
             raise ConfigError("objective.prefix_weights needs objective.prefixes=[256,128,64] or the like")
         if self.prefixes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +44,10 @@ class PCAConfig:
     def __post_init__(self) -> None:
         if self.level not in ("sentence", "word"):
             raise ConfigError(f"pca.level={self.level!r}: use sentence or word")
+        if self.drop != "auto" and (type(self.drop) is not int or self.drop < 0):
+            raise ConfigError(f"pca.drop={self.drop!r}: use auto, or a number of components that is not negative")
+        if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf:
+            raise ConfigError("pca needs dim >= 1, sentences >= 1 and norm >= 0")
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,12 @@ class TrainConfig:
     spans: SpanTraining = field(default_factory=lambda: SpanTraining(steps=0))
     seed: int = 0
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("threads", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise ConfigError(f"{name}={value!r}: give a whole number, at least {least}")
 
 
 @dataclass

@@ -7,6 +7,7 @@ like the full vectors alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,13 +39,14 @@ class Prefixes:
         """Sort prefixes by size; no weights stand for 1 each.
 
         Raises:
-            ConfigError: a size is not positive or there twice, or the weights are not one a size.
+            ConfigError: a size is not positive or there twice, or the weights are not one a size, or all 0.
         """
         weights = tuple(weights) or (1.0,) * len(sizes)
-        if len(weights) != len(sizes) or len(set(sizes)) != len(sizes) or min(sizes, default=1) < 1 or min(weights) < 0:
+        counted = all(weight >= 0 for weight in weights) and 0 < sum(weights) < math.inf
+        if len(weights) != len(sizes) or len(set(sizes)) != len(sizes) or min(sizes, default=1) < 1 or not counted:
             raise ConfigError(
                 f"objective.prefixes={list(sizes)} with prefix_weights={list(weights)}: give distinct positive numbers of "
-                "dimensions, and one weight each that is not negative"
+                "dimensions, and one weight each that is not negative, nor all 0"
             )
         order = sorted(range(len(sizes)), key=lambda i: sizes[i])
         return cls(tuple(sizes[i] for i in order), tuple(weights[i] for i in order))

@@ -7,6 +7,7 @@ took part. Nothing here depends on where the vectors came from: random ones are 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -80,6 +81,9 @@ class RefineConfig:
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
         if self.batch < 2 or self.steps < 0 or self.evaluate_every < 1 or not 0 <= self.constant <= 1:
             raise ConfigError("refine needs batch >= 2, steps >= 0, evaluate_every >= 1 and 0 <= constant <= 1")
+
+        if not 0 < self.rate < math.inf or not 0 <= self.clip < math.inf or self.patience < 0:
+            raise ConfigError("refine needs rate > 0, clip >= 0 and patience >= 0")
 
     def rate_at(self, step: int) -> float:
         """Learning rate of ``step`` (from 0)."""

@@ -6,6 +6,7 @@ that says it, and other sentences of that side are the passage that does not. Ei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -60,6 +61,8 @@ class SpanTraining:
             raise ConfigError("spans needs steps >= 0, batch >= 2, around >= 1 and 0 <= neighbours <= 1")
         if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1 or self.pairs < 2:
             raise ConfigError("spans needs 1 <= min_size <= max_size, evaluate_every >= 1 and pairs >= 2")
+        if not 0 < self.rate < math.inf or not 0 < self.scale < math.inf or self.hard < 0:
+            raise ConfigError("spans needs rate > 0, scale > 0 and hard >= 0")
 
 
 @dataclass(frozen=True, eq=False)
