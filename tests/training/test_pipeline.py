@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import sys
 import types
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, ModelError
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
 from xswe.training.inputs import UnitsConfig, open_part
@@ -117,6 +118,32 @@ def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_tea
     np.testing.assert_allclose(second[np.arange(2)], expected, atol=1e-3)
     np.testing.assert_array_equal(first[np.array([3])], second[np.array([0])])
     assert not list(stages.folder.glob("*.shards"))
+
+
+def test_a_damaged_stage_is_named_with_its_cure(tmp_path, tokenizer, fake_teacher):
+    c, teachers = config(("en", "ja")), {"pieces": tokenizer, "teacher_identity": "fake"}
+    c = replace(c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(steps=2, batch=64))
+    teachers |= {"distilled": fake_teacher, "distilled_identity": "fake"}
+    first = train(c, fake_teacher, tmp_path, **teachers)
+    stages = [path for path in (tmp_path / "stages").iterdir() if (path / "stage.json").is_file()]
+    assert len(stages) == 8
+    for stage in stages:
+        for file in sorted(path for path in stage.rglob("*") if path.is_file()):
+            whole = file.read_bytes()
+            file.write_bytes(whole[: len(whole) // 2])
+            with pytest.raises(ModelError, match=f"{file.name}: damaged .*remove {stage} and"):
+                train(c, fake_teacher, tmp_path, **teachers)
+            file.write_bytes(whole)
+        shutil.rmtree(stage)  # the cure
+    assert train(c, fake_teacher, tmp_path, **teachers).model.matrix.tobytes() == first.model.matrix.tobytes()
+
+
+def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
+    stages = Stages(tmp_path)
+    path = stages.checkpoint("refine", "0")
+    path.write_bytes(b"cut short")
+    with pytest.raises(ModelError, match=f"damaged .*remove {path} and"):
+        stages.checkpoint("refine", "0")
 
 
 def test_separate_tables_keep_a_vector_for_each_language(tmp_path, tokenizer):

@@ -13,6 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from xswe.errors import ModelError
 from xswe.files import fingerprint, held, read_json, whole_folder, write_json
 
 logger = logging.getLogger(__name__)
@@ -60,8 +64,11 @@ class Stages:
         self.seconds: dict[str, float] = {}
 
     def checkpoint(self, name: str, identity: str) -> Path:
-        """Return where a long stage may keep its state until it is done."""
-        return self.folder / f"{name}-{identity}.checkpoint.safetensors"
+        """Return where a long stage may keep its state until it is done; see :func:`check_whole`."""
+        path = self.folder / f"{name}-{identity}.checkpoint.safetensors"
+        if path.exists():
+            check_whole(path, path)
+        return path
 
     def run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
         """Do a stage, unless it is done.
@@ -73,10 +80,15 @@ class Stages:
 
         Returns:
             The artefact's folder and the stage's identity.
+
+        Raises:
+            ModelError: a file of a stage that is done is damaged.
         """
         identity = fingerprint(name, inputs)
         target = self.folder / f"{name}-{identity}"
         if (target / "stage.json").is_file():
+            for file in sorted(target.rglob("*")):
+                check_whole(file, target)
             logger.info("%s: done before (%s)", name, target.name)
             self._count(name, self.seconds_of(target))
             return target, identity
@@ -106,6 +118,30 @@ class Stages:
     def seconds_of(self, folder: Path) -> float:
         """Return how long the stage in ``folder`` took, in whatever run it was done."""
         return float(read_json(folder / "stage.json")["seconds"])
+
+
+def check_whole(file: Path, artefact: Path) -> None:
+    """Open a file by the format that its name tells, without reading the numbers in it; others are left alone.
+
+    Args:
+        file: what to open.
+        artefact: what to remove if it cannot be opened, so that it is made anew.
+
+    Raises:
+        ModelError: the file is cut short, or is no such file.
+    """
+    try:
+        if file.suffix == ".json":
+            read_json(file)
+        elif file.suffix == ".npy":
+            np.load(file, mmap_mode="r")  # which compares the length of the file with the array's
+        elif file.suffix == ".safetensors":
+            with safe_open(file, "np"):  # so does this
+                pass
+    except (ValueError, EOFError, SafetensorError) as error:
+        raise ModelError(
+            f"{file}: damaged ({error}); remove {artefact} and give the same command again, which makes it anew"
+        ) from None
 
 
 def only_run(folder: Path) -> AbstractContextManager[None]:
