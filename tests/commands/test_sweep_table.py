@@ -67,6 +67,14 @@ def test_mistakes(runs, tmp_path):
         run(settings(runs, metric="f1"))
 
 
+@pytest.mark.parametrize("name", ["results.json", "run.json"])
+@pytest.mark.parametrize("content", ["", '{"rows": [', "[]", "{}"])
+def test_a_damaged_run_is_named(runs, name, content):
+    (runs / "runs" / "b" / name).write_text(content)
+    with pytest.raises(InputError, match=f"b/{name}: .*training command again"):
+        run(settings(runs))
+
+
 def test_settings_that_vary():
     one, two = flat({"a": {"b": 1, "c": [1, 2]}}), flat({"a": {"b": 1, "c": [1]}, "d": None})
     assert one == {"a.b": 1, "a.c": [1, 2]}

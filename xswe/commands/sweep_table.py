@@ -85,15 +85,27 @@ def is_run(results: Path) -> bool:
 
 def read_run(folder: Path, metric: str, step: str) -> SweepRun:
     """Read one run; its quality is the mean of the metric over the subsets of the held-out pairs."""
-    results = read_json(folder / "results.json")
+    results = _whole(folder / "results.json", "rows", "settings")
     rows = [row for row in results["rows"] if row["note"] == step and row["metric"] == metric]
     values = [row["value"] for row in rows if row["task"] == "held-out" and row["value"] is not None]
     if not values:
         known = sorted({row["metric"] for row in results["rows"]})
         raise ConfigError(f"metric={metric}: {folder} has none of it at the step {step!r}; it has {', '.join(known)}")
     size = (folder / "model" / "model.safetensors").stat().st_size
-    seconds = sum(read_json(folder / "run.json")["seconds"].values())
+    seconds = sum(_whole(folder / "run.json", "seconds")["seconds"].values())
     return SweepRun(folder, flat(results["settings"]), sum(values) / len(values), size, round(seconds, 3))
+
+
+def _whole(file: Path, *wanted: str) -> dict[str, Any]:
+    """Read one of a run's files, which has the entries ``wanted``."""
+    cure = "give the same training command again, which writes it anew, or remove the folder"
+    try:
+        found = read_json(file)
+    except ValueError as error:
+        raise InputError(file, f"damaged ({error})", cure) from None
+    if not isinstance(found, dict) or not set(wanted) <= set(found):
+        raise InputError(file, f"it has no {' and '.join(wanted)}", cure)
+    return found
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
