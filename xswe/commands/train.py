@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import shutil
+from collections.abc import Container, Mapping
 from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
@@ -75,17 +76,41 @@ def run(values: dict[str, Any]) -> str:
         versions=versions(),
     )
     write_card(folder / "model", text)
+    further = {}
     if config.extract.merge == "separate":
         for code, own in result.by_language[last].items():
-            replace(own, description=description | {"language": code}).save(folder / "languages" / code)
+            further[folder / "languages" / code] = replace(own, description=description | {"language": code})
     if values["keep_steps"]:
         for step, stage in result.stages.items():
-            stage.save(folder / "steps" / step.lower().replace(" ", "-"))
+            further[folder / "steps" / step.lower().replace(" ", "-")] = stage
+    for place, one in further.items():
+        one.save(place)
+    remove_leftovers(folder, further, config)
     write_json(
         folder / "results.json", {"settings": settings, "report": result.report, "rows": [r.as_dict() for r in rows]}
     )
     write_json(folder / "run.json", {"versions": versions(), "threads": config.threads, "seconds": result.seconds})
     return f"{summary(rows, result)}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}"
+
+
+def remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig) -> None:
+    """Remove the models and histories that an earlier run with other settings left beside those of this one.
+
+    Args:
+        folder: the run folder; what no run writes there is left alone.
+        models: the places of this run's models below ``languages`` and ``steps``.
+        config: the settings, which tell the histories that this run wrote.
+    """
+    for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
+        if old not in models and (old / "model.safetensors").is_file():
+            shutil.rmtree(old)
+    for place, steps in ((folder, config.refine.steps), (folder / "spans", config.spans.steps)):
+        if not steps:
+            for file in [*place.glob("history.csv"), *place.glob("tensorboard/events.out.tfevents.*")]:
+                file.unlink()
+    for name in ("languages", "steps", "tensorboard", "spans/tensorboard", "spans"):
+        if (folder / name).is_dir() and not any((folder / name).iterdir()):
+            (folder / name).rmdir()
 
 
 def train_config(values: dict[str, Any]) -> TrainConfig:
