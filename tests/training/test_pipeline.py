@@ -192,6 +192,18 @@ def test_what_cannot_be_trained_says_what_is_missing(tmp_path, tokenizer, langua
         train(config(languages, objective=objective), None, tmp_path, pieces=tokenizer)
 
 
+def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_left_out(
+    tmp_path, tokenizer, fake_teacher, caplog
+):
+    c = config(("en", "ja"), refine=RefineConfig(steps=2, batch=64))
+    for objective in (Objective(ranking=0.0, distillation=1.0), ALONE):
+        assert "translations are not trained on" not in caplog.text
+        c = replace(c, objective=objective)
+        train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    assert "translations are not trained on" in caplog.text
+    assert "objective=joint" in caplog.text
+
+
 def test_a_log_holds_the_whole_history_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)  # not installed
     log, history = RunLog(tmp_path), [{"step": 0, "development_loss": 2.5}]

@@ -93,6 +93,13 @@ def train(
         )
     if config.spans.steps and (len(languages) == 1 or config.extract.merge == "separate"):
         raise ConfigError("spans.steps needs a language pair that shares one table: set a pair, and another extract.merge")
+    if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
+        logger.warning(
+            "translations are not trained on, only similarities within the %s sentences: set objective=joint to bring %s "
+            "together",
+            " and the ".join(config.objective.distillation_on),
+            ", ".join(languages),
+        )
     with only_run(folder), single_threaded_blas():
         return _Run(config, teacher, folder, teacher_identity, pieces, distilled, distilled_identity).result()
 
