@@ -22,7 +22,7 @@ def test_plain_text_distinct_and_stripped(tmp_path):
     assert list(sentences.source) == ["one", "two", "three"]
     assert (report["read"], report["kept"]) == (7, 3)
     assert report["dropped"] == {"blank": 1, "duplicate": 2, "too long": 1}
-    assert set(report["checksums"]) == {"a.txt", "b.txt.gz"}
+    assert set(report["checksums"]) == {str(tmp_path / "a.txt"), str(tmp_path / "b.txt.gz")}
 
 
 def test_one_side_of_every_bitext_that_has_the_language(tmp_path):

@@ -163,7 +163,16 @@ def test_cleaning_counts_what_it_drops(tmp_path):
     assert list(zip(bitext.source, bitext.target, strict=True)) == [("a", "A"), ("a", "Z"), ("b", "B")]
     assert (report.read, report.kept) == (6, 3)
     assert report.dropped == {"blank": 1, "duplicate": 1, "too long": 1}
-    assert list(report.checksums) == ["c.tsv"]
+    assert list(report.checksums) == [str(path)]
+
+
+def test_files_of_one_name_keep_a_checksum_each(tmp_path):
+    paths = [tmp_path / folder / "train.tsv" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        write(path, f"{path.parent.name}\tA\n")
+    _, report = load_bitext(find_pairs(paths, EN_JA), EN_JA, CorpusConfig())
+    assert list(report.checksums) == [str(path) for path in paths]
 
 
 def bitext_of(tmp_path, n):

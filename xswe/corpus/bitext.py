@@ -85,7 +85,7 @@ class CorpusReport:
         read: pairs read.
         kept: pairs kept.
         dropped: counts by reason (see ``xswe.corpus.cleaning.REASONS``, and what ``on_error=skip`` skipped).
-        checksums: SHA-256 of each file read.
+        checksums: SHA-256 of each file read, by its path as given.
     """
 
     read: int = 0
@@ -211,7 +211,7 @@ def load_bitext(
                 for parts, side in zip(sides, kept_rows(block.rows, reasons), strict=True):
                     parts.append(side)
                 progress.update(len(block.rows))
-            report.checksums |= {path.name: digest_of(path) for path in file.files}
+            report.checksums |= {str(path): digest_of(path) for path in file.files}
     bitext = Bitext(languages, concatenate(sides[0]), concatenate(sides[1]))
     logger.info("%s: %s", bitext.name, report.summary())
     return bitext, report

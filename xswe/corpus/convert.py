@@ -157,7 +157,7 @@ class _Conversion:
                     if since >= self.shard_pairs:
                         self.note()
                         since = 0
-                self.report.checksums |= {path.name: digest_of(path) for path in file.files}
+                self.report.checksums |= {str(path): digest_of(path) for path in file.files}
                 self.file, self.block = number + 1, 0
                 self.note()
         return self.report

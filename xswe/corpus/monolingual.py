@@ -205,7 +205,7 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
                     continue
                 seen.add(key)
                 kept.append(raw)
-            report.checksums |= {path.name: file_digest(path) for file in one.files for path in file.files}
+            report.checksums |= {str(path): file_digest(path) for file in one.files for path in file.files}
     for reason, count in skipped.counts.items():
         report.dropped[reason] = report.dropped.get(reason, 0) + count
     offsets = np.zeros(len(kept) + 1, np.int64)
