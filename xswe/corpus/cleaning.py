@@ -216,7 +216,7 @@ def _own(classes: np.ndarray, language: str) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _class_table() -> np.ndarray:
-    """Return the class of each character of the first three planes."""
+    """Return the class of each character of the first four planes."""
     table = np.zeros(0x40000, np.uint8)
     for code in range(len(table)):
         character = chr(code)
