@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.corpus import decontamination, sources
 from xswe.corpus.bitext import CorpusConfig, describe, load_bitext
 from xswe.corpus.cleaning import REASONS, CleanConfig
 from xswe.corpus.decontamination import EvaluationTexts
@@ -149,6 +150,19 @@ def test_the_evaluation_files_are_part_of_what_a_corpus_is(tmp_path):
     (folder / "sts.tsv").write_text("4.5\tA dog sleeps.\tx\n")
     assert describe(CorpusConfig(decontaminate=(str(folder),)), files) != before
     assert describe(CorpusConfig(decontaminate=(str(folder),), cache="/elsewhere"), files) != before
+
+
+def test_files_are_read_once_for_their_checksums_and_not_parsed(tmp_path, monkeypatch):
+    folder, read = evaluation(tmp_path), []
+    (tmp_path / "c.tsv").write_text("a\tb\n")
+    files, config = find_pairs([tmp_path / "c.tsv"], EN_JA), CorpusConfig(decontaminate=(str(folder),))
+    monkeypatch.setattr(sources, "file_digest", lambda path: read.append(path.name) or "checksum")
+    monkeypatch.setattr(decontamination, "_texts", None)
+    assert describe(config, files) == describe(config, files)
+    assert sorted(read) == ["c.tsv", "sts.tsv", "x.jsonl"]
+    (tmp_path / "c.tsv").write_text("a\tanother\n")
+    describe(config, files)
+    assert read[3:] == ["c.tsv"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("none.tsv", None), ("empty.tsv", "1\t2\n"), ("bad.jsonl", "{")])

@@ -12,7 +12,7 @@ import numpy as np
 
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
-from xswe.corpus.decontamination import EvaluationTexts
+from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
 from xswe.corpus.pairs import PairFile, check_columns, find_pairs
 from xswe.corpus.rows import Rows, copied
 from xswe.corpus.seen import Admission
@@ -222,7 +222,7 @@ def content_settings(config: CorpusConfig) -> dict[str, Any]:
     names = ("columns", "on_error", "max_characters", "min_score", "clean")
     settings = {name: value for name, value in asdict(config).items() if name in names}
     if config.decontaminate:
-        settings["decontaminate"] = EvaluationTexts(config.decontaminate).identity()
+        settings["decontaminate"] = evaluation_identity(config.decontaminate)
     return settings
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from xswe.corpus.hashing import find_keys
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
+from xswe.corpus.sources import digest_of
 from xswe.corpus.streams import read_lines
 from xswe.errors import InputError
-from xswe.files import file_digest
 from xswe.language.texts import Texts
 
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")
@@ -30,6 +30,20 @@ def normalised(texts: Texts) -> Texts:
         return texts
     joined = unicodedata.normalize("NFKC", "\n".join(texts)).lower()
     return Texts.of(_NOT_WRITTEN.sub("", joined).split("\n"))
+
+
+def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the files that evaluation paths stand for, in order.
+
+    Raises:
+        InputError: a path is not there, or is a folder without such a file.
+    """
+    return sorted({file for path in paths for file in _files(Path(path))})
+
+
+def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
+    """Return the checksums of evaluation files, whose texts need not be read for it."""
+    return [digest_of(file) for file in evaluation_files(paths)]
 
 
 class EvaluationTexts:
@@ -46,7 +60,7 @@ class EvaluationTexts:
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        self.files = sorted({file for path in paths for file in _files(Path(path))})
+        self.files = evaluation_files(paths)
         self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
         for file in self.files:
             texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
@@ -64,10 +78,6 @@ class EvaluationTexts:
         find_keys(self._exact.table, text_hashes(texts), found[0])
         find_keys(self._normalised.table, text_hashes(reduced), found[1])
         return found[0], found[1] & (reduced.sizes > 0)
-
-    def identity(self) -> list[str]:
-        """Return the checksums of the files."""
-        return [file_digest(file) for file in self.files]
 
 
 def _files(path: Path) -> list[Path]:

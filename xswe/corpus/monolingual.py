@@ -18,10 +18,9 @@ from xswe.corpus.cards import find_card
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
-from xswe.corpus.sources import fetch_release
+from xswe.corpus.sources import digest_of, fetch_release
 from xswe.corpus.streams import Skipped, read_lines
 from xswe.errors import ConfigError, InputError
-from xswe.files import file_digest
 from xswe.language.codes import LANGUAGES
 from xswe.language.texts import Texts
 from xswe.progress import bar
@@ -205,7 +204,7 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
                     continue
                 seen.add(key)
                 kept.append(raw)
-            report.checksums |= {str(path): file_digest(path) for file in one.files for path in file.files}
+            report.checksums |= {str(path): digest_of(path) for file in one.files for path in file.files}
     for reason, count in skipped.counts.items():
         report.dropped[reason] = report.dropped.get(reason, 0) + count
     offsets = np.zeros(len(kept) + 1, np.int64)

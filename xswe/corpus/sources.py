@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from xswe.corpus.archives import match_member, member_names
@@ -20,10 +21,19 @@ def cache_folder(cache: str = "") -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """Return a file's SHA-256, from its download's record where there is one."""
+    """Return a file's SHA-256, from its download's record where there is one; a file that stays the same is read once."""
     if not path.is_file():
         raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
-    return recorded_digest(path) or file_digest(path)
+    if found := recorded_digest(path):
+        return found
+    now = path.stat()
+    return _digest(path.absolute(), now.st_size, now.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, size: int, mtime_ns: int) -> str:
+    """Read a file of this size and age: a stage asks several times for the checksum of what may be gigabytes."""
+    return file_digest(path)
 
 
 def fetch_release(card: Card, release: Version, languages: tuple[str, ...], cache: str, offline: bool) -> list[Path]:
