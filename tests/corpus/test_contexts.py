@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xswe.corpus import contexts as contexts_module
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags
@@ -101,3 +102,9 @@ def test_candidates_are_drawn_evenly():
         hits[chosen.sentences] += 1
     assert hits.sum() == 300 * 20
     assert 10 <= hits.min() <= hits.max() <= 55  # binomial around 30, standard deviation 5
+
+
+def test_more_sentences_than_can_be_numbered_are_refused(monkeypatch):
+    monkeypatch.setattr(contexts_module, "_MOST_ROWS", len(LISTS) - 1)
+    with pytest.raises(ConfigError, match=r"6 sentences .* at most 5: set corpus\.limit"):
+        choose_contexts(Bags.of(LISTS), 6, ContextConfig())

@@ -13,6 +13,7 @@ from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 
 Pick = Literal["shortest", "random", "first"]
+_MOST_ROWS = 1 << 32  # a key has 32 bits for the row
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,12 @@ def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndar
 
     Returns:
         The pairs chosen. The result depends on the bags, the rows and the seed only.
+
+    Raises:
+        ConfigError: there are more sentences than rows can be numbered.
     """
+    if len(bags) > _MOST_ROWS:
+        raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
     ids, offsets = np.asarray(bags.ids), np.asarray(bags.offsets)
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
     counts = np.zeros(size, np.int64)
