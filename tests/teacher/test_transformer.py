@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError, ModelError
-from xswe.teacher.transformer import TeacherConfig, load_teacher
+from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
 
 torch = pytest.importorskip("torch")
 TEXTS = ["A cat sleeps.", "Das Haus ist groß, sagte er, und sehr alt.", "猫が寝ている。", "我们今天去图书馆", "x"]
@@ -65,6 +65,18 @@ def test_long_sentences_are_cut_and_only_they(tiny_teacher):
     found = collect(load_teacher(TeacherConfig(model=str(tiny_teacher), max_tokens=10)), ["word " * 400, "a cat"])
     assert 1 <= len(found[0][0]) <= 10
     assert len(found[1][0]) >= 2
+
+
+def test_positions_that_start_after_the_padding_are_not_run_out_of(tiny_teacher):
+    from transformers import XLMRobertaConfig, XLMRobertaModel
+
+    tokenizer = load_teacher(TeacherConfig(model=str(tiny_teacher))).tokenizer
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    places = {"max_position_embeddings": 20, "pad_token_id": 1}
+    model = XLMRobertaModel(XLMRobertaConfig(vocab_size=len(tokenizer), **sizes, **places)).eval()
+    teacher = TransformerTeacher(TeacherConfig(), model, tokenizer, "cls")
+    assert len(collect(teacher, ["word " * 40])[0][0]) == 20 - 2
+    assert np.isfinite(teacher.vectors(["word " * 40])).all()
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

@@ -147,8 +147,7 @@ class TransformerTeacher:
 
     def __init__(self, config: TeacherConfig, model: Any, tokenizer: Any, pooling: str) -> None:
         self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
-        limit = getattr(model.config, "max_position_embeddings", config.max_tokens)
-        self._max_tokens = min(config.max_tokens, limit)
+        self._max_tokens = min(config.max_tokens, _positions(model) or config.max_tokens)
 
     @property
     def name(self) -> str:
@@ -233,6 +232,15 @@ class TransformerTeacher:
         torch = _torch()
         with torch.inference_mode(), _threads(self.config.threads):
             return self.model(**packed.to(self.model.device)).last_hidden_state
+
+
+def _positions(model: Any) -> int | None:
+    """Return how many tokens a model has positions for; None if it does not say."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    limit = getattr(model.config, "max_position_embeddings", None)
+    # RoBERTa and its kin count positions from the one after the padding's, and keep the rows before it for nothing.
+    return limit if limit is None or padding is None else limit - padding - 1
 
 
 def _torch() -> Any:
