@@ -67,6 +67,20 @@ def test_long_sentences_are_cut_and_only_they(tiny_teacher):
     assert len(found[1][0]) >= 2
 
 
+def test_how_many_texts_were_cut_is_told_once(tiny_teacher, caplog):
+    teacher = load_teacher(TeacherConfig(model=str(tiny_teacher), max_tokens=10, batch_tokens=16))
+    texts = ["word " * 400, "a cat", "猫 " * 400]
+    assert len(teacher.batches(texts)) > 1
+    for run, fate in ((collect, "has no state"), (TransformerTeacher.vectors, "is not in their vectors")):
+        caplog.clear()
+        run(teacher, texts)
+        (told,) = [record.getMessage() for record in caplog.records]
+        assert told.endswith(f"2 of 3 texts are longer than 10 tokens; what is beyond {fate}")
+        caplog.clear()
+        run(teacher, texts[1:2])
+        assert not caplog.records
+
+
 def test_positions_that_start_after_the_padding_are_not_run_out_of(tiny_teacher):
     from transformers import XLMRobertaConfig, XLMRobertaModel
 

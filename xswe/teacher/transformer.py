@@ -36,7 +36,7 @@ class TeacherConfig:
         prompt: put before each sentence, joined as it stands (write the blank if there is to be one).
         pooling: how :meth:`TransformerTeacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
             settings and takes ``cls`` where there are none.
-        max_tokens: longer sentences are cut there.
+        max_tokens: longer sentences are cut there, with a warning.
         batch_tokens: padded tokens a batch.
         dtype: ``float32`` or ``bfloat16``.
         device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
@@ -187,10 +187,11 @@ class TransformerTeacher:
 
     def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
         """Encode the given batches, in order; special tokens, padding and the prompt are left out."""
-        prompt = self.config.prompt
+        prompt, cut = self.config.prompt, 0
         for rows in batches:
             batch = [prompt + texts[row] for row in rows]
             packed = self._tokenize(batch, places=True)
+            cut += _count_cut(packed)
             places = packed.pop("offset_mapping").numpy() - len(prompt)
             special = packed.pop("special_tokens_mask").numpy().astype(bool)
             real = ~special & packed["attention_mask"].numpy().astype(bool) & (places[..., 1] > 0)
@@ -201,12 +202,14 @@ class TransformerTeacher:
             flat = hidden[_torch().from_numpy(real).to(hidden.device)].float().cpu().numpy()
             where = np.ascontiguousarray(places[real], np.int32)
             yield States(rows, flat, offsets, where[:, 0].clip(min=0), where[:, 1])
+        self._tell(cut, sum(map(len, batches)), "has no state")
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts to unit vectors, float32 (n, d)."""
-        out = np.zeros((len(texts), self.dim), np.float32)
+        out, cut = np.zeros((len(texts), self.dim), np.float32), 0
         for rows in track(self.batches(texts), f"encode with {Path(self.name).name}", unit="batch"):
             packed = self._tokenize([self.config.prompt + texts[row] for row in rows])
+            cut += _count_cut(packed)
             hidden = self._forward(packed).float()
             if self.pooling == "cls":
                 pooled = hidden[:, 0]
@@ -214,7 +217,14 @@ class TransformerTeacher:
                 mask = packed["attention_mask"].to(hidden.device)[..., None]
                 pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
             out[rows] = _torch().nn.functional.normalize(pooled, dim=-1).cpu().numpy()
+        self._tell(cut, len(texts), "is not in their vectors")
         return out
+
+    def _tell(self, cut: int, total: int, fate: str) -> None:
+        """Say how many texts were cut, if any."""
+        if cut:
+            what = "%s: %s of %s texts are longer than %d tokens; what is beyond %s"
+            logger.warning(what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
 
     def _tokenize(self, batch: list[str], places: bool = False) -> Any:
         return self.tokenizer(
@@ -232,6 +242,11 @@ class TransformerTeacher:
         torch = _torch()
         with torch.inference_mode(), _threads(self.config.threads):
             return self.model(**packed.to(self.model.device)).last_hidden_state
+
+
+def _count_cut(packed: Any) -> int:
+    """Count the texts of a tokenised batch that were cut."""
+    return sum(bool(one.overflowing) for one in packed.encodings)
 
 
 def _positions(model: Any) -> int | None:
