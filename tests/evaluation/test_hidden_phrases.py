@@ -68,3 +68,25 @@ def test_the_figures_of_known_answers():
     assert found["pearson"][0] == pytest.approx(np.corrcoef([0, 2, 4, 5], [0.1, 0.2, 0.3, 0.9])[0, 1])
     assert found["iou"] == (pytest.approx((1 + 1 / 3) / 2), 2)
     assert found["found"] == (0.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("gold", "scores", "why"),
+    [
+        ([1.0], [0.5], "1 pair is too few"),
+        ([1.0, 1.0], [0.5, 0.6], "all scores are equal"),
+        ([1.0, 2.0], [0.5, 0.5], "all of the method's scores are equal"),
+        ([1.0, 2.0], [0.5, np.nan], "some are not finite"),
+    ],
+)
+def test_where_there_is_no_correlation_the_rows_say_why(gold, scores, why):
+    items = [HiddenPhrase("a", "b", score, "xxb", 2) for score in gold]
+    rows = phrase_rows(items, np.array(scores), np.zeros(len(items), int), np.ones(len(items), int), "t", "en")
+    assert [(row.metric, row.value) for row in rows] == [("spearman", None), ("pearson", None)]
+    assert all(why in row.note for row in rows)
+
+
+def test_a_score_that_is_no_number_is_refused(tmp_path):
+    (tmp_path / "set.tsv").write_text("a\tb\t1\tc\na\tb\tnan\tc\n", "utf-8")
+    with pytest.raises(InputError, match=r"set\.tsv:2: the score is nan"):
+        read_hidden_phrases(tmp_path / "set.tsv")

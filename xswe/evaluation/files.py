@@ -14,7 +14,7 @@ from xswe.corpus.streams import read_lines
 from xswe.errors import InputError
 from xswe.evaluation.retrieval import bitext_items
 from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import CORRELATIONS, cosines
+from xswe.evaluation.similarity import correlation_rows, cosines
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 _FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
@@ -96,13 +96,4 @@ def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
 
 def score_similarity(left: np.ndarray, right: np.ndarray, scores: np.ndarray, task: str, subset: str) -> list[Row]:
     """Correlate the cosines of two float32 (n, d) of unit vectors with scores, float (n,)."""
-    items = np.stack([cosines(left, right).astype(np.float64), scores])
-    rows = []
-    for metric, correlate in CORRELATIONS.items():
-        value = correlate(*items)
-        if math.isfinite(value):
-            rows.append(Row(task, subset, metric, value, len(scores), items=items))
-        else:
-            what = "all scores are equal" if np.ptp(scores) == 0 else "all cosines are equal"
-            rows.append(Row(task, subset, metric, None, len(scores), note=f"no correlation: {what}"))
-    return rows
+    return correlation_rows(cosines(left, right), scores, task, subset)

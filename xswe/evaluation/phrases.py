@@ -6,6 +6,7 @@ scored the two phrases. Its file is read as it is; the builder makes the same ta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from xswe.corpus.streams import read_lines
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.rows import Row
+from xswe.evaluation.similarity import correlation_rows
 
 CLEARLY_THE_SAME = 4.0  # of 5: from here on STS's scale says that the phrases mean the same but for details
 _FOUND = 0.5  # overlap from which a place counts as found
@@ -48,7 +50,7 @@ def read_hidden_phrases(path: str | Path) -> list[HiddenPhrase]:
     """Read STS-B-Context's own format: origin phrase, target phrase, score, context, tab-separated; a header is skipped.
 
     Raises:
-        InputError: a line has other columns, or the file has none at all.
+        InputError: a line has other columns or a score that is no finite number, or the file has none at all.
     """
     out = []
     for number, line in read_lines(path):
@@ -62,6 +64,8 @@ def read_hidden_phrases(path: str | Path) -> list[HiddenPhrase]:
                 continue
             found = "not origin<TAB>target<TAB>score<TAB>context"
             raise InputError(path, found, "mend or remove the line", number) from None
+        if not math.isfinite(score):
+            raise InputError(path, f"the score is {fields[2]}", "mend or remove the line", number)
         out.append(HiddenPhrase(phrase, target, score, context, context.find(target)))
     if not out:
         raise InputError(path, "no line in it", "give a file of origin<TAB>target<TAB>score<TAB>context")
@@ -132,16 +136,12 @@ def phrase_rows(
         subset: its language or language pair.
 
     Returns:
-        ``pearson`` and ``spearman`` of the scores; over the pairs that clearly mean the same, ``iou``, the mean overlap
-        of the found and the hidden span in characters, and ``found``, how often it is at least one half.
+        ``spearman`` and ``pearson`` of the scores, with a note instead of a value where there is none; over the pairs
+        that clearly mean the same, ``iou``, the mean overlap of the found and the hidden span in characters, and
+        ``found``, how often it is at least one half.
     """
-    from scipy.stats import pearsonr, spearmanr
-
     gold = np.array([item.score for item in items])
-    rows = [
-        Row(task, subset, "pearson", float(pearsonr(scores, gold).statistic), len(items)),
-        Row(task, subset, "spearman", float(spearmanr(scores, gold).statistic), len(items)),
-    ]
+    rows = correlation_rows(scores, gold, task, subset, "all of the method's scores")
     overlaps = np.array(
         [
             overlap(item.start, item.end, int(a), int(b))
