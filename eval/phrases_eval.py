@@ -1,32 +1,38 @@
 """Phrases hidden in running text: every method side by side, in the shape of SLICE's Table 1.
 
     python eval/phrases_eval.py model=runs/…/model [data=$XSWE_DATA] [limit=0] [subsets=en,de,zh,ja,en-de,en-zh,en-ja]
-        [baselines=bm25,minilm,mini,wordllama] [ngrams=50] [train=1000] [set=sts-b-context.tsv] [output=…json]
+        [baselines=bm25,minilm,mini,wordllama] [ngrams=50] [train=1000] [threads=0] [output=…json]
+    python eval/phrases_eval.py model=runs/…/model set=sts-b-context.tsv language=en
 
 For each subset the builder hides the target sentences of STS-B's development set inside running text from another corpus
-(fixed seed); ``set`` reads STS-B-Context's own file instead. ``ngrams`` is the number of pairs for the one costly method,
-``train`` the steps of span-max training that make the last row (0 for none; it learns from the folder's training files).
+(fixed seed); ``set`` reads a file of origin, target, score and context instead, of the ``language`` given (a code, or two
+as in ``en-ja``). Beside a file called ``sts-b-context.*`` the published figures on that set are shown. ``ngrams`` is the
+number of pairs for the one costly method, ``train`` the steps of span-max training that make the last row (0 for none; it
+learns from the folder's training files). ``baselines=`` leaves all of them out.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from phrase_tables import published_phrases
+from settings import REQUIRED, chosen, run_script
 
 import xswe
 from xswe.corpus.pairs import find_pairs, read_pairs
 from xswe.corpus.streams import read_lines
 from xswe.embedding.static import StaticEmbedding
+from xswe.errors import ConfigError
 from xswe.evaluation.phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
 from xswe.evaluation.tables import table
+from xswe.language.codes import check_languages
 from xswe.language.cuts import make_cutter
 from xswe.language.subwords import SubwordUnits
 from xswe.mining.phrases.scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
@@ -42,6 +48,20 @@ CARRIERS = {
     "ja": ("en-ja", "kyoto-wiki.tsv.gz", 1),
 }
 SUBSETS = ("en", "de", "zh", "ja", "en-de", "en-zh", "en-ja")
+BASELINES = ("bm25", "minilm", "mini", "wordllama")
+DEFAULTS: dict[str, Any] = {
+    "model": REQUIRED,
+    "data": os.environ.get("XSWE_DATA", "../shared/data"),
+    "limit": 0,
+    "subsets": ",".join(SUBSETS),
+    "baselines": ",".join(BASELINES),
+    "ngrams": 50,
+    "train": 1000,
+    "set": "",
+    "language": "",
+    "threads": 0,
+    "output": "",
+}
 
 
 def build(data: Path, subset: str, limit: int) -> list[HiddenPhrase]:
@@ -131,20 +151,24 @@ def all_methods(
     return methods
 
 
-def main(arguments: Sequence[str]) -> None:
+def sets_of(settings: dict[str, Any]) -> dict[str, Callable[[], list[HiddenPhrase]]]:
+    """Return what makes each set, by its language or language pair."""
+    if bool(settings["set"]) != bool(settings["language"]):
+        raise ConfigError("set= and language= go together, as in set=sts-b-context.tsv language=en")
+    if settings["set"]:
+        check_languages(settings["language"].split("-"))
+        items = read_hidden_phrases(settings["set"])
+        return {settings["language"]: lambda: items}
+    data, limit = Path(settings["data"]), settings["limit"]
+    return {s: partial(build, data, s, limit) for s in chosen(settings["subsets"], "subsets", SUBSETS)}
+
+
+def main(settings: dict[str, Any]) -> None:
     """Score every method on every subset, print the table, write the rows."""
-    given = dict(argument.split("=", 1) for argument in arguments)
-    data = Path(given.get("data") or os.environ.get("XSWE_DATA", "../shared/data"))
-    limit, ngrams = int(given.get("limit", 0)), int(given.get("ngrams", 50))
-    threads = int(given.get("threads", available_threads()))
-    model = xswe.load(given["model"])
-    baselines = given.get("baselines", "bm25,minilm,mini,wordllama").split(",")
-    methods = all_methods(model, baselines, data, int(given.get("train", 1000)), threads)
-    make: dict[str, Callable[[], list[HiddenPhrase]]] = {
-        subset: partial(build, data, subset, limit) for subset in given.get("subsets", ",".join(SUBSETS)).split(",")
-    }
-    if "set" in given:
-        make = {"en": partial(read_hidden_phrases, given["set"])}
+    make, baselines = sets_of(settings), chosen(settings["baselines"], "baselines", BASELINES)
+    ngrams, threads = settings["ngrams"], settings["threads"] or available_threads()
+    model = xswe.load(settings["model"])
+    methods = all_methods(model, baselines, Path(settings["data"]), settings["train"], threads)
     rows = []
     for subset, items_of in make.items():
         items = items_of()
@@ -161,13 +185,14 @@ def main(arguments: Sequence[str]) -> None:
             rows += [{**row.as_dict(), "model": name, "method": method} for row in made]
             by = {row.metric: row.value for row in made}
             shown.append([name, method, by["pearson"], by["spearman"], by.get("iou"), by.get("found"), len(some)])
-        if subset == "en":
+        if Path(settings["set"]).name.lower().startswith("sts-b-context."):
             shown += [[f"{name} (published)", how, a, b, None, None, None] for name, how, a, b in published_phrases()]
         print(f"\n{subset}\n" + table(["model", "method", "Pearson", "Spearman", "IoU", "found", "n"], shown), flush=True)
-    if "output" in given:
-        with open(given["output"], "w", encoding="utf-8") as stream:
+    if settings["output"]:
+        given = {name: value for name, value in settings.items() if value != DEFAULTS[name]}
+        with open(settings["output"], "w", encoding="utf-8") as stream:
             json.dump({"settings": given, "rows": rows}, stream, indent=1)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run_script(main, DEFAULTS, __doc__)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +18,28 @@ from xswe.evaluation.phrases import (
     read_hidden_phrases,
     write_hidden_phrases,
 )
+
+EVAL = Path(__file__).parents[2] / "eval"
+needs_scripts = pytest.mark.skipif(not EVAL.is_dir(), reason="eval/ is not in this installation")
+
+
+@pytest.fixture
+def script(monkeypatch, capsys):
+    """Run a script of eval/ in this process; returns its status and what it printed."""
+    monkeypatch.syspath_prepend(str(EVAL))
+
+    def run(name, *words):
+        module = importlib.import_module(name)
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+        status = 0
+        try:
+            module.run_script(module.main, module.DEFAULTS, module.__doc__)
+        except SystemExit as exit:
+            status = exit.code
+        found = capsys.readouterr()
+        return status, found.err or found.out
+
+    return run
 
 
 def test_the_reader_reads_what_the_format_says(tmp_path):
@@ -90,3 +116,60 @@ def test_a_score_that_is_no_number_is_refused(tmp_path):
     (tmp_path / "set.tsv").write_text("a\tb\t1\tc\na\tb\tnan\tc\n", "utf-8")
     with pytest.raises(InputError, match=r"set\.tsv:2: the score is nan"):
         read_hidden_phrases(tmp_path / "set.tsv")
+
+
+@needs_scripts
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "model= is missing"),
+        (["model=m", "sets=x"], "sets=x: there is no such setting"),
+        (["model=m", "threads"], "threads: there is no such setting"),
+        (["model=m", "threads=1", "threads=2"], "threads is given twice"),
+        (["model=m", "threads=two"], "threads=two: not a number"),
+        (["model=none-there"], "none-there: there is no such folder"),
+    ],
+)
+def test_the_scripts_refuse_what_they_do_not_know(script, words, message):
+    for name in ("phrases_eval", "bench_phrases"):
+        status, told = script(name, *words)
+        assert (status, told.count("\n")) == (2, 1)
+        assert message in told
+
+
+@needs_scripts
+@pytest.mark.parametrize(
+    ("name", "word", "message"),
+    [
+        ("phrases_eval", "baselines=bm25,bm52", "there is no 'bm52'"),
+        ("phrases_eval", "subsets=en,fr", "there is no 'fr'"),
+        ("phrases_eval", "set=x.tsv", "set= and language= go together"),
+        ("bench_phrases", "queries=1,0", "not whole numbers above 0"),
+    ],
+)
+def test_the_scripts_refuse_values_that_cannot_work(script, name, word, message):
+    status, told = script(name, "model=mini", word)
+    assert status == 2
+    assert message in told
+
+
+@needs_scripts
+def test_the_scripts_tell_how_they_are_used(script):
+    assert all("model=" in told and status == 0 for status, told in (script("phrases_eval", "--help"),))
+    assert script("bench_phrases", "-h")[0] == 0
+
+
+@needs_scripts
+def test_a_set_is_of_its_language_and_has_published_figures_only_if_they_are_of_it(script, tmp_path):
+    text = "Katze\teine Katze\t4.5\tHier schläft eine Katze.\nHund\tBaum\t0\tDort steht ein Baum.\n"
+    for name, language, published in (("own.tsv", "de", False), ("STS-B-Context.tsv", "en", True)):
+        (tmp_path / name).write_text(text, "utf-8")
+        words = ["model=mini", f"set={tmp_path / name}", f"language={language}", "train=0", "baselines=bm25", "threads=1"]
+        status, told = script("phrases_eval", *words)
+        assert status == 0
+        assert told.startswith(f"\n{language}\n")
+        assert ("published" in told) == published
+    (tmp_path / "own.tsv").write_text("Katze\tKatze\n", "utf-8")
+    status, told = script("phrases_eval", "model=mini", f"set={tmp_path / 'own.tsv'}", "language=de")
+    assert (status, told.count("\n")) == (2, 1)
+    assert "own.tsv:1: not origin" in told
