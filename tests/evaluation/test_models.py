@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import xswe
+from xswe.embedding.ensemble import Ensemble
+from xswe.embedding.precision import convert
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.encoders import open_encoder, teacher_settings
+from xswe.evaluation.encoders import StaticEncoder, open_encoder, table_identity, teacher_settings
+from xswe.evaluation.ensembles import EnsembleEncoder
 from xswe.evaluation.models import ModelSpec, check_exists
 from xswe.evaluation.sif import sif
 from xswe.evaluation.speed import sample_texts, sentences_per_second
@@ -35,6 +41,21 @@ def test_our_folder(folder):
     renamed = open_encoder({"path": str(folder), "name": "ours", "languages": ["ja"]}, 1)
     assert (renamed.name, renamed.languages) == ("ours", ("ja",))
     np.testing.assert_array_equal(renamed.encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_models_whose_numbers_have_one_sum_are_told_apart(folder):
+    model = xswe.load(folder)
+    tokens, settings = model.units.tokens, model.units.settings
+    others = [replace(model, matrix=made) for made in (model.matrix[::-1].copy(), -model.matrix)]
+    few = convert(model.matrix, "int8")
+    others += [replace(model, matrix=few[0], scales=scales) for scales in (few[1], few[1] * 2)]
+    named = SimpleNamespace(tokens=[*tokens[1:], tokens[0]], settings=settings, languages=model.languages)
+    others.append(SimpleNamespace(units=named, matrix=model.matrix, scales=None))
+    identities = [table_identity(one) for one in (model, *others)]
+    assert len(set(identities)) == len(identities)
+    assert StaticEncoder(replace(model), "again").identity == identities[0] == table_identity(xswe.load(folder))
+    ensembles = [EnsembleEncoder(Ensemble((part,), (1.0,)), "e").identity for part in (model, others[0], others[1])]
+    assert len(set(ensembles)) == 3
 
 
 def test_model2vec_and_sentence_transformers_folders(tokenizer, tmp_path):

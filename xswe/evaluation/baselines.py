@@ -13,7 +13,7 @@ import numpy as np
 from xswe.embedding.foreign import piece_table, token_rows
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
-from xswe.evaluation.encoders import About
+from xswe.evaluation.encoders import About, arrays_digest
 from xswe.files import fingerprint
 
 
@@ -38,7 +38,7 @@ class WordLlamaEncoder:
             self._model = WordLlama.load(cache_dir=Path(found.submodule_search_locations[0]), disable_download=True)
         self.name, self.languages = "WordLlama", languages
         self.dim, self.parameters = int(self._model.embedding.shape[1]), int(self._model.embedding.size)
-        self.size, self.identity = int(self._model.embedding.nbytes), fingerprint(float(self._model.embedding.sum()))
+        self.size, self.identity = int(self._model.embedding.nbytes), fingerprint(arrays_digest(self._model.embedding))
         self.about = About("wordllama", ("NumPy", "safetensors"), license="mit")
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -65,7 +65,7 @@ class Model2VecEncoder:
         self.name, self.languages = Path(where).name, languages
         matrix = self._model.embedding
         self.dim, self.parameters, self.size = int(matrix.shape[1]), int(matrix.size), int(matrix.nbytes)
-        self.identity = fingerprint(matrix.shape, float(np.abs(matrix.astype(np.float64)).sum()))
+        self.identity = fingerprint(arrays_digest(matrix))
         self.about = About("model2vec", ("NumPy", "safetensors"))
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -100,7 +100,7 @@ class SentenceTransformerEncoder:
         self.parameters = sum(p.numel() for p in weights)
         self.size = sum(p.numel() * p.element_size() for p in weights)
         self.dim = int(self._model.encode(["x"], show_progress_bar=False).shape[1])
-        self.identity = fingerprint([(list(p.shape), float(p.detach().double().sum())) for p in weights])
+        self.identity = fingerprint(arrays_digest(*(p.detach().float().cpu().numpy() for p in weights)))
         longest = self._model.max_seq_length
         static = type(self._model[0]).__name__ == "StaticEmbedding"
         self.about = About(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xswe.embedding.ensemble import Ensemble
-from xswe.evaluation.encoders import About
+from xswe.evaluation.encoders import About, table_identity
 from xswe.files import fingerprint
 
 
@@ -24,8 +24,7 @@ class EnsembleEncoder:
     @property
     def identity(self) -> str:
         """A fingerprint of weights, units and matrices."""
-        parts = [(part.units.settings, float(np.abs(part.vectors).sum()), part.matrix.shape) for part in self.model.parts]
-        return fingerprint(self.model.weights, parts)
+        return fingerprint(self.model.weights, [table_identity(part) for part in self.model.parts])
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""
