@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import xswe
@@ -21,9 +22,23 @@ def room(module: str) -> str | None:
 
 
 def imported(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return found | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    """What a module imports: modules, and each name of one, which may be a module (``from xswe import corpus``)."""
+    return names_of(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def names_of(nodes: Iterable[ast.AST]) -> set[str]:
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def test_every_way_to_import_a_room_is_seen():
+    for line in ("import xswe.mining.side", "from xswe import mining", "from xswe.mining import side"):
+        assert "mining" in set(map(room, names_of(ast.walk(ast.parse(line))))), line
 
 
 def test_a_room_imports_only_from_rooms_before_it():
@@ -42,8 +57,7 @@ def test_the_ground_floor_knows_no_room():
     assert {path.stem for path in ground} >= {"errors", "files", "parallel", "progress", "resources"}
     for path in ground:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        at_import = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-        assert not [ast.unparse(node) for node in at_import if isinstance(node, ast.ImportFrom) and room(node.module or "")]
+        assert not [name for name in names_of(tree.body) if room(name)], path
 
 
 def test_hydra_stays_at_the_rim():

@@ -18,7 +18,7 @@ from xswe.corpus.blocks import read_jobs
 from xswe.corpus.lines import Lines
 from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
 from xswe.corpus.rows import text_hashes
-from xswe.corpus.streams import MAX_LINE_BYTES, Skipped
+from xswe.corpus.streams import MAX_LINE_BYTES, Skipped, read_lines
 from xswe.errors import InputError
 from xswe.language.texts import Texts
 
@@ -76,8 +76,10 @@ def test_compiled_moses_sides_are_those_of_the_plain_reader(tmp_path_factory, a,
     found, expected = (outcome(read, whole=False) for read in (lambda: fast(file)[0], lambda: slow(file, "raise")[0]))
     if isinstance(expected, list):
         assert found == expected
-    else:  # of two damaged sides either may be named first
-        assert isinstance(found, int | None)
+    else:  # of two damaged sides, and sides of unequal length, any may be named first
+        damaged = [outcome(lambda path=path: list(read_lines(path)), whole=False) for path in file.files]
+        ends = [min(len(a), len(b)) + 1] if len(a) != len(b) else []
+        assert found in [*(one for one in damaged if isinstance(one, int)), *ends]
 
 
 def test_lines_come_in_blocks_however_the_stream_is_cut(monkeypatch):
