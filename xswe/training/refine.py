@@ -23,6 +23,7 @@ from xswe.language.bags import Bags
 from xswe.parallel import over_blocks
 from xswe.progress import bar
 from xswe.team import awake
+from xswe.training.best import BestTable
 from xswe.training.losses import through_norm
 from xswe.training.neighbours import grouped
 from xswe.training.objective import Objective
@@ -191,13 +192,10 @@ def refine(
     schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed, config.neighbours)
     shape = list(matrix.shape)
     identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
-    state = _State(np.array(trainer.matrix), float("inf"), 0, [], 0.0)
-    state = _restore(checkpoint, identity, trainer, schedule) or state
-    if config.average and state.mean is None:
-        state.mean = np.zeros_like(trainer.matrix)
-    if state.best_loss == float("inf") and development:
-        state.best_loss = _development_loss(trainer, development)
-        state.history.append({"step": 0, "development_loss": state.best_loss})
+    state, mean = BestTable(trainer.matrix, trainer.optimiser), _Mean(trainer.matrix) if config.average else None
+    _restore(checkpoint, identity, state, mean, schedule)
+    if development and not state.history:
+        state.begin(_development_loss(trainer, development))
     saved = time.monotonic()
     with (
         awake(config.threads),
@@ -210,42 +208,36 @@ def refine(
             which, rows = schedule.at(step)
             state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
             progress.update()
-            if state.mean is not None:
-                state.average(trainer.matrix, step + 1, config)
+            if mean is not None:
+                mean.add(trainer.matrix, step + 1, config)
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
-                _evaluate(trainer, development, state)
+                state.look(_development_loss(trainer, development) if development else None)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
                 log(state.history)
-                waited = (step + 1 - state.best_step) // config.evaluate_every
+                waited = (step + 1 - state.step) // config.evaluate_every
                 if development and config.patience and waited >= config.patience:
-                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.best_step)
+                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     break
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                _save(checkpoint, identity, trainer, schedule, state)
+                _save(checkpoint, identity, state, mean, schedule)
                 saved = time.monotonic()
-        if state.averaged:
-            _judge_average(trainer, development, state)
-    return RefineResult(state.best, trainer.optimiser.steps, state.best_step, state.history)
+        if mean is not None and mean.tables:
+            _judge_average(trainer, development, state, mean)
+    return RefineResult(state.best, trainer.optimiser.steps, state.step, state.history)
 
 
-@dataclass
-class _State:
-    """What must survive a kill beside the table and the optimiser."""
+class _Mean:
+    """The mean of some tables near the end."""
 
-    best: np.ndarray
-    best_loss: float
-    best_step: int
-    history: list[dict[str, float]]
-    running: float
-    mean: np.ndarray | None = None  # of the tables averaged so far
-    averaged: int = 0
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix, self.tables = np.zeros_like(matrix), 0
 
-    def average(self, matrix: np.ndarray, step: int, config: RefineConfig) -> None:
+    def add(self, matrix: np.ndarray, step: int, config: RefineConfig) -> None:
         """Fold the table after ``step`` steps into the mean, ten times an evaluation, where the end is near enough."""
         every = max(1, config.evaluate_every // 10)
-        if step > config.steps * (1 - config.average) and step % every == 0 and self.mean is not None:
-            self.averaged += 1
-            self.mean += (matrix - self.mean) / np.float32(self.averaged)
+        if step > config.steps * (1 - config.average) and step % every == 0:
+            self.tables += 1
+            self.matrix += (matrix - self.matrix) / np.float32(self.tables)
 
 
 def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], step: int) -> None:
@@ -255,57 +247,37 @@ def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], 
         schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
 
 
-def _evaluate(trainer: Trainer, development: list[ParallelBags], state: _State) -> None:
-    """Append a row to the history and keep the table if it is the best so far."""
-    step = trainer.optimiser.steps
-    since = step - int(state.history[-1]["step"] if state.history else 0)
-    row: dict[str, float] = {"step": step, "loss": state.running / max(1, since)}
-    state.running = 0.0
-    if development:
-        row["development_loss"] = _development_loss(trainer, development)
-    if not development or row["development_loss"] < state.best_loss:
-        np.copyto(state.best, trainer.matrix)
-        state.best_loss, state.best_step = row.get("development_loss", 0.0), step
-    state.history.append(row)
-
-
-def _judge_average(trainer: Trainer, development: list[ParallelBags], state: _State) -> None:
+def _judge_average(trainer: Trainer, development: list[ParallelBags], state: BestTable, mean: _Mean) -> None:
     """Take the averaged table for the result, unless the development pairs prefer the best single one."""
-    assert state.mean is not None
-    np.copyto(trainer.matrix, state.mean)
-    row: dict[str, float] = {"step": trainer.optimiser.steps, "averaged_tables": state.averaged}
+    np.copyto(trainer.matrix, mean.matrix)
+    row: dict[str, float] = {"step": trainer.optimiser.steps, "averaged_tables": mean.tables}
     if development:
         row["averaged_development_loss"] = _development_loss(trainer, development)
-    if not development or row["averaged_development_loss"] <= state.best_loss:
-        state.best, state.best_step = np.array(state.mean), trainer.optimiser.steps
+    if not development or row["averaged_development_loss"] <= state.loss:
+        state.best, state.step = mean.matrix, trainer.optimiser.steps
     state.history.append(row)
 
 
-def _save(path: Path, identity: str, trainer: Trainer, schedule: Schedule, state: _State) -> None:
+def _save(path: Path, identity: str, state: BestTable, mean: _Mean | None, schedule: Schedule) -> None:
     """Write everything that decides the rest of the run into one file."""
-    adam = trainer.optimiser
-    meta = {"steps": adam.steps, "best_step": state.best_step, "history": state.history}
-    meta |= {"best_loss": state.best_loss, "running": state.running, "averaged": state.averaged}
-    tensors = {"matrix": trainer.matrix, "moments": adam.moments, "best": state.best}
-    if state.mean is not None:
-        tensors["mean"] = state.mean
+    tensors, meta = state.state()
+    if mean is not None:
+        tensors["mean"], meta["averaged"] = mean.matrix, mean.tables
     if schedule.groups is not None:
         meta["groups_epoch"] = schedule.groups_epoch
         tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
     save_checkpoint(path, identity, tensors, meta)
 
 
-def _restore(path: Path | None, identity: str, trainer: Trainer, schedule: Schedule) -> _State | None:
-    """Load a checkpoint into ``trainer`` and ``schedule``; None if there is none of these settings and data."""
+def _restore(path: Path | None, identity: str, state: BestTable, mean: _Mean | None, schedule: Schedule) -> None:
+    """Go on where a checkpoint of these settings and data ends, if there is one."""
     if (found := load_checkpoint(path, identity)) is None:
-        return None
+        return
     tensors, meta = found
-    np.copyto(trainer.matrix, tensors["matrix"])
-    np.copyto(trainer.optimiser.moments, tensors["moments"])
-    trainer.optimiser.steps = meta["steps"]
+    state.restore(tensors, meta)
+    if mean is not None:
+        mean.matrix, mean.tables = tensors["mean"], meta["averaged"]
     if "groups_epoch" in meta:
         schedule.groups = [tensors[f"groups.{k}"] for k in range(len(schedule.sizes))]
         schedule.groups_epoch = meta["groups_epoch"]
     logger.info("resuming the refinement at step %d", meta["steps"])
-    rest = meta["best_loss"], meta["best_step"], meta["history"], meta["running"]
-    return _State(tensors["best"], *rest, tensors.get("mean"), meta.get("averaged", 0))

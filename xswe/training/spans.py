@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from xswe.language.cuts import Cut, join_cuts
 from xswe.parallel import over_blocks
 from xswe.progress import bar
 from xswe.team import awake
+from xswe.training.best import BestTable
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.schedule import Schedule
@@ -94,48 +95,6 @@ def _rows_of(cut: Cut, found: np.ndarray) -> Bags:
     return Bags(cut.ids[source], offsets)
 
 
-@dataclass
-class _State:
-    """What must survive a kill beside the table and the optimiser."""
-
-    best: np.ndarray
-    best_loss: float
-    history: list[dict[str, float]]
-    running: float = 0.0
-
-    def look(self, trainer: SpanTrainer, development: Sequence[Triplets]) -> None:
-        """Append a row to the history and keep the table if it is the best so far."""
-        step = trainer.optimiser.steps
-        since = step - int(self.history[-1]["step"] if self.history else 0)
-        row: dict[str, float] = {"step": step, "loss": self.running / since}
-        self.running = 0.0
-        if development:
-            row["development_loss"] = _mean_loss(trainer, development)
-        if not development or row["development_loss"] < self.best_loss:
-            np.copyto(self.best, trainer.matrix)
-            self.best_loss = row.get("development_loss", 0.0)
-        self.history.append(row)
-
-    def save(self, path: Path, identity: str, trainer: SpanTrainer) -> None:
-        """Write the checkpoint."""
-        adam = trainer.optimiser
-        arrays = {"matrix": trainer.matrix, "moments": adam.moments, "best": self.best}
-        values = {"steps": adam.steps, "best_loss": self.best_loss, "history": self.history, "running": self.running}
-        save_checkpoint(path, identity, arrays, values)
-
-    def restore(self, path: Path | None, identity: str, trainer: SpanTrainer) -> None:
-        """Go on where a checkpoint of the same run ends, if there is one."""
-        if (found := load_checkpoint(path, identity)) is None:
-            return
-        arrays, values = found
-        adam = trainer.optimiser
-        for own, name in ((trainer.matrix, "matrix"), (adam.moments, "moments"), (self.best, "best")):
-            np.copyto(own, arrays[name])
-        adam.steps, self.best_loss = values["steps"], values["best_loss"]
-        self.history, self.running = values["history"], values["running"]
-        logger.info("resuming the span training at step %d", adam.steps)
-
-
 def train_spans(
     matrix: np.ndarray,
     bitexts: Sequence[ParallelWords],
@@ -175,9 +134,12 @@ def train_spans(
     ]
     schedule = Schedule(tuple(map(len, usable)), config.batch, config.seed)
     identity = fingerprint({**asdict(config), "threads": None}, schedule.sizes, list(matrix.shape))
-    loss = _mean_loss(trainer, fixed)
-    state = _State(trainer.matrix.copy(), loss, [{"step": 0, "development_loss": loss}] if fixed else [])
-    state.restore(checkpoint, identity, trainer)
+    state = BestTable(trainer.matrix, trainer.optimiser)
+    if found := load_checkpoint(checkpoint, identity):
+        state.restore(*found)
+        logger.info("resuming the span training at step %d", trainer.optimiser.steps)
+    elif fixed:
+        state.begin(_mean_loss(trainer, fixed))
     saved = time.monotonic()
     with (
         awake(config.threads),
@@ -190,15 +152,15 @@ def train_spans(
             state.running += trainer.step(triplets, rate)
             progress.update()
             if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
-                state.look(trainer, fixed)
+                state.look(_mean_loss(trainer, fixed) if fixed else None)
                 log(state.history)
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                state.save(checkpoint, identity, trainer)
+                save_checkpoint(checkpoint, identity, *state.state())
                 saved = time.monotonic()
     return state.best, state.history
 
 
 def _mean_loss(trainer: SpanTrainer, triplets: Sequence[Triplets]) -> float:
-    """Mean loss over development triplets, infinite without any."""
+    """Mean loss over development triplets."""
     sizes = [len(one.phrases) for one in triplets]
-    return float(np.average([trainer.loss(one) for one in triplets], weights=sizes)) if sizes else float("inf")
+    return float(np.average([trainer.loss(one) for one in triplets], weights=sizes))
