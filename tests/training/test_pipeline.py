@@ -247,7 +247,8 @@ def test_too_few_development_pairs_discard_no_training(tmp_path, tokenizer, capl
     assert f"en-ja: {size} development pairs are too few" in caplog.text
 
 
-def test_span_training_follows_the_refinement(tmp_path, tokenizer):
+def test_span_training_follows_the_refinement(tmp_path, tokenizer, caplog):
+    caplog.set_level("INFO", "xswe")
     c = config(("en", "ja"), spans=SpanTraining(steps=30, batch=64, rate=0.01, evaluate_every=10))
     made = train(c, None, tmp_path, pieces=tokenizer)
     assert list(made.stages)[-2:] == ["refinement", "span training"]
@@ -257,6 +258,9 @@ def test_span_training_follows_the_refinement(tmp_path, tokenizer):
     np.testing.assert_array_equal(made.model.matrix, made.stages["span training"].matrix)
     again = train(c, None, tmp_path, pieces=tokenizer)
     assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
+    best = min(row["development_loss"] for row in history)
+    told = f"loss of the development phrases {history[0]['development_loss']:.3f} before, {best:.3f} after"
+    assert [told in record.getMessage() for record in caplog.records].count(True) == 2
 
 
 @pytest.mark.parametrize(("languages", "merge"), [(("en",), "frequency"), (("en", "de"), "separate")])

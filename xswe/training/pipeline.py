@@ -348,5 +348,9 @@ class _Run:
 
         folder, _ = self.stages.run("spans", [self.bags_id, start_id, {**asdict(c), "threads": None}], make)
         self.report["spans"] = corpus_report(folder)
-        log.close(self.report["spans"]["history"])
+        history = self.report["spans"]["history"]
+        log.close(history)
+        if losses := [row["development_loss"] for row in history if "development_loss" in row]:
+            what = "span training: loss of the development phrases %.3f before, %.3f after"
+            logger.info(what, losses[0], min(losses))
         return load_file(folder / "spans.safetensors")["embeddings"]
