@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.files import check_output
+from xswe.files import check_output, whole_file, whole_folder
 
 
 @pytest.fixture
@@ -48,3 +49,32 @@ def test_an_output_in_a_folder_of_others_is_refused(here):
     (here / "folder").chmod(0o555)
     with pytest.raises(ConfigError, match="nothing may be written"):
         check_output(here / "folder" / "new" / "a.txt")
+
+
+def test_a_link_stays_and_what_it_points_to_is_written(here):
+    for name, target in (("link", "a.txt"), ("ahead", "new.txt"), ("there", "folder")):
+        os.symlink(target, here / name)
+    for name in ("link", "ahead"):
+        with whole_file(here / name) as temporary:
+            temporary.write_text("new")
+        assert (here / name).is_symlink()
+    with whole_folder(here / "there") as temporary:
+        (temporary / "b").write_text("new")
+    assert (here / "there").is_symlink()
+    assert [p.read_text() for p in (here / "a.txt", here / "new.txt", here / "folder" / "b")] == ["new"] * 3
+
+
+def test_pipes_and_devices_are_written_to(here):
+    os.mkfifo(here / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((here / "pipe").read_bytes()))
+    reader.start()
+    for path in (here / "pipe", "/dev/null"):
+        check_output(path)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(b"all")
+    reader.join()
+    assert read == [b"all"]
+    assert (here / "pipe").is_fifo()
+    assert not os.path.isfile("/dev/null")
+    assert {p.name for p in here.iterdir()} == {"a.txt", "folder", "pipe"}

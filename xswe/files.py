@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,7 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         raise ConfigError(f"output={path}: is a folder; give the name of a file")
     if path.is_file() and any(Path(given).is_file() and path.samefile(given) for given in inputs):
         raise ConfigError(f"output={path}: is also read, and would be overwritten; give another name")
+    path = path.resolve() if path.is_symlink() and not path.exists() else path
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
         raise ConfigError(f"output={path}: {above} is no folder; give the name of a file in one")
@@ -49,15 +51,31 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
 
 
+def _is_special(path: Path) -> bool:
+    """Tell whether a path is a pipe or a device, which takes bytes but cannot be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
+
+    A link stays, and the file that it points to is written. Into a pipe or a device, which no file may replace, all is
+    written at the end.
 
     Example:
         with whole_file("a.txt") as temporary:
             temporary.write_text("all of it")
     """
     path = Path(path)
+    if _is_special(path):
+        with tempfile.TemporaryDirectory(prefix="xswe-") as folder:
+            temporary = Path(folder) / path.name
+            yield temporary
+            with temporary.open("rb") as whole, path.open("wb") as sink:
+                shutil.copyfileobj(whole, sink)
+        return
+    path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -71,8 +89,9 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Like :func:`whole_file` for a folder: an existing folder of that name is replaced in the last moment."""
+    """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last."""
     path = Path(path)
+    path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
