@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -78,3 +80,23 @@ def test_pipes_and_devices_are_written_to(here):
     assert (here / "pipe").is_fifo()
     assert not os.path.isfile("/dev/null")
     assert {p.name for p in here.iterdir()} == {"a.txt", "folder", "pipe"}
+
+
+def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
+    program = (
+        "import os, signal, sys; from xswe.files import whole_file, whole_folder\n"
+        "with whole_file('b.txt') as f, whole_file('other.txt') as g, whole_folder('made') as m:\n"
+        "    f.write_text('half'), g.write_text('half'), (m / 'x').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program])
+    leftovers = sorted(p.name for p in here.glob(".*.tmp"))
+    assert len(leftovers) == 3
+    alive = here / leftovers[0].replace(leftovers[0].split("-")[-1], f"{os.getppid()}.tmp")
+    alive.write_text("of a run at work")
+    with whole_file("b.txt") as temporary, whole_folder("made"):
+        temporary.write_text("whole")
+    assert sorted(p.name for p in here.iterdir() if p.is_file() and p.name.startswith(".")) == sorted(
+        [alive.name, next(name for name in leftovers if "other" in name)]
+    )
+    assert not list(here.glob(".made*"))

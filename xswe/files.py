@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -56,6 +58,30 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def _temporary(path: Path, end: str = "tmp") -> Path:
+    """Name a hidden sibling of ``path`` for this process, and remove those that killed processes left.
+
+    The host is part of the name: in a folder that several share, only one's own processes are known to be dead.
+    """
+    ours = f".{path.name}.{fingerprint(platform.node(), length=6)}-"
+    if os.name == "posix" and path.parent.is_dir():  # elsewhere the signal 0 is no question
+        for leftover in path.parent.glob(f"{glob.escape(ours)}*.{end}"):
+            process = leftover.name.removeprefix(ours).removesuffix(f".{end}")
+            if process.isdecimal() and not _is_alive(int(process)):
+                shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+    return path.with_name(f"{ours}{os.getpid()}.{end}")
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
@@ -77,7 +103,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         return
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     try:
         yield temporary
         _sync(temporary)
@@ -93,7 +119,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
@@ -102,7 +128,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
             if file.is_file():
                 _sync(file)
         if path.exists():
-            doomed = path.with_name(f".{path.name}.{os.getpid()}.old")
+            doomed = _temporary(path, "old")
             os.replace(path, doomed)
             os.replace(temporary, path)
             shutil.rmtree(doomed, ignore_errors=True)
