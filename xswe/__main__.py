@@ -68,6 +68,44 @@ def _corpus_arguments(arguments: list[str]) -> list[str]:
     return [f"{long.get(key, key)}{sign}{value}" for key, sign, value in (a.partition("=") for a in arguments)]
 
 
+def quoted(arguments: list[str]) -> list[str]:
+    """Put quotes around the values that are plain text but no word of Hydra's grammar: names of files, mostly.
+
+    Without them ``input=日本.txt`` or ``input=a(1).txt`` would be an error of syntax. What Hydra understands stays as it
+    is; but a comma asks for several runs only where there may be several (``-m``), else it is text.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import ValueType
+    from hydra.errors import HydraException
+
+    parser = OverridesParser.create()
+    several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
+
+    def is_understood(argument: str) -> bool:
+        try:
+            override = parser.parse_override(argument)
+        except HydraException:
+            return False
+        return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
+
+    def quote(key: str, value: str) -> str:
+        if is_understood(f"{key}={value}") or "${" in value or (several and "," in value):
+            return value
+        if value.startswith("[") and value.endswith("]") and not set(value[1:-1]) & set("[]{}'\""):
+            return f"[{','.join(quote(key, part) for part in value[1:-1].split(','))}]"
+        if value.startswith(("[", "{", "'", '"')):
+            return value
+        # Within quotes a backslash is one, unless a quote follows.
+        text = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
+        return f"'{text}'"
+
+    pairs = [argument.partition("=") for argument in arguments]
+    return [
+        argument if argument.startswith("-") or not sign else f"{key}={quote(key, value)}"
+        for argument, (key, sign, value) in zip(arguments, pairs, strict=True)
+    ]
+
+
 def _complain(message: str) -> int:
     print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
     return 2
@@ -81,6 +119,8 @@ def _explain(error: Exception, verb: str) -> str:
     message = " ".join(str(error).split())
     if group := re.search(r"Could not find '(\w+)/([^']+)'", message):
         name, value = group.groups()
+        if "," in value:
+            return f"{name}={value} is not one {name}: python -m xswe {verb} -m runs one after the other"
         known = re.search(r"Available options in '\w+': (.*?) Config search path", message)
         if name == "pair":
             try:
@@ -127,7 +167,7 @@ def _run(verb: str, overrides: list[str]) -> int:
             found = f"{error.filename or verb}: {error.strerror or error} (HYDRA_FULL_ERROR=1 shows where)"
             raise SystemExit(_complain(found)) from None
 
-    sys.argv = ["xswe", *overrides]
+    sys.argv = ["xswe", *quoted(overrides)]
     try:
         hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
     except (HydraException, OmegaConfBaseException) as error:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import xswe
+from xswe.__main__ import quoted
 
 pytest.importorskip("torch")
 
@@ -127,6 +128,9 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["trian"], "the verbs are train"),
         (["train", "pair=en-fr"], "en (English), de (German), zh (Chinese), ja (Japanese)"),
         (["train", "recipe=papr"], "paper"),
+        (["train", "pair=en-ja,en-de"], "-m runs one after the other"),
+        (["encode", "model=nowhere", "input=[日本.txt", "output=b.npy"], "input=[日本.txt"),
+        (["corpus", "corpus.paths=[日本(1).tsv,b]"], "日本(1).tsv: no such file"),
         (["train", "refine.bach=3"], "refine.bach"),
         (["train", "refine.batch=many", "teacher=none", "units.vocabulary=corpus"], "refine.batch"),
         (["train", "teacher=none", "corpus=local"], "corpus.paths"),
@@ -146,6 +150,33 @@ def test_mistakes_get_one_line_that_names_the_cure_and_exit_status_2(arguments, 
         lines = [line for line in done.stderr.splitlines() if line.startswith("xswe: ")]
         assert len(lines) == len(done.stderr.splitlines()) == 1, done.stderr
     assert not [p for p in tmp_path.iterdir() if p.name not in ("runs",)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["日本.txt", "a=b.txt", "a,b.txt", "a(1).txt", "it's.txt", 'say "x".txt', "back\\',", "~x", "#1{2}", " a ", "a\\,"],
+)
+def test_any_name_of_a_file_can_be_given(name):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    parse = OverridesParser.create().parse_override
+    assert parse(*quoted([f"input={name}"])).value() == name.strip() if name != "a\\," else "a,"
+    if not set(name) & set("'\",{"):
+        assert parse(*quoted([f"input=[{name},3]"])).value() == [name.strip(), 3]
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["a=1", "a=", "a=null", "a=[b,c]", "a={b:1}", "a='b,c'", "a=${b}", "a=${b},日", "+a=b c", "~a", "-m", "a=range(1,3)"],
+)
+def test_what_hydra_understands_stays_as_it_is(argument):
+    assert quoted([argument]) == [argument]
+
+
+def test_a_comma_separates_runs_only_where_there_are_several():
+    assert quoted(["a=1,2"]) == ["a='1,2'"]
+    assert quoted(["-m", "a=1,2", "b=日"]) == ["-m", "a=1,2", "b='日'"]
+    assert quoted(["hydra.mode=MULTIRUN", "a=1,2"]) == ["hydra.mode=MULTIRUN", "a=1,2"]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"], ["train", "--cfg", "job"]])
