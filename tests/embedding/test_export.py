@@ -17,6 +17,7 @@ from xswe.embedding.word2vec import read_binary, read_text, write_binary, write_
 from xswe.errors import ConfigError, InputError
 from xswe.language.subwords import SubwordUnits
 from xswe.language.words import WordSplitter, WordUnits
+from xswe.resources import resource
 
 ALL = ("en", "de", "zh", "ja")
 
@@ -200,15 +201,19 @@ def test_an_int8_word_model_means_the_same_everywhere(tokenizer, tmp_path):
 
 
 def test_the_command(model, tmp_path):
+    from hydra import compose, initialize_config_dir
+
+    from xswe.commands.config import plain
     from xswe.commands.export import run
 
     model.save(tmp_path / "m")
     (tmp_path / "de.txt").write_text("Die Katze schläft.\n" * 3, encoding="utf-8")
-    values = {"model": str(tmp_path / "m"), "output": str(tmp_path / "s"), "format": "folder", "dtype": "float16"}
-    values |= {"dim": 4, "rotate": False, "units": 2900, "counts": str(tmp_path / "de.txt")}
+    settings = [f"model={tmp_path}/m", f"output={tmp_path}/s", "dtype=float16", "dim=4", "keep=2900"]
+    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
+        values = plain(compose("export", overrides=[*settings, f"counts={tmp_path}/de.txt"]))
     said = run(values)
     assert said.endswith(f"bytes: {tmp_path / 's'}")
     config = json.loads((tmp_path / "s" / "config.json").read_text())
     assert (config["hidden_dim"], config["vocabulary_size"], config["embedding_dtype"]) == (4, 2900, "float16")
-    with pytest.raises(ConfigError, match="units=8000"):
-        run(values | {"units": 0})
+    with pytest.raises(ConfigError, match="keep=8000"):
+        run(values | {"keep": 0})

@@ -16,12 +16,13 @@ from xswe.errors import ConfigError
 
 def run(values: dict[str, Any]) -> str:
     """Export a model and say how large it has become."""
-    config = build(ExportConfig, {k: v for k, v in values.items() if k not in ("model", "output", "counts")}, "export")
+    settings = {name: values[name] for name in ("format", "dtype", "dim", "rotate")}
+    config = build(ExportConfig, {**settings, "units": values["keep"]}, "export")
     model = load_single(locate(values["model"]))
     counts = None
     if values["counts"]:
         if not config.units:
-            raise ConfigError("counts is the text by which units are kept: say how many, units=8000")
+            raise ConfigError("counts is the text by which units are kept: say how many, keep=8000")
         counts = count_units(model, (line or "" for _, line in read_lines(values["counts"])))
     output = export(model, config, Path(values["output"]), counts)
     files = [file for file in output.rglob("*") if file.is_file()] if output.is_dir() else [output]
