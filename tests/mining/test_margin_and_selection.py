@@ -45,6 +45,18 @@ def test_margins_by_hand():
         score_cosines(a, a, a, "margin")
 
 
+def test_no_ratio_comes_from_a_division_by_next_to_nothing():
+    cosines = np.array([0.9, 0.02, 0.02, -0.02, 0.3], np.float32)
+    neighbourhoods = np.array([0.3, 1e-6, -0.5, -0.5, 0.05], np.float32)
+    np.testing.assert_allclose(score_cosines(cosines, neighbourhoods, neighbourhoods, "ratio"), [3, 0.2, 0.2, -0.2, 3])
+    # A translation among noise, and a line that is near nothing.
+    source, target = np.eye(8, dtype=np.float32)[:2], np.eye(8, dtype=np.float32)[[0, 4, 5, 6]]
+    source[1, 4] = 0.01
+    found = mine_vectors(source, target, MineConfig(threshold=None, neighbours=ONE)).pairs
+    assert rows(found)[0] == (0, 0)
+    assert found.scores[1] < 0.2
+
+
 def test_a_line_with_fewer_neighbours_than_k():
     part = np.array([[0.5, 0.3, -np.inf], [-np.inf] * 3], np.float32)
     np.testing.assert_allclose(neighbourhood(part, 3), [0.4, 0.0])

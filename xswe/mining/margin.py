@@ -4,7 +4,7 @@ A cosine says little by itself: some sentences (hubs) are near everything. With 
 nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019):
 
     cosine (absolute)   cos(x, y)
-    ratio               cos(x, y) / b
+    ratio               cos(x, y) / b, with a b of at least 0.1
     distance            cos(x, y) - b
     csls                2 cos(x, y) - a(x) - a(y), which is twice ``distance`` (Conneau et al., 2018)
 """
@@ -21,7 +21,10 @@ from xswe.mining.neighbours import Neighbours
 
 Score = Literal["cosine", "absolute", "ratio", "distance", "csls"]
 SCORES = ("cosine", "absolute", "ratio", "distance", "csls")
-_LEAST = np.float32(1e-6)  # of a neighbourhood that a cosine is divided by
+# A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
+# quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
+# of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the struck lists of 50 lines lie above.
+_LEAST = np.float32(0.1)
 
 
 def check_score(score: str) -> None:
