@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 
 import pytest
 
+from xswe import files
 from xswe.errors import ConfigError
 from xswe.files import check_output, whole_file, whole_folder
 
@@ -100,3 +102,16 @@ def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
         [alive.name, next(name for name in leftovers if "other" in name)]
     )
     assert not list(here.glob(".made*"))
+
+
+def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypatch):
+    original = files.lock
+
+    def lock(stream, busy=None):
+        original(stream, busy)
+        monkeypatch.setattr(files, "lock", original)
+        shutil.rmtree(here / "work")  # as by the process that held it until now
+
+    monkeypatch.setattr(files, "lock", lock)
+    with files.held(here / "work"), pytest.raises(ConfigError, match="busy"), files.held(here / "work", "busy"):
+        pass

@@ -185,7 +185,12 @@ def lock(stream: IO[Any], busy: str | None = None) -> None:
 @contextmanager
 def held(folder: Path, busy: str | None = None) -> Iterator[None]:
     """Hold a folder for one process; see :func:`lock`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as stream:
-        lock(stream, busy)
-        yield
+    place = folder / ".lock"
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(place, "w") as stream:
+            lock(stream, busy)
+            # The process that held the folder may have removed it, and with it the file that is locked here.
+            if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
+                yield
+                return

@@ -22,7 +22,7 @@ from xswe.mining.filters import FilterConfig, identity_key, in_script, number_ke
 from xswe.mining.gold import with_hidden
 from xswe.mining.neighbours import SearchConfig, find_neighbours
 from xswe.mining.output import one_line, output_format
-from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors
+from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
 from xswe.mining.side import SideConfig, prepare_side
 from xswe.mining.vectors import Vectors
@@ -266,6 +266,15 @@ def test_a_folder_of_something_else_is_left_alone(model, files, tmp_path):
     with pytest.raises(ConfigError, match="no work folder"):
         mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE))
     assert (tmp_path / "o.work" / "precious").exists()
+
+
+def test_two_runs_do_not_share_a_work_folder(tmp_path):
+    with work_folder(str(tmp_path / "o"), None, False) as folder:
+        (folder / "half").write_text("of the first run")
+        with pytest.raises(ConfigError, match="another run is at work"), work_folder(str(tmp_path / "o"), None, False):
+            pass
+        assert (folder / "half").exists()
+    assert not folder.exists()
 
 
 def test_hidden_lines_are_searched_as_if_they_had_been_there(vectors):

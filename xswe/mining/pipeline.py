@@ -18,7 +18,7 @@ import numpy as np
 from xswe.corpus.streams import OnError
 from xswe.embedding.ensemble import AnyModel, Ensemble
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.mining.calibrate import RISE, Threshold, from_mismatches
 from xswe.mining.filters import FilterConfig, filter_candidates
 from xswe.mining.gold import calibrate_on_gold, read_gold
@@ -184,7 +184,11 @@ def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> 
 
 @contextmanager
 def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
-    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept."""
+    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
+
+    Raises:
+        ConfigError: the folder is no work folder, or another process is at work in it.
+    """
     if output == "-" and work is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             yield Path(folder)
@@ -193,11 +197,11 @@ def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
     foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
     if foreign and not (folder_path / "work.json").is_file():
         raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
-    folder_path.mkdir(parents=True, exist_ok=True)
-    write_json(folder_path / "work.json", {"output": output})
-    yield folder_path
-    if not keep:
-        shutil.rmtree(folder_path)
+    with held(folder_path, f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="):
+        write_json(folder_path / "work.json", {"output": output})
+        yield folder_path
+        if not keep:
+            shutil.rmtree(folder_path)
 
 
 def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:
