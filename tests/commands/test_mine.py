@@ -119,6 +119,8 @@ def test_bucc(files, sample, model_folder):
         (["mine", "source=en.txt", "target=ja.txt", "output=./en.txt"], "en.txt: is also read"),
         (["mine", "mode=score", "input=en.txt", "output=en.txt"], "en.txt: is also read"),
         (["mine", "source=en.txt", "target=ja.txt", "output=en.txt/o"], "en.txt is no folder"),
+        (["mine", "mode=score", "input=en.txt", "output=o.jsonl.gz"], "makes no jsonl"),
+        (["mine", "mode=score", "input=en.txt", "output=o", "format=parquet"], "makes no parquet"),
         (["lexicon", "output=d", "source=en.txt"], "target="),
         (["lexicon", "output=ja.txt", "source=en.txt", "target=ja.txt"], "ja.txt: is also read"),
         (["bucc", "training=a", "test=b"], "a.de"),

@@ -14,6 +14,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.files import check_output, file_digest, fingerprint
 from xswe.mining.filters import FilterConfig
 from xswe.mining.neighbours import SearchConfig
+from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
 
@@ -89,6 +90,10 @@ def _score(values: dict[str, Any]) -> str:
     table, moses = values["input"], (values["source"], values["target"])
     if bool(table) == bool(all(moses)) or (table and any(moses)):
         raise ConfigError("mode=score needs input= (a tab-separated bitext, - for standard input), or source= and target=")
+    if (kind := output_format(values["format"], str(values["output"]))) != "laser":
+        raise ConfigError(
+            f"mode=score appends a column to the lines as they are, which makes no {kind}: give output=scored.tsv"
+        )
     config = build(
         ScoreConfig,
         {
