@@ -138,6 +138,19 @@ def test_unequal_members_name_the_shorter_one(tmp_path):
     assert fast(file, on_error="skip") == ([("a", "あ")], {"unequal length": 1})
 
 
+@pytest.mark.parametrize(("name", "mode"), [("x.tar", "w"), ("x.tgz", "w:gz"), ("x.tar.xz", "w:xz")])
+def test_a_moses_pair_in_a_tar(tmp_path, name, mode):
+    lines = range(120_000)  # several chunks of each member
+    texts = {"README": "about", "x.ja": "".join(f"文{n}\n" for n in lines), "x.en": "".join(f"line {n}\n" for n in lines)}
+    with tarfile.open(tmp_path / name, mode) as archive:
+        for member, text in texts.items():
+            info = tarfile.TarInfo(f"d/{member}")
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    (file,) = find_pairs([tmp_path / name], EN_JA)
+    assert fast(file) == ([(f"line {n}", f"文{n}") for n in lines], {})
+
+
 @pytest.mark.parametrize(
     ("row", "columns"), [("url\turl\t0.8\tHello\tやあ\n", [3, 4]), ("url\t0.8\tHello\tやあ\n", [2, 3])]
 )

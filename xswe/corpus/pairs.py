@@ -152,7 +152,7 @@ def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -
     """Decide what an archive holds: a Moses pair, or one tab-separated file."""
     names = member_names(file)
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
-    if all(len(side) == 1 for side in sides) and is_zip(file):
+    if all(len(side) == 1 for side in sides):
         return PairFile(file, None, columns, "moses", (sides[0][0], sides[1][0]), languages=languages)
     texts = [name for name in names if name.endswith((".tsv", ".txt")) and "readme" not in name.lower()]
     if len(texts) == 1:
