@@ -156,6 +156,7 @@ def test_an_empty_file_mines_nothing(model, tmp_path):
         model, str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "out.tsv"), MineConfig(neighbours=ONE)
     )
     assert report["pairs"] == {"found": 0, "kept": 0}
+    assert report["threshold sentence"] == "threshold: none, no lines of the source are left"
     assert (tmp_path / "out.tsv").read_bytes() == b""
 
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from xswe.errors import ConfigError, InputError
 from xswe.mining import clusters, exact, work
+from xswe.mining.filters import FilterConfig
 from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.pipeline import MineConfig
 from xswe.mining.topk import NONE, empty_lists, merge, sweep
 from xswe.mining.vectors import Vectors, VectorWriter, quantise
 
@@ -239,6 +241,13 @@ def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
         (lambda a: find_neighbours(a.astype(np.float64), a, 2), "float64"),
         (lambda a: SearchConfig(method="annoy"), "exact, clusters"),
         (lambda a: SearchConfig(memory=0), "memory"),
+        (lambda a: SearchConfig(memory=float("nan")), "memory"),
+        (lambda a: SearchConfig(clusters=-1), "neighbours.clusters=-1"),
+        (lambda a: SearchConfig(threads=-1), "threads=-1"),
+        (lambda a: FilterConfig(min_characters=-1), "filters.min_characters=-1"),
+        (lambda a: FilterConfig(length_ratio=float("nan")), "filters.length_ratio=nan"),
+        (lambda a: MineConfig(threshold=float("nan")), "threshold=nan"),
+        (lambda a: MineConfig(max_score=float("nan")), "max_score=nan"),
         (lambda a: SearchConfig(device="cuda", method="ivf"), "exact"),
         (lambda a: find_neighbours(a, a, 2, SearchConfig(device="nonsense")), "device=nonsense"),
     ],

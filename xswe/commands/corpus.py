@@ -44,8 +44,14 @@ def run(values: dict[str, Any]) -> str:
     if action == "fetch":
         return _fetch(config, languages)
     if action == "convert":
-        return _convert(config, languages, values["output"], values["threads"] or available_threads())
+        return _convert(config, languages, values["output"], _threads(values["threads"]))
     raise ConfigError(f"action={action!r}: use list, show, fetch or convert")
+
+
+def _threads(given: Any) -> int:
+    if given is not None and (type(given) is not int or given < 0):
+        raise ConfigError(f"threads={given!r}: give a number, or null for all processors")
+    return given or available_threads()
 
 
 def _list() -> str:

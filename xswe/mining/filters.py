@@ -41,7 +41,9 @@ class FilterConfig:
     numbers: bool = False
 
     def __post_init__(self) -> None:
-        if self.length_ratio and self.length_ratio < 1:
+        if self.min_characters < 0:
+            raise ConfigError(f"filters.min_characters={self.min_characters}: give a number, 0 for no limit")
+        if self.length_ratio and not self.length_ratio >= 1:
             raise ConfigError(f"filters.length_ratio={self.length_ratio}: must be at least 1, or 0 for no limit")
 
     def language(self, code: str | None, side: str) -> str | None:

@@ -83,6 +83,9 @@ class MineConfig:
         number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
         if not (self.threshold is None or self.threshold == "auto" or number):
             raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
+        for name in ("threshold", "min_score", "max_score"):
+            if getattr(self, name) != getattr(self, name):
+                raise ConfigError(f"{name}=nan: give a number, or null for none")
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
         if self.gold and not self.calibrates:
@@ -294,6 +297,15 @@ def mine_files(
     return report
 
 
+def _threshold_sentence(sides: tuple[Side, Side], mined: Mined) -> str:
+    """Say what the threshold is, or why nothing was there to find one by."""
+    if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
+        return f"threshold: none, no lines of the {' and the '.join(empty)} are left"
+    if not mined.found:
+        return "threshold: none, no pairs are left"
+    return mined.threshold.sentence()
+
+
 def _report(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> dict[str, Any]:
     return {
         "lines": {
@@ -303,7 +315,7 @@ def _report(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -
         "candidates ruled out": mined.ruled_out,
         "pairs": {"found": mined.found, "kept": len(mined.pairs)},
         "threshold": vars(mined.threshold),
-        "threshold sentence": mined.threshold.sentence(),
+        "threshold sentence": _threshold_sentence(sides, mined),
         "score quantiles": mined.quantiles,
         "seconds": seconds,
     }
