@@ -223,6 +223,12 @@ def test_faiss_methods_behind_the_same_call(vectors, method, least):
     np.testing.assert_allclose(found.forward[agree], whole.forward[agree], atol=1e-6)
 
 
+def test_too_few_lines_for_codes_are_searched_without(vectors):
+    pytest.importorskip("faiss")
+    a, b = vectors(20, 3)
+    assert_neighbours(find_neighbours(a, b, 2, SearchConfig(method="ivfpq", threads=1)), a, b, 2)
+
+
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")
     from xswe.mining import device

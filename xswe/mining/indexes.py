@@ -14,6 +14,7 @@ from xswe.mining.vectors import Vectors
 from xswe.progress import track
 
 _POINTS = 64  # of the training sample a cluster
+_CODES = 16  # points that the shortest codes are trained on, at least
 _LINKS = 32  # of a point of the graph
 _BLOCK = 16_384
 
@@ -31,7 +32,7 @@ def index_name(count: int, dim: int, config: SearchConfig) -> str:
     if config.method == "hnsw":
         return f"HNSW{_LINKS},Flat"
     clusters = max(1, min(config.clusters or int(4 * np.sqrt(count)), count // 39 or 1))
-    if config.method == "ivf":
+    if config.method == "ivf" or count < _CODES:
         return f"IVF{clusters},Flat"
     codes = next(m for m in (64, 32, 16, 8, 4, 2, 1) if dim % m == 0)
     return f"IVF{clusters},PQ{codes}" + ("x4" if count < 256 * 39 else "")
