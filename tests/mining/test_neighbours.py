@@ -135,6 +135,8 @@ def test_a_state_of_another_search_is_not_used(vectors, tmp_path):
     assert (tmp_path / "state" / "state.json").is_file()
     again = find_neighbours(a, b[:700], 3, ONE, tmp_path / "state")
     same(again, find_neighbours(a, b[:700], 3, ONE))
+    other = -a  # of the same shape
+    same(find_neighbours(other, b[:700], 3, ONE, tmp_path / "state"), find_neighbours(other, b[:700], 3, ONE))
     assert len(again.backward) == 700 != len(first.backward)
 
 

@@ -136,7 +136,7 @@ def search_clusters(
         source, target = source.in_memory(), target.in_memory()  # each row is read many times
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
-    saved = Checkpoint(checkpoint, ["clusters", len(source), len(target), source.dim, k, count, probes, config.seed])
+    saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed], (source, target))
     generator = np.random.default_rng([config.seed, 11])
     samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in (source, target)]
     with single_threaded_blas():

@@ -81,7 +81,7 @@ def search_exact(
     threads, width = config.workers, panel_rows(len(target), source.dim, k, config)
     strips = -(-len(source) // _STRIP)
     panels = -(-len(target) // width)
-    saved = Checkpoint(checkpoint, ["exact", len(source), len(target), source.dim, k, width])
+    saved = Checkpoint(checkpoint, ["exact", k, width], (source, target))
     done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
     scratch = np.empty((threads, _BLOCK * _BLOCK), np.float32)
     with single_threaded_blas():

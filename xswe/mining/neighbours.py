@@ -128,8 +128,8 @@ def find_neighbours(
         target: unit vectors (m, d).
         k: length of the lists.
         config: method and limits.
-        checkpoint: a folder for the state of an unfinished search (``exact`` and ``clusters``): the same call goes on
-            from there, to the same result.
+        checkpoint: a folder for the state of a search (``exact``, ``clusters`` and ``prefix``): the same call with the
+            same vectors goes on from there, to the same result. At the end it stays, and holds the result.
 
     Raises:
         ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -118,6 +119,13 @@ class Vectors:
         """Iterate over (first row, block of rows as float32)."""
         for start in range(0, len(self), rows):
             yield start, self.read(start, start + rows)
+
+    def digest(self) -> str:
+        """Return a fingerprint of shape and numbers."""
+        state = blake2b(repr(self.array.shape).encode(), digest_size=16)
+        for _, block in self.blocks():
+            state.update(block.data)
+        return state.hexdigest()
 
 
 def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 from xswe.errors import XsweError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
 from xswe.mining.neighbours import Neighbours
+from xswe.mining.vectors import Vectors
 from xswe.parallel import run
 from xswe.progress import bar
 
@@ -25,13 +25,20 @@ class Checkpoint:
 
     Args:
         folder: where; None for no checkpoints at all.
-        identity: everything that decides the result; a state of another identity is thrown away.
+        settings: all beside the vectors that decides the result; a state of other settings or vectors is not used.
+        sides: what is searched. Its bytes are part of the identity, which takes one pass over them.
         seconds: between two saves.
     """
 
-    def __init__(self, folder: Path | None, identity: object, seconds: float = _SECONDS_BETWEEN_SAVES) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        settings: list[object],
+        sides: tuple[Vectors, Vectors],
+        seconds: float = _SECONDS_BETWEEN_SAVES,
+    ) -> None:
         self.folder, self.seconds = folder, seconds if folder else float("inf")
-        self._identity = fingerprint(identity)
+        self._identity = "" if folder is None else fingerprint(settings, [side.digest() for side in sides])
 
     def load(self) -> tuple[int, Neighbours] | None:
         """Return how many units were done, and the lists then."""
@@ -55,11 +62,6 @@ class Checkpoint:
             lists.save(temporary)
             write_json(temporary / "state.json", {"identity": self._identity, "done": done})
         self.seconds = max(self.seconds, 20 * (time.monotonic() - started))
-
-    def clear(self) -> None:
-        """Remove the state."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def work_off(
