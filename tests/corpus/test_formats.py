@@ -151,6 +151,17 @@ def test_gettext_source_and_compiled(tmp_path):
     assert read(tmp_path / "a.po", ("ja", "en")) == [(b, a) for a, b in PO_PAIRS]
 
 
+@pytest.mark.parametrize("line", ['msgid "a', 'msgstr "a\\\\\\"', '"a', "msgid a", 'msgstr[0] "a'])
+def test_a_string_without_its_quotes_is_not_taken_for_an_empty_one(tmp_path, line):
+    pytest.importorskip("polib")
+    (tmp_path / "a.po").write_text(f'# "a\nmsgid ""\nmsgstr ""\n{line}\nmsgid "b"\nmsgstr "c"\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.po:4: not a gettext catalogue \(no text in quotes\)"):
+        read(tmp_path / "a.po")
+    skipped = Skipped()
+    assert read(tmp_path / "a.po", on_error="skip", skipped=skipped) == []
+    assert skipped.counts == {"damaged catalogue": 1}
+
+
 @pytest.mark.parametrize("name", ["a.po", "a.mo"])
 def test_damaged_catalogues(tmp_path, name):
     (tmp_path / name).write_bytes(b'msgid "a\nmsgstr\xff')

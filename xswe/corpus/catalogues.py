@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ import numpy as np
 from xswe.corpus.streams import OnError, Skipped, open_binary
 from xswe.errors import DependencyError, InputError
 
+# What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
+_STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
+_CURE = "check it with msgfmt -c, or set corpus.on_error=skip to leave the file out"
 _MOST = 256 << 20  # a catalogue is read whole; those of whole desktops have a few MiB
 
 
@@ -31,6 +35,8 @@ def read_catalogue(
         raw = _whole(path)
         if path.suffix == ".mo":
             _check_compiled(raw)
+        else:
+            _check_strings(raw.decode("utf-8"))
         catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
         # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
         states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
@@ -39,8 +45,8 @@ def read_catalogue(
         raise
     except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
         if on_error == "raise":
-            cure = "check it with msgfmt -c, or set corpus.on_error=skip to leave the file out"
-            raise InputError(path, f"not a gettext catalogue ({' '.join(str(error).split())})", cure) from None
+            line = error.line if isinstance(error, _NotAString) else None
+            raise InputError(path, f"not a gettext catalogue ({' '.join(str(error).split())})", _CURE, line) from None
         skipped.add("damaged catalogue")
         return
     language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
@@ -52,6 +58,21 @@ def read_catalogue(
             skipped.add("not translated")
         else:
             yield (translation, message) if swapped else (message, translation)
+
+
+class _NotAString(ValueError):
+    """A line that should be text in quotes."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__("no text in quotes")
+        self.line = line
+
+
+def _check_strings(text: str) -> None:
+    """See that every string has both its quotes."""
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        if (line := line.strip()).startswith(("msg", '"')) and not _STRING.fullmatch(line):
+            raise _NotAString(number)
 
 
 def _check_compiled(raw: bytes) -> None:
