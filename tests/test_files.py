@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from xswe import files
-from xswe.errors import ConfigError
-from xswe.files import check_output, whole_file, whole_folder
+from xswe.errors import ConfigError, InputError
+from xswe.files import check_input, check_output, whole_file, whole_folder
 
 
 @pytest.fixture
@@ -53,6 +53,14 @@ def test_an_output_in_a_folder_of_others_is_refused(here):
     (here / "folder").chmod(0o555)
     with pytest.raises(ConfigError, match="nothing may be written"):
         check_output(here / "folder" / "new" / "a.txt")
+
+
+def test_what_is_wrong_with_an_input_is_said(here):
+    os.mkfifo(here / "pipe")
+    for name, found in (("pipe", "not a regular file"), ("folder", "a folder"), ("missing", "no such file")):
+        with pytest.raises(InputError, match=found):
+            check_input(here / name)
+    assert check_input(here / "a.txt").st_size == 4
 
 
 def test_a_link_stays_and_what_it_points_to_is_written(here):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 
 
 def _sync(path: Path) -> None:
@@ -51,6 +51,22 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         raise ConfigError(f"output={path}: {above} is no folder; give the name of a file in one")
     if not (path.exists() or os.access(above, os.W_OK | os.X_OK)):
         raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
+
+
+def check_input(path: str | Path) -> os.stat_result:
+    """Return what the system knows of a file that can be read more than once.
+
+    Raises:
+        InputError: there is none, or it is a folder, a pipe or a device.
+    """
+    path = Path(path)
+    if path.is_file():
+        return path.stat()
+    if path.is_dir():
+        raise InputError(path, "a folder", "give the name of a file")
+    if path.exists():
+        raise InputError(path, "not a regular file", "write it to a file first, or give - and pipe it to standard input")
+    raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
 
 
 def _is_special(path: Path) -> bool:

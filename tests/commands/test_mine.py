@@ -108,6 +108,8 @@ def test_bucc(files, sample, model_folder):
     [
         (["mine", "source=en.txt", "output=o"], "target="),
         (["mine", "source=en.txt", "target=none.txt", "output=o"], "none.txt: no such file"),
+        (["mine", "source=en.txt", "target=/dev/null", "output=o"], "/dev/null: not a regular file"),
+        (["mine", "mode=score", "input=.", "output=o"], ".: a folder"),
         (["mine", "source=en.txt", "target=ja.txt"], "output is not set"),
         (["mine", "source=en.txt", "target=ja.txt", "output=o", "mode=filter"], "mode='filter'"),
         (["mine", "source=en.txt", "target=ja.txt", "output=o", "score=dot"], "score='dot'"),

@@ -10,8 +10,8 @@ from typing import Any
 from xswe.commands.config import build
 from xswe.embedding.ensemble import load_any
 from xswe.embedding.locate import locate
-from xswe.errors import ConfigError, InputError
-from xswe.files import check_output, file_digest, fingerprint
+from xswe.errors import ConfigError
+from xswe.files import check_input, check_output, file_digest, fingerprint
 from xswe.mining.filters import FilterConfig
 from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import output_format
@@ -128,7 +128,5 @@ def _score(values: dict[str, Any]) -> str:
 
 
 def _stamp(path: str) -> list[Any]:
-    if not Path(path).is_file():
-        raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
-    stat = Path(path).stat()
+    stat = check_input(path)
     return [str(Path(path).resolve()), stat.st_size, stat.st_mtime_ns]

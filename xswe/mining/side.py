@@ -17,7 +17,7 @@ from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.errors import InputError
-from xswe.files import fingerprint, read_json, whole_folder, write_json
+from xswe.files import check_input, fingerprint, read_json, whole_folder, write_json
 from xswe.language.texts import Texts
 from xswe.mining.filters import FilterConfig, Traits, identity_key, number_key, reason_to_drop
 from xswe.mining.vectors import Storage, Vectors, VectorWriter
@@ -83,9 +83,7 @@ class SideConfig:
         """Return what decides the content of the folder; a file is known by its size and time."""
         if self.path == "-":
             return fingerprint(time.time_ns())
-        if not Path(self.path).is_file():
-            raise InputError(self.path, "no such file", "check the path (relative paths start at the working directory)")
-        stat = Path(self.path).stat()
+        stat = check_input(self.path)
         return fingerprint(
             _FORMAT, {**asdict(self), "path": str(Path(self.path).resolve())}, stat.st_size, stat.st_mtime_ns, model
         )
