@@ -84,6 +84,26 @@ def test_a_process_forked_from_an_awake_team_works_too():
 
 
 @forks
+@pytest.mark.parametrize("rest", [lambda stream: stream.close() is None, lambda stream: not list(stream)])
+def test_a_stream_begun_before_a_fork_ends_at_once(rest):
+    release = threading.Event()
+    stream = in_order(lambda item: item and release.wait(), range(9), 2)
+    assert next(stream) == 0
+
+    def ends():
+        try:
+            return rest(stream)
+        except RuntimeError as error:
+            return "begin it anew" in str(error)
+
+    try:
+        assert in_a_fork(ends)
+    finally:
+        release.set()
+    assert len(list(stream)) == 8
+
+
+@forks
 def test_a_lock_that_another_thread_holds_is_free_in_a_forked_process():
     lock, held, done = Lock(), threading.Event(), threading.Event()
 

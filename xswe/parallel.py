@@ -135,13 +135,22 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
 
     The calling thread only takes items and hands results on. An error, of a call or of the iterable, is raised where its
     result would have come, after all results before it. When the caller stops early, calls under way are awaited.
+
+    Raises:
+        RuntimeError: the caller goes on in a process forked since, where none of the calls under way will end.
     """
     if threads <= 1:
         yield from map(function, items)
         return
     waiting: deque[Future[T]] = deque()
     failed: Exception | None = None
-    source = iter(items)
+    source, process = iter(items), os.getpid()
+
+    def oldest() -> T:
+        if os.getpid() != process:
+            raise RuntimeError("this work was begun before the process was forked; begin it anew in this one")
+        return waiting.popleft().result()
+
     try:
         while True:
             try:
@@ -153,13 +162,14 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
                 break
             waiting.append(_pool(threads).submit(function, item))
             if len(waiting) > threads + 1:
-                yield waiting.popleft().result()
+                yield oldest()
         while waiting:
-            yield waiting.popleft().result()
+            yield oldest()
     finally:
-        for future in waiting:
-            future.cancel()
-        wait(waiting)
+        if os.getpid() == process:
+            for future in waiting:
+                future.cancel()
+            wait(waiting)
     if failed is not None:
         raise failed
 
