@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from encode_tables import fastest_peer, lay_out
+from settings import run_script
 
 from xswe.files import write_json
 from xswe.parallel import available_threads
@@ -329,16 +330,8 @@ def show(row: dict[str, Any]) -> str:
     return ", ".join(f"{name} {rate:,.0f} (x{rate / peer:.1f})" for name, rate in row["rates"].items())
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print and write."""
-    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    if "worker" in given:
-        settings = json.loads(given["settings"])
-        print(json.dumps(worker(Path(given["worker"]), int(given["threads"]), settings)))
-        return
-    if unknown := set(given) - set(DEFAULTS):
-        raise SystemExit(f"there is no setting {unknown.pop()!r}: {', '.join(DEFAULTS)}")
-    settings = {name: type(value)(given.get(name, value)) for name, value in DEFAULTS.items()}
     corpora = read_corpora(settings["lines"])
     machine = f"{platform.machine()}, {available_threads()} processors, Python {platform.python_version()}"
     kept = {name: value for name, value in settings.items() if name != "output"}
@@ -361,4 +354,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] and sys.argv[1].startswith("worker="):
+        folder, threads, given = (word.split("=", 1)[1] for word in sys.argv[1:])
+        print(json.dumps(worker(Path(folder), int(threads), json.loads(given))))
+    else:
+        run_script(main, DEFAULTS, __doc__)

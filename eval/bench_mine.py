@@ -1,6 +1,6 @@
 """Mining speed, side by side in one run: this library against the field's two ways, on the same vectors.
 
-    python eval/bench_mine.py model=DIR [sizes=10000,100000] [largest=1000000] [rounds=3] [threads=2] [output=FILE.json]
+    python eval/bench_mine.py model=DIR [sizes=10000,100000] [largest=1000000] [rounds=3] [threads=0] [output=FILE.json]
 
 Every measurement is a process of its own (peak memory is its resident maximum, and that part of it which is not mapped
 from files; imports and compilation are not timed);
@@ -22,17 +22,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from process_memory import memory, watched
 
 DIM, K = 256, 4
+DEFAULTS: dict[str, Any] = {"model": "", "sizes": "10000,100000", "largest": 1_000_000, "rounds": 3, "threads": 0}
+DEFAULTS["output"] = ""
 Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def options(arguments: list[str]) -> dict[str, str]:
-    """Parse ``key=value`` arguments."""
-    return dict(argument.split("=", 1) for argument in arguments)
 
 
 def real_texts(root: Path) -> tuple[list[str], list[str]]:
@@ -51,18 +49,18 @@ def real_texts(root: Path) -> tuple[list[str], list[str]]:
     return [rows[i][0] for i in order], [rows[i][1] for i in order]
 
 
-def make_vectors(count: int, settings: dict[str, str], folder: Path) -> int:
+def make_vectors(count: int, model: str, folder: Path) -> int:
     """Write ``a.npy`` and ``b.npy``, where row i of ``b`` translates row i + shift of ``a``; returns the shift."""
-    if "model" in settings:
+    if model:
         import xswe
 
-        model = xswe.load(settings["model"])
+        found = xswe.load(model)
         source, target = real_texts(Path(os.environ.get("XSWE_DATA", "../shared/data")))
         if len(source) < count:
             raise SystemExit(f"{len(source):,} distinct pairs under XSWE_DATA, {count:,} wanted: set largest= lower")
         shift = min(count // 2, len(source) - count)
-        np.save(folder / "a.npy", model.encode(source[:count], threads=2))
-        np.save(folder / "b.npy", model.encode(target[shift : shift + count], threads=2))
+        np.save(folder / "a.npy", found.encode(source[:count], threads=2))
+        np.save(folder / "b.npy", found.encode(target[shift : shift + count], threads=2))
         return shift
     generator = np.random.default_rng(0)
     spread = np.geomspace(1, 0.1, DIM).astype(np.float32)
@@ -229,27 +227,26 @@ def show(size: int, found: dict[str, dict[str, float]]) -> None:
         print(line, flush=True)
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure and print; write the figures."""
-    settings = options(sys.argv[1:])
-    sizes = [int(size) for size in settings.get("sizes", "10000,100000").split(",")]
-    largest, rounds = int(settings.get("largest", "1000000")), int(settings.get("rounds", "3"))
-    threads = int(settings.get("threads", len(os.sched_getaffinity(0))))
+    sizes = [int(size) for size in settings["sizes"].split(",")]
+    largest, rounds = settings["largest"], settings["rounds"]
+    threads = settings["threads"] or len(os.sched_getaffinity(0))
     report: dict[str, object] = {
         "dim": DIM,
         "k": K,
         "threads": threads,
-        "vectors": "real" if "model" in settings else "synthetic",
+        "vectors": "real" if settings["model"] else "synthetic",
     }
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for size in [*sizes, *([largest] if largest else [])]:
-            shift = make_vectors(size, settings, folder)
+            shift = make_vectors(size, settings["model"], folder)
             names = [*METHODS] if size in sizes else ["xswe clusters"]
             found = measure(names, folder, threads, rounds if size in sizes else 1, shift, size)
             show(size, found)
             report[str(size)] = found
-    if "output" in settings:
+    if settings["output"]:
         Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
         Path(settings["output"]).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
@@ -258,4 +255,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["worker"]:
         worker(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]))
     else:
-        main()
+        from settings import run_script  # not in a worker, whose memory is measured
+
+        run_script(main, DEFAULTS, __doc__)

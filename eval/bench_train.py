@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import numpy as np
 import torch
+from settings import numbers, run_script
 
 from xswe.language.bags import Bags
 from xswe.parallel import available_threads
@@ -114,15 +115,14 @@ def measure(
     }
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure and print; write the figures."""
-    output = next((a.removeprefix("output=") for a in sys.argv[1:] if a.startswith("output=")), "")
+    output, batches = settings["output"], numbers(settings["batches"], "batches")
     generator = np.random.default_rng(0)
     data = bitext(generator)
     start = generator.normal(0, 0.02, (UNITS, WIDTH)).astype(np.float32)
     report: dict[str, object] = {"units": UNITS, "width": WIDTH, "length": LENGTH, "threads": available_threads()}
-    batches = next((a.removeprefix("batches=") for a in sys.argv[1:] if a.startswith("batches=")), "128,512,2048")
-    for batch in map(int, batches.split(",")):
+    for batch in batches:
         for threads in sorted({1, available_threads()}):
             made = {
                 "xswe lazy Adam": ours(start, data, batch, threads, "lazy"),
@@ -143,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, {"batches": "128,512,2048", "output": ""}, __doc__)

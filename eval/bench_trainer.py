@@ -1,6 +1,6 @@
 """Training to the same loss, side by side in one run: this library's trainer against that of sentence-transformers.
 
-    python eval/bench_trainer.py [batches=128,2048] [steps=400,60] [rounds=3] [units=180000] [pairs=100000] [threads=2]
+    python eval/bench_trainer.py [batches=128,2048] [steps=400,60] [rounds=3] [units=180000] [pairs=100000] [threads=0]
                                  [output=eval/results/bench_trainer.json]
 
 Both train the same table (units x 256, one start) on the same sentences of 15 words, with the symmetric ranking loss: here
@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -33,8 +32,10 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from settings import numbers, run_script
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from xswe.errors import ConfigError
 from xswe.language.bags import Bags, concatenate
 from xswe.language.words import WordSplitter, WordUnits
 from xswe.parallel import available_threads, in_order
@@ -46,6 +47,8 @@ from xswe.training.schedule import Schedule
 
 WIDTH, LENGTH, HELD_OUT, RATE = 256, 15, 2048, 1e-3
 OBJECTIVE = Objective(margin=0.0)
+DEFAULTS: dict[str, Any] = {"batches": "128,2048", "steps": "400,60", "rounds": 3, "units": 180_000, "pairs": 100_000}
+DEFAULTS |= {"threads": 0, "output": ""}
 
 
 @dataclass
@@ -139,12 +142,13 @@ def look_up(units: WordUnits, texts: list[str], threads: int) -> Bags:
     return concatenate(list(in_order(units.bags, (texts[i : i + 8192] for i in range(0, len(texts), 8192)), threads)))
 
 
-def main(settings: dict[str, str]) -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print, write."""
-    threads, rounds = int(settings.get("threads", available_threads())), int(settings.get("rounds", "3"))
-    given = problem(int(settings.get("units", "180000")), int(settings.get("pairs", "100000")))
-    batches = [int(b) for b in settings.get("batches", "128,2048").split(",")]
-    steps = [int(s) for s in settings.get("steps", "400,60").split(",")]
+    threads, rounds = settings["threads"] or available_threads(), settings["rounds"]
+    batches, steps = (numbers(settings[name], name) for name in ("batches", "steps"))
+    if len(batches) != len(steps):
+        raise ConfigError(f"batches={settings['batches']} steps={settings['steps']}: give as many of one as of the other")
+    given = problem(settings["units"], settings["pairs"])
     report: dict[str, Any] = {"units": len(given.start), "pairs": len(given.source), "threads": threads, "rounds": rounds}
     ours(given, min(batches), 0.0, 1, threads)  # compilation
     for batch, count in zip(batches, steps, strict=True):
@@ -162,10 +166,10 @@ def main(settings: dict[str, str]) -> None:
             f"{last['loss']:.4f} after {last['steps']:.0f} here; {last['theirs']:.2f} s there, {last['seconds']:.2f} s "
             f"here: x{medians['times']:.1f} to the same loss, x{medians['times_per_step']:.1f} a step"
         )
-    if "output" in settings:
+    if settings["output"]:
         Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
         Path(settings["output"]).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(dict(argument.split("=", 1) for argument in sys.argv[1:]))
+    run_script(main, DEFAULTS, __doc__)

@@ -22,14 +22,18 @@ from pathlib import Path
 from typing import Any
 
 from lever_tables import lay_out
+from settings import run_script
 
 import xswe
 from xswe.commands.evaluate import evaluate
+from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.tables import table
 from xswe.files import write_json
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+DEFAULTS: dict[str, Any] = {"pair": "en-de-zh-ja", "teacher": "none", "distilled": "minilm", "runs": "runs/levers"}
+DEFAULTS |= {"only": "", "threads": 2, "extra": "", "output": "eval/results/levers.json"}
 
 # Each beside the base, which is the defaults (margin 0.3, temperature 0.05, batch 1,024, equal sentences masked).
 VARIATIONS: dict[str, list[str]] = {
@@ -118,18 +122,19 @@ def train(settings: list[str], folder: Path) -> tuple[float, float]:
     return time.monotonic() - begun, json.loads((folder / "run.json").read_text())["seconds"].get("refine", 0.0)
 
 
-def main(given: dict[str, str]) -> None:
+def main(given: dict[str, Any]) -> None:
     """Train and evaluate what is not there yet; print the table."""
-    pair, threads = given.get("pair", "en-de-zh-ja"), int(given.get("threads", "2"))
-    folder, output = Path(given.get("runs", "runs/levers")), Path(given.get("output", "eval/results/levers.json"))
-    base = [f"pair={pair}", "corpus=xswe_data", f"teacher={given.get('teacher', 'none')}", f"threads={threads}"]
-    base += shlex.split(given.get("extra", ""))
-    joint = f"objective=joint distilled={given.get('distilled', 'minilm')}"
+    pair, threads, folder, output = given["pair"], given["threads"], Path(given["runs"]), Path(given["output"])
+    base = [f"pair={pair}", "corpus=xswe_data", f"teacher={given['teacher']}", f"threads={threads}"]
+    base += shlex.split(given["extra"])
+    joint = f"objective=joint distilled={given['distilled']}"
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": base, "rows": {}}
     if report["settings"] != base:
-        raise SystemExit(f"{output} is of other settings ({' '.join(report['settings'])}): name another output=")
-    chosen = given["only"].split(";") if "only" in given else list(VARIATIONS)
-    if given.get("teacher", "none") == "none":
+        raise ConfigError(f"{output} is of other settings ({' '.join(report['settings'])}): name another output=")
+    chosen = given["only"].split(";") if given["only"] else list(VARIATIONS)
+    if unknown := [name for name in chosen if name not in VARIATIONS]:
+        raise ConfigError(f"only={given['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
+    if given["teacher"] == "none":
         chosen = [name for name in chosen if name not in NEED_A_TEACHER]
     languages = pair.split("-")
     for name in chosen:
@@ -148,4 +153,4 @@ def main(given: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    main(dict(argument.split("=", 1) for argument in sys.argv[1:]))
+    run_script(main, DEFAULTS, __doc__)

@@ -18,11 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from settings import numbers, run_script
+
 from xswe.commands.evaluate import evaluate
 from xswe.evaluation.encoders import open_encoder
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 RESULTS = Path(__file__).parent / "results" / "main"
+DEFAULTS: dict[str, Any] = {"pairs": "en-de,en-ja,en-zh", "sizes": "0,10000,30000,100000", "teachers": "mini,none"}
+DEFAULTS |= {"runs": "runs/main", "threads": 2}
 STEPS = ("extraction", "pca-without-abtt", "pca-with-abtt", "refinement")
 
 
@@ -46,8 +50,10 @@ def train(pair: str, teacher: str, size: int, runs: Path, threads: int) -> tuple
     return folder, time.monotonic() - start
 
 
-def main(pairs: list[str], sizes: list[int], teachers: list[str], runs: Path, threads: int) -> None:
+def main(settings: dict[str, Any]) -> None:
     """Train, evaluate, write."""
+    pairs, teachers = settings["pairs"].split(","), settings["teachers"].split(",")
+    sizes, runs, threads = numbers(settings["sizes"], "sizes", 0), Path(settings["runs"]), settings["threads"]
     RESULTS.mkdir(parents=True, exist_ok=True)
     for pair in pairs:
         for size in sizes:
@@ -71,11 +77,4 @@ def main(pairs: list[str], sizes: list[int], teachers: list[str], runs: Path, th
 
 
 if __name__ == "__main__":
-    given = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    main(
-        given.get("pairs", "en-de,en-ja,en-zh").split(","),
-        [int(size) for size in given.get("sizes", "0,10000,30000,100000").split(",")],
-        given.get("teachers", "mini,none").split(","),
-        Path(given.get("runs", "runs/main")),
-        int(given.get("threads", "2")),
-    )
+    run_script(main, DEFAULTS, __doc__)

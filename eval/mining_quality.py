@@ -15,9 +15,11 @@ import gzip
 import json
 import os
 import random
-import sys
 import tempfile
 from pathlib import Path
+from typing import Any
+
+from settings import REQUIRED, run_script
 
 import xswe
 from xswe.embedding.static import StaticEmbedding
@@ -28,6 +30,7 @@ from xswe.mining.pipeline import MineConfig, mine_vectors
 
 SCORES = ("cosine", "ratio", "distance")
 TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "noise": 20_000, "lines": 100_000, "planted": 1000, "output": ""}
 Texts = list[tuple[str, str]]
 
 
@@ -133,23 +136,20 @@ def planted(model: StaticEmbedding, root: Path, language: str, lines: int, count
     return out
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure and print; write the figures."""
-    settings = dict(argument.split("=", 1) for argument in sys.argv[1:])
     root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     model = xswe.load(settings["model"])
-    noise, lines, count = (
-        int(settings.get(*map(str, each))) for each in (("noise", 20_000), ("lines", 100_000), ("planted", 1000))
-    )
+    noise, lines, count = settings["noise"], settings["lines"], settings["planted"]
     languages = [code for code in TATOEBA if code in model.languages]
     rows = [row for code in languages for row in bucc_shaped(model, root, code, noise)]
     rows += [row for code in languages for row in planted(model, root, code, lines, count)]
     header = ["set", "pair", "score", "lines", "gold", "found", "precision", "recall", "f1", "expected_precision"]
     print(table(header, [[row.get(name) for name in header] for row in rows]))
-    if "output" in settings:
+    if settings["output"]:
         Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
         Path(settings["output"]).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

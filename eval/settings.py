@@ -44,11 +44,11 @@ def chosen(value: str, name: str, choices: Sequence[str]) -> list[str]:
     return entries
 
 
-def numbers(value: str, name: str) -> list[int]:
-    """Split a list of positive whole numbers at its commas."""
+def numbers(value: str, name: str, least: int = 1) -> list[int]:
+    """Split a list of whole numbers at its commas; none may be below ``least``."""
     entries = value.split(",")
-    if not all(entry.isdecimal() and int(entry) for entry in entries):
-        raise ConfigError(f"{name}={value}: not whole numbers above 0 with commas between them")
+    if not all(entry.isdecimal() and int(entry) >= least for entry in entries):
+        raise ConfigError(f"{name}={value}: not whole numbers from {least} on with commas between them")
     return [int(entry) for entry in entries]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -27,13 +28,15 @@ needs_scripts = pytest.mark.skipif(not EVAL.is_dir(), reason="eval/ is not in th
 def script(monkeypatch, capsys):
     """Run a script of eval/ in this process; returns its status and what it printed."""
     monkeypatch.syspath_prepend(str(EVAL))
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # some scripts set them, and are not to do so for others
+        monkeypatch.setenv(name, os.environ.get(name, "1"))
 
     def run(name, *words):
         module = importlib.import_module(name)
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
         status = 0
         try:
-            module.run_script(module.main, module.DEFAULTS, module.__doc__)
+            importlib.import_module("settings").run_script(module.main, module.DEFAULTS, module.__doc__)
         except SystemExit as exit:
             status = exit.code
         found = capsys.readouterr()
@@ -138,13 +141,21 @@ def test_the_scripts_refuse_what_they_do_not_know(script, words, message):
 
 
 @needs_scripts
+@pytest.mark.parametrize("name", ["bench_encode", "bench_mine", "levers", "main_job", "mining_quality"])
+def test_the_other_scripts_refuse_it_too(script, name):
+    status, told = script(name, "modle=m")
+    assert (status, told.count("\n")) == (2, 1)
+    assert told.startswith(f"{name}.py: modle=m: there is no such setting")
+
+
+@needs_scripts
 @pytest.mark.parametrize(
     ("name", "word", "message"),
     [
         ("phrases_eval", "baselines=bm25,bm52", "there is no 'bm52'"),
         ("phrases_eval", "subsets=en,fr", "there is no 'fr'"),
         ("phrases_eval", "set=x.tsv", "set= and language= go together"),
-        ("bench_phrases", "queries=1,0", "not whole numbers above 0"),
+        ("bench_phrases", "queries=1,0", "not whole numbers from 1 on"),
     ],
 )
 def test_the_scripts_refuse_values_that_cannot_work(script, name, word, message):
