@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from xswe.errors import ConfigError, InputError
 
 
@@ -176,6 +178,15 @@ def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file's bytes in hex."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def arrays_digest(*arrays: np.ndarray) -> str:
+    """Return a checksum of arrays: their kinds, shapes and bytes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def lock(stream: IO[Any], busy: str | None = None) -> None:

@@ -117,12 +117,13 @@ def test_the_most_demanding_licence_decides(licences, expected):
 def test_sources_of_a_run():
     assert sources_of({"sample": True}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
     report = {
-        "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "mine.tsv": "2"}},
+        "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "/data/mine.tsv": "2", "/data/own.en": "4"}},
         "en-zh": {"checksums": {"tatoeba.tsv": "3"}},
     }
     found = {source.name: source.licence for source in sources_of({"paths": ["x"]}, report)}
     assert found["Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles"] == "CC BY-SA 3.0"
     assert found["mine"] is None
+    assert found["own.en"] is None
     assert found["Tatoeba"] == "CC BY 2.0 FR"
 
 

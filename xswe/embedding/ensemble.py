@@ -17,7 +17,7 @@ import numpy as np
 from xswe.embedding import storage
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.files import file_digest, read_json, whole_folder, write_json
+from xswe.files import file_digest, fingerprint, read_json, whole_folder, write_json
 
 FORMAT_VERSION = 1
 KIND = "ensemble"
@@ -60,6 +60,11 @@ class Ensemble:
         if not made.languages:
             raise ConfigError("the models have no language in common: an ensemble encodes what all of them know")
         return made
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of the weights and parts."""
+        return fingerprint(self.weights, [part.identity for part in self.parts])
 
     @property
     def dim(self) -> int:

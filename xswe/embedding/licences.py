@@ -71,7 +71,7 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
 
     Args:
         corpus: the resolved section of the configuration.
-        report: the corpus stage's, by language pair: ``checksums`` by file name.
+        report: the corpus stage's, by language pair: ``checksums`` by file.
     """
     if corpus.get("sample"):
         card = _read(resource("corpora") / "sample" / "card.yaml")
@@ -102,7 +102,9 @@ def _corpus_of(stem: str) -> str:
     return words[0] if len(words) == 1 and words[0] != _OWN_FILES else ""
 
 
-def _stem(name: str) -> str:
+def _stem(file: str) -> str:
+    """Return the name of a file, whatever its folder, without what tells its format."""
+    name = Path(file).name
     while (path := Path(name)).suffix in _ENDINGS:
         name = path.stem
     return name

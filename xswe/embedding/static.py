@@ -13,6 +13,7 @@ import numpy as np
 from xswe.embedding.pooling import pool
 from xswe.embedding.precision import PRECISIONS, Precision, check_precision, convert, restore
 from xswe.errors import ConfigError, ModelError
+from xswe.files import arrays_digest, fingerprint
 from xswe.language.units import Units
 from xswe.parallel import in_order, share
 
@@ -69,6 +70,12 @@ class StaticEmbedding:
     def dim(self) -> int:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of all that decides the model's vectors: its units in order, and theirs."""
+        scales = () if self.scales is None else (self.scales,)
+        return fingerprint(self.units.settings, list(self.units.tokens), arrays_digest(self.matrix, *scales))
 
     @property
     def dtype(self) -> Precision:

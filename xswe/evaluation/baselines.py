@@ -13,8 +13,8 @@ import numpy as np
 from xswe.embedding.foreign import piece_table, token_rows
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
-from xswe.evaluation.encoders import About, arrays_digest
-from xswe.files import fingerprint
+from xswe.evaluation.encoders import About
+from xswe.files import arrays_digest, fingerprint
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

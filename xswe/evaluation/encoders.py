@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ import yaml
 
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.files import fingerprint
 from xswe.language.codes import LANGUAGES
 from xswe.resources import resource
 
@@ -74,21 +72,6 @@ class SentenceEncoder(Protocol):
         """Unit vectors, float32 (n, d)."""
 
 
-def arrays_digest(*arrays: np.ndarray) -> str:
-    """Return a checksum of arrays: their kinds, shapes and bytes."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def table_identity(model: StaticEmbedding) -> str:
-    """Return a fingerprint of all that decides a model's vectors: its units in order, and theirs."""
-    scales = () if model.scales is None else (model.scales,)
-    return fingerprint(model.units.settings, list(model.units.tokens), arrays_digest(model.matrix, *scales))
-
-
 class StaticEncoder:
     """A static embedding under evaluation."""
 
@@ -102,7 +85,7 @@ class StaticEncoder:
     @property
     def identity(self) -> str:
         """A fingerprint of units and matrix."""
-        return table_identity(self.model)
+        return self.model.identity
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from xswe.embedding.ensemble import Ensemble
-from xswe.evaluation.encoders import About, table_identity
-from xswe.files import fingerprint
+from xswe.evaluation.encoders import About
 
 
 class EnsembleEncoder:
@@ -24,7 +23,7 @@ class EnsembleEncoder:
     @property
     def identity(self) -> str:
         """A fingerprint of weights, units and matrices."""
-        return fingerprint(self.model.weights, [table_identity(part) for part in self.model.parts])
+        return self.model.identity
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""

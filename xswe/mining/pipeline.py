@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.streams import OnError
-from xswe.embedding.ensemble import AnyModel, Ensemble
+from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.mining.calibrate import RISE, Threshold, from_mismatches
@@ -221,13 +220,6 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     return lists
 
 
-def _identity(model: AnyModel) -> str:
-    """Return a fingerprint of a model's vectors and units."""
-    if isinstance(model, Ensemble):
-        return fingerprint(model.weights, [_identity(part) for part in model.parts])
-    return fingerprint(hashlib.sha256(np.ascontiguousarray(model.matrix).data).hexdigest(), model.units.tokens)
-
-
 def mine_files(
     model: AnyModel,
     source: str,
@@ -256,7 +248,7 @@ def mine_files(
     if str(source) == str(target) == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
     kind = output_format(config.format, output)
-    model_id = model_id or _identity(model)
+    model_id = model_id or model.identity
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads = config.neighbours.workers
     seconds = {}

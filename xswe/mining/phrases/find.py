@@ -103,13 +103,14 @@ def find_phrases(
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
         logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
-    same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
-    well_formed = [text for block in in_blocks(queries) for text in block]
-    identity = fingerprint(source.identity, same, well_formed, passages_identity)
     texts: dict[int, str] = {}
-    done = 0
-    if checkpoint is not None and (state := restore(checkpoint, identity)):
-        search.top, texts, done = state
+    done, identity = 0, ""
+    if checkpoint is not None:
+        same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
+        well_formed = [text for block in in_blocks(queries) for text in block]
+        identity = fingerprint(source.identity, same, well_formed, passages_identity)
+        if state := restore(checkpoint, identity):
+            search.top, texts, done = state
     size = min(getattr(source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // config.max_size)
     saved = time.monotonic()
     rest = islice(iter(passages), done, None)

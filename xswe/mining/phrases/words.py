@@ -52,12 +52,12 @@ class StaticWords:
     def __init__(self, model: StaticEmbedding) -> None:
         self.matrix = np.ascontiguousarray(model.vectors, np.float32)
         self._cutter = make_cutter(model.units)
-        self._settings = model.units.settings
+        self._model = model
 
     @property
     def identity(self) -> list[object]:
-        """Units and vectors."""
-        return [self._settings, list(self.matrix.shape), float(np.abs(self.matrix).sum(dtype=np.float64))]
+        """The model's."""
+        return [self._model.identity]
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
         """Cut texts; the table is the model's."""
