@@ -71,7 +71,7 @@ def check_input(path: str | Path) -> os.stat_result:
     raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """Tell whether a path is a pipe or a device, which takes bytes but cannot be replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
@@ -112,7 +112,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             temporary.write_text("all of it")
     """
     path = Path(path)
-    if _is_special(path):
+    if is_special(path):
         with tempfile.TemporaryDirectory(prefix="xswe-") as folder:
             temporary = Path(folder) / path.name
             yield temporary

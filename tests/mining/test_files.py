@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -267,6 +268,13 @@ def test_a_folder_of_something_else_is_left_alone(model, files, tmp_path):
     with pytest.raises(ConfigError, match="no work folder"):
         mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE))
     assert (tmp_path / "o.work" / "precious").exists()
+
+
+def test_nothing_is_left_beside_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with work_folder(str(tmp_path / "pipe"), None, False) as folder:
+        assert folder.parent != tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_two_runs_do_not_share_a_work_folder(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 from xswe.corpus.streams import OnError
 from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, held, read_json, whole_folder, write_json
+from xswe.files import fingerprint, held, is_special, read_json, whole_folder, write_json
 from xswe.mining.calibrate import RISE, Threshold, from_mismatches
 from xswe.mining.filters import FilterConfig, filter_candidates
 from xswe.mining.gold import calibrate_on_gold, read_gold
@@ -191,7 +191,7 @@ def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
     Raises:
         ConfigError: the folder is no work folder, or another process is at work in it.
     """
-    if output == "-" and work is None:
+    if work is None and (output == "-" or is_special(Path(output))):
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             yield Path(folder)
         return
