@@ -138,6 +138,21 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, tokenizer, fake_teache
     assert train(c, fake_teacher, tmp_path, **teachers).model.matrix.tobytes() == first.model.matrix.tobytes()
 
 
+def test_damaged_training_texts_are_named_with_their_cure(tmp_path, tokenizer):
+    c = config(("en", "ja"), refine=RefineConfig(steps=0))
+    first = train(c, None, tmp_path, pieces=tokenizer)
+    (stage,), (text,) = (list((tmp_path / "stages").glob(name)) for name in ("corpus-*", "text.*"))
+    for file in text.glob("*.npy"):
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ModelError, match=f"{file.name}: damaged .*remove {text} and {stage} and"):
+            train(c, None, tmp_path, pieces=tokenizer)
+        file.write_bytes(whole)
+    shutil.rmtree(text)
+    shutil.rmtree(stage)
+    assert train(c, None, tmp_path, pieces=tokenizer).model.matrix.tobytes() == first.model.matrix.tobytes()
+
+
 def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
     stages = Stages(tmp_path)
     path = stages.checkpoint("refine", "0")

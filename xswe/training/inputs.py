@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -32,7 +33,7 @@ from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequ
 from xswe.parallel import call, in_order
 from xswe.progress import track
 from xswe.teacher.transformer import mini_folder
-from xswe.training.stages import Stages
+from xswe.training.stages import Stages, check_whole
 
 logger = logging.getLogger(__name__)
 PARTS = ("train", "development", "held_out")
@@ -111,7 +112,18 @@ def make_corpus(
                 raise ConfigError(f"{'-'.join(pair)}: no training pair is left ({counts.summary()}); give a larger corpus")
         write_json(folder / "report.json", report)
 
-    return *stages.run("corpus", inputs, make), pairs
+    folder, identity = stages.run("corpus", inputs, make)
+    _check_texts(folder, pairs)
+    return folder, identity, pairs
+
+
+def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
+    """Check the training texts, which are outside of the stage's folder; one that is not there is missed when opened."""
+    for pair in pairs:
+        where = read_json(stage / "train" / f"{'-'.join(pair)}.json")
+        place = Path(os.path.normpath(stage / where["text"]))
+        for file in sorted(place.glob("*.npy")):
+            check_whole(file, place, stage)
 
 
 def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: int) -> tuple[Path, str]:

@@ -120,12 +120,12 @@ class Stages:
         return float(read_json(folder / "stage.json")["seconds"])
 
 
-def check_whole(file: Path, artefact: Path) -> None:
+def check_whole(file: Path, *artefacts: Path) -> None:
     """Open a file by the format that its name tells, without reading the numbers in it; others are left alone.
 
     Args:
         file: what to open.
-        artefact: what to remove if it cannot be opened, so that it is made anew.
+        artefacts: what to remove if it cannot be opened, so that it is made anew.
 
     Raises:
         ModelError: the file is cut short, or is no such file.
@@ -139,8 +139,9 @@ def check_whole(file: Path, artefact: Path) -> None:
             with safe_open(file, "np"):  # so does this
                 pass
     except (ValueError, EOFError, SafetensorError) as error:
+        doomed = " and ".join(map(str, artefacts))
         raise ModelError(
-            f"{file}: damaged ({error}); remove {artefact} and give the same command again, which makes it anew"
+            f"{file}: damaged ({error}); remove {doomed} and give the same command again, which makes it anew"
         ) from None
 
 
