@@ -122,7 +122,7 @@ def main() -> None:
     for units, dim, turned, dtype in track(choices, "trade-off"):
         if dim > model.dim or (dim == model.dim and turned) or units > len(model.matrix):
             continue  # turning alone changes nothing
-        config = ExportConfig(dtype=dtype, dim=dim, rotate=bool(turned), units=units)
+        config = ExportConfig(dtype=dtype, dim=dim, rotate=bool(turned), keep=units)
         small = reshape(model, config)
         rows.append([dim, bool(turned), len(small.matrix), dtype, *sizes(small), *measure(small, sets, options.threads)])
     shown = [[*row[:4], *(f"{size:.2f}" for size in row[4:6]), *row[6:]] for row in rows]

@@ -98,6 +98,8 @@ def test_a_run_killed_in_the_middle_is_taken_up_and_ends_with_the_same_bytes(fol
         ({"output": "a.txt"}, r"\.npy, \.safetensors, \.parquet"),
         ({"threads": 0}, "at least 1"),
         ({"threads": "many"}, "expected int"),
+        ({"output": "/dev/null"}, "a pipe or a device"),
+        ({"output": "/"}, "give the name of a file"),
     ],
 )
 def test_mistakes_name_the_cure(folder, tmp_path, change, found):
@@ -105,6 +107,15 @@ def test_mistakes_name_the_cure(folder, tmp_path, change, found):
     with pytest.raises(ConfigError, match=found):
         run({**values, "threads": 1, **change})
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_stays_a_link(folder, tmp_path):
+    (tmp_path / "a.txt").write_text("a cat\n")
+    (tmp_path / "link.npy").symlink_to(tmp_path / "there.npy")
+    values = {"model": str(folder / "model"), "input": str(tmp_path / "a.txt"), "output": str(tmp_path / "link.npy")}
+    run({**values, "dtype": "float32", "threads": 1})
+    assert (tmp_path / "link.npy").is_symlink()
+    assert len(np.load(tmp_path / "there.npy")) == 1
 
 
 def test_encoding_a_file_imports_neither_torch_nor_transformers(folder, tmp_path):

@@ -178,7 +178,7 @@ def test_what_cannot_be_is_said(model, change, message):
 
 def test_a_smaller_folder_opens_in_all_libraries(model, texts, tmp_path):
     model2vec, sentence_transformers = pytest.importorskip("model2vec"), pytest.importorskip("sentence_transformers")
-    config = ExportConfig(dtype="int8", dim=8, rotate=True, units=2900)
+    config = ExportConfig(dtype="int8", dim=8, rotate=True, keep=2900)
     export(model, config, tmp_path / "m")
     ours = xswe.load(tmp_path / "m")
     assert (ours.dtype, ours.matrix.shape) == ("int8", (2900, 8))

@@ -17,7 +17,7 @@ from xswe.embedding.ensemble import AnyModel, load_any
 from xswe.embedding.locate import locate
 from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError
-from xswe.files import file_digest, fingerprint
+from xswe.files import check_output, file_digest, fingerprint, is_special
 from xswe.language.texts import Texts
 from xswe.parallel import available_threads, in_order
 from xswe.progress import bar
@@ -41,9 +41,13 @@ class EncodeConfig:
 def run(values: dict[str, Any]) -> str:
     """Encode the lines of a file, streamed, with a resumable output; returns what was done and how fast."""
     config = build(EncodeConfig, values, "encode")
+    output = Path(config.output)
+    check_output(output, [config.input])
+    if is_special(output):
+        raise ConfigError(f"output={output}: a pipe or a device, and vectors are not written in order; give a file")
     folder = locate(config.model)
     model = load_any(folder)
-    file = VectorFile(Path(config.output), model.dim, config.dtype)
+    file = VectorFile(output.resolve() if output.is_symlink() else output, model.dim, config.dtype)
     threads = config.threads or available_threads()
     begun = time.monotonic()
     with open_writer(file, _signature(folder, config, file)) as writer:

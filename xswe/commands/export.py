@@ -16,12 +16,12 @@ from xswe.errors import ConfigError
 
 def run(values: dict[str, Any]) -> str:
     """Export a model and say how large it has become."""
-    settings = {name: values[name] for name in ("format", "dtype", "dim", "rotate")}
-    config = build(ExportConfig, {**settings, "units": values["keep"]}, "export")
+    settings = {name: values[name] for name in ("format", "keep", "dtype", "dim", "rotate")}
+    config = build(ExportConfig, settings, "export")
     model = load_single(locate(values["model"]))
     counts = None
     if values["counts"]:
-        if not config.units:
+        if not config.keep:
             raise ConfigError("counts is the text by which units are kept: say how many, keep=8000")
         counts = count_units(model, (line or "" for _, line in read_lines(values["counts"])))
     output = export(model, config, Path(values["output"]), counts)

@@ -29,14 +29,14 @@ class ExportConfig:
         dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); None for the model's.
         dim: keep this many dimensions, 0 for all.
         rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
-        units: keep this many units, 0 for all.
+        keep: keep the most frequent units, so many; 0 for all.
     """
 
     format: Format = "folder"
     dtype: Precision | None = None
     dim: int = 0
     rotate: bool = False
-    units: int = 0
+    keep: int = 0
 
     def __post_init__(self) -> None:
         if self.format not in get_args(Format):
@@ -54,8 +54,8 @@ def reshape(model: StaticEmbedding, config: ExportConfig, counts: np.ndarray | N
         counts: int (units,), by which the most frequent units are chosen; see :func:`xswe.embedding.reshape.prune`.
     """
     dtype = config.dtype or model.dtype
-    if config.units:
-        model = prune(model, config.units, counts)
+    if config.keep:
+        model = prune(model, config.keep, counts)
     if config.rotate:
         model = rotate(model)
     if config.dim:

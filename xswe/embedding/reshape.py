@@ -65,7 +65,7 @@ def prune(model: StaticEmbedding, units: int, counts: np.ndarray | None = None) 
         ConfigError: there are not so many, or fewer than the characters, or the tokenizer cannot lose pieces.
     """
     if not 0 < units <= len(model.matrix):
-        raise ConfigError(f"units={units}: the model has {len(model.matrix)} units; keep between 1 and as many")
+        raise ConfigError(f"keep={units}: the model has {len(model.matrix)} units; keep between 1 and as many")
     if isinstance(model.units, WordUnits):
         words = model.units
         order = np.arange(len(model.matrix)) if counts is None else np.argsort(-counts, kind="stable")
@@ -95,7 +95,7 @@ def _prune_unigram(tokenizer: Tokenizer, units: int, counts: np.ndarray | None) 
     always = {*added, unknown_id(tokenizer)}
     stays = np.array([i in always or len(piece) == 1 for i, (piece, _) in enumerate(vocabulary)])
     if stays.sum() > units:
-        raise ConfigError(f"units={units}: the vocabulary has {stays.sum()} single characters, which must stay; keep more")
+        raise ConfigError(f"keep={units}: the vocabulary has {stays.sum()} single characters, which must stay; keep more")
     worth = np.array([score for _, score in vocabulary]) if counts is None else counts.astype(np.float64)
     order = np.lexsort((np.arange(len(worth)), -worth, ~stays))
     kept = np.sort(order[:units])
