@@ -15,7 +15,7 @@ from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.embedding.ensemble import load_single
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError, InputError
-from xswe.files import check_output
+from xswe.files import check_input, check_output
 from xswe.mining.output import open_output
 from xswe.mining.phrases.find import Hit, Place, find_phrases
 from xswe.mining.phrases.search import SpanConfig
@@ -90,15 +90,13 @@ class _Files:
         if Path(self.output).suffix in _OTHER_FORMATS:
             raise ConfigError(f"output={self.output}: hits are written as tab-separated text; call it .tsv or .tsv.gz")
         check_output(self.output, [self.queries, self.passages])
-        path = Path(self.passages)
-        if self.passages != "-" and (path.is_dir() or not path.exists()):
-            found = "a folder" if path.is_dir() else "no such file"
-            raise InputError(path, found, "check passages= (relative paths start at the working directory)")
+        if self.passages != "-":
+            check_input(self.passages)
 
     @property
     def checkpoint(self) -> Path | None:
         """Where the state of the search is kept; None where it has no place, or the passages cannot be read again."""
-        if self.output == "-" or not Path(self.passages).is_file():
+        if "-" in (self.output, self.passages):
             return None
         return Path(self.output).with_name(f".{Path(self.output).name}.state")
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, cast
 
 from xswe.corpus.archives import damage
 from xswe.errors import DependencyError, InputError
+from xswe.files import check_input
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -40,9 +41,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     path = Path(path)
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
-        raise InputError(path, what, "check the path (relative paths start at the working directory)")
+    check_input(path)
     with path.open("rb") as raw:
         if path.suffix == ".gz":
             yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
