@@ -191,18 +191,35 @@ def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
         for i in range(count):
             cross[i] = squares[i] = apart[i] = 0.0
             widest[i] = 0.0
-    first, last = gram[0], gram[0, r:]
+    last = gram[0, r:]
     for i in range(min(starts, there)):
         own = np.float64(last[i])
         squares[i] += own + 2.0 * cross[i]
         apart[i] += own
     for i in range(min(starts, there)):  # in float32, without a branch
-        whole = (squares[i] > VANISHED * apart[i]) & (first[i] > 0.0) & (last[i] > 0.0)
+        whole = squares[i] > VANISHED * apart[i]
         length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
         lengths[i] = length if whole else np.float32(0.0)
         widest[i] = max(widest[i], np.float32(apart[i]) * lengths[i] * lengths[i])
     for i in range(max(0, there), starts):
         lengths[i] = 0.0
+
+
+@njit(inline="always")
+def _has_zero(numbers: np.ndarray, count: int) -> bool:
+    """Tell whether one of the first ``count`` numbers is 0."""
+    found = False
+    for i in range(count):
+        found |= numbers[i] == 0
+    return found
+
+
+@njit(**LEAN)
+def _leave_out(squares: np.ndarray, r: int, count: int, line: np.ndarray) -> None:
+    """Set ``line`` to 0 for the spans of ``r + 1`` words that begin or end with a word whose square is 0."""
+    for i in range(min(TILE, count - r)):
+        if squares[i] == 0 or squares[i + r] == 0:
+            line[i] = 0.0
 
 
 @njit(**LEAN)
@@ -229,6 +246,7 @@ def _measure(
             starts, count = min(TILE, left), min(TILE + max_size - 1, left)
             _sum_words(matrix, block.names, block.words, first, count, room.vectors)
             _gram_band(room.vectors, count, max_size, room.gram)
+            holes = _has_zero(room.gram[0], count)
             for r in range(max_size):
                 _measure_size(r, count, starts, room)
                 if r == 0:
@@ -240,6 +258,8 @@ def _measure(
                     line = inverse[place_of(sizes, first, starts, r + 1 - min_size, 0) :]
                     for i in range(starts):
                         line[i] = lengths[i]
+                    if holes:
+                        _leave_out(room.gram[0], r, count, line)
             for p in range((starts + part - 1) // part):
                 spread = np.float32(1.0)
                 for i in range(p * part, min(p * part + part, starts)):
