@@ -156,6 +156,20 @@ def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
     assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text
 
 
+def test_phrases_that_stand_in_many_passages_are_all_ones_and_the_first_stay():
+    source, passages = make(), texts(200, 40) * 3
+    phrases = [" ".join(passage.split()[3:7]) for passage in passages[:200]]
+    queries = source.queries(phrases) * np.float32(1.0000006)  # as far from 1 as rounding leaves a norm
+    alone = search(source, passages, queries, SpanConfig(k=2)).top
+    assert (alone.scores <= 1).all()
+    full = (alone.scores == 1).all(1)
+    assert full.sum() > 100
+    assert (alone.passages[full, 1, 0] < 400).all()
+    for _ in range(3):
+        shared = search(source, passages, queries, SpanConfig(k=2, threads=4)).top
+        np.testing.assert_array_equal(shared.passages, alone.passages)
+
+
 def test_bound_threads_and_blocks_change_nothing():
     source, passages = make(), texts(300, 120)
     queries = source.queries(texts(70, 6, seed=7))

@@ -170,8 +170,11 @@ def best_of(
 
 @njit(inline="always")
 def _rounded(score: np.float32) -> np.float32:
-    """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1."""
-    return np.rint(score * _DIGITS) / _DIGITS
+    """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1.
+
+    None is above 1: where a list is full of ones, its query wants nothing more (:func:`is_closed`).
+    """
+    return min(np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0))
 
 
 @njit(**LEAN)
