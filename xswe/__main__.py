@@ -82,6 +82,7 @@ def quoted(arguments: list[str]) -> list[str]:
     several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
 
     def is_understood(argument: str) -> bool:
+        """Tell whether an argument is of Hydra's grammar, and no sweep where there may be none."""
         try:
             override = parser.parse_override(argument)
         except HydraException:
@@ -89,6 +90,7 @@ def quoted(arguments: list[str]) -> list[str]:
         return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
 
     def quote(key: str, value: str) -> str:
+        """Return a value as it is or in quotes; of a list, each entry."""
         if is_understood(f"{key}={value}") or "${" in value or (several and "," in value):
             return value
         if value.startswith("[") and value.endswith("]") and not set(value[1:-1]) & set("[]{}'\""):

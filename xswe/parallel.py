@@ -116,6 +116,7 @@ def share(function: Callable[[int, int], object], size: int, block: int, threads
     starts = deque(range(0, size, block))
 
     def work() -> None:
+        """Take one block after the other until there is none left."""
         while True:
             try:
                 start = starts.popleft()  # the one step that threads must not share, and deques promise that

@@ -17,7 +17,7 @@ from xswe.embedding.ensemble import AnyModel, load_any
 from xswe.embedding.locate import locate
 from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError
-from xswe.files import check_output, file_digest, fingerprint, is_special
+from xswe.files import check_output, file_digest, file_stamp, fingerprint, is_special
 from xswe.language.texts import Texts
 from xswe.parallel import available_threads, in_order
 from xswe.progress import bar
@@ -86,6 +86,5 @@ def _signature(folder: Path, config: EncodeConfig, file: VectorFile) -> str:
     source = Path(config.input)
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
     parts = {str(path.relative_to(folder)): file_digest(path) for path in files}
-    state = source.stat() if source.is_file() else None
-    text = None if state is None else [str(source.resolve()), state.st_size, state.st_mtime_ns]
+    text = file_stamp(source) if source.is_file() else None
     return fingerprint(xswe.__version__, parts, file.path.suffix, file.dtype, file.width, text)

@@ -11,7 +11,7 @@ from xswe.commands.config import build
 from xswe.embedding.ensemble import load_any
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError
-from xswe.files import check_input, check_output, file_digest, fingerprint
+from xswe.files import check_output, file_digest, file_stamp, fingerprint
 from xswe.mining.filters import FilterConfig
 from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import output_format
@@ -109,7 +109,7 @@ def _score(values: dict[str, Any]) -> str:
     folder = locate(values["model"])
     model = load_any(folder)
     files = [str(table)] if table else [str(path) for path in moses]
-    identity = None if "-" in files else [model_identity(folder), [_stamp(path) for path in files]]
+    identity = None if "-" in files else [model_identity(folder), [file_stamp(path) for path in files]]
     started = time.monotonic()
 
     def lines() -> Any:
@@ -125,8 +125,3 @@ def _score(values: dict[str, Any]) -> str:
     unscored = f", {report['unscored']:,} of them not scored (nan)" if report["unscored"] else ""
     rate = report["lines"] / max(seconds, 1e-9)
     return f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {rate:,.0f} lines/s: {output}"
-
-
-def _stamp(path: str) -> list[Any]:
-    stat = check_input(path)
-    return [str(Path(path).resolve()), stat.st_size, stat.st_mtime_ns]

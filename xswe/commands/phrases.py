@@ -15,7 +15,7 @@ from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.embedding.ensemble import load_single
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError, InputError
-from xswe.files import check_input, check_output
+from xswe.files import check_input, check_output, file_stamp
 from xswe.mining.output import open_output
 from xswe.mining.phrases.find import Hit, Place, find_phrases
 from xswe.mining.phrases.search import SpanConfig
@@ -105,8 +105,7 @@ class _Files:
         """Tell the passages from others in a file of the same name, without reading them."""
         if self.checkpoint is None:
             return None
-        state = Path(self.passages).stat()
-        return [str(Path(self.passages).resolve()), state.st_size, state.st_mtime_ns, self.on_error]
+        return [*file_stamp(self.passages), self.on_error]
 
 
 def read_queries(path: str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from xswe.corpus.archives import damage
-from xswe.corpus.streams import MAX_LINE_BYTES, open_binary
+from xswe.corpus.streams import MAX_LINE_BYTES, damaged_archive, open_binary
 from xswe.errors import InputError
 from xswe.language.texts import Texts, concatenate
 
@@ -55,8 +55,7 @@ def _texts_of_chunks(path: str | Path) -> Iterator[Texts]:
             try:
                 chunk = stream.read(_CHUNK)
             except damage() as error:
-                found = f"the archive is truncated or damaged ({error})"
-                raise InputError(path, found, "fetch it again", line + rest.count(b"\n")) from None
+                raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
             if not chunk and not rest:
                 return
             whole, newline, part = (rest + chunk).rpartition(b"\n")

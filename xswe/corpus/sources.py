@@ -11,8 +11,8 @@ from xswe.corpus.cards import Card, Version, find_card
 from xswe.corpus.download import fetch, recorded_digest
 from xswe.corpus.pairs import PairFile
 from xswe.corpus.tables import HubSet
-from xswe.errors import ConfigError, InputError
-from xswe.files import file_digest
+from xswe.errors import ConfigError
+from xswe.files import check_input, file_digest
 
 
 def cache_folder(cache: str = "") -> Path:
@@ -22,11 +22,9 @@ def cache_folder(cache: str = "") -> Path:
 
 def digest_of(path: Path) -> str:
     """Return a file's SHA-256, from its download's record where there is one; a file that stays the same is read once."""
-    if not path.is_file():
-        raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
+    now = check_input(path)
     if found := recorded_digest(path):
         return found
-    now = path.stat()
     return _digest(path.absolute(), now.st_size, now.st_mtime_ns)
 
 

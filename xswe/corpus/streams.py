@@ -129,10 +129,12 @@ def read_lines(
             yield number, decode_line(raw, path, number, on_error, skipped)
 
 
-def damaged_archive(path: str | Path, error: BaseException, number: int) -> InputError:
+def damaged_archive(
+    path: str | Path, error: BaseException, number: int, cure: str = f"fetch it again, {_SKIPPABLE}"
+) -> InputError:
     """The error of a compressed file that ends, or breaks, before line ``number`` is whole."""
     found = f"the archive is truncated or damaged ({error})"
-    return InputError(path, found, f"fetch it again, {_SKIPPABLE}", number)
+    return InputError(path, found, cure, number)
 
 
 def too_few_columns(path: str | Path, found: int, columns: tuple[int, int], number: int) -> InputError:

@@ -14,6 +14,7 @@ import numpy as np
 from xswe.corpus.rows import Rows, one_line
 from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.errors import DependencyError, InputError
+from xswe.files import check_input
 from xswe.language.texts import Texts
 
 logger = logging.getLogger(__name__)
@@ -86,8 +87,7 @@ def read_parquet(path: Path, languages: tuple[str, str], fields: tuple[str, str]
         import pyarrow.parquet as pq
     except ImportError:
         raise DependencyError("pyarrow", "corpora", "reading Parquet") from None
-    if not path.is_file():
-        raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
+    check_input(path)
     keys = fields or languages
     try:
         with pq.ParquetFile(path) as table:

@@ -210,8 +210,7 @@ class _Located:
             if self._whole:
                 out.append(np.stack([starts, ends], 1))
             else:
-                found = [(start, end) for _, _, start, end in words_at(text, starts, ends)]
-                out.append(np.array(found, np.int32).reshape(-1, 2))
+                out.append(places_of(words_at(text, starts, ends)))
         return out
 
 
@@ -262,3 +261,8 @@ def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int,
             out.append((t, t + 1, start, last))
         inside = spaced and last >= end
     return out
+
+
+def places_of(words: list[tuple[int, int, int, int]]) -> np.ndarray:
+    """Return the characters of the words that :func:`words_at` found, int32 (words, 2)."""
+    return np.array([word[2:] for word in words], np.int32).reshape(-1, 2)

@@ -17,7 +17,7 @@ from xswe.corpus.archives import damage
 from xswe.corpus.pairs import check_columns
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
-from xswe.corpus.streams import MAX_LINE_BYTES, OnError, open_binary
+from xswe.corpus.streams import MAX_LINE_BYTES, OnError, damaged_archive, open_binary
 from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError, InputError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
@@ -84,8 +84,7 @@ def _raw_lines(path: str) -> Iterator[tuple[bytes, bytes]]:
             try:
                 line = stream.readline(MAX_LINE_BYTES + 1)
             except damage() as error:
-                found = f"the archive is truncated or damaged ({error})"
-                raise InputError(path, found, "fetch it again", number) from None
+                raise damaged_archive(path, error, number, "fetch it again") from None
             if not line:
                 return
             body = line.removesuffix(b"\n")

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +285,7 @@ class _Run:
             made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
         return made
 
+    @cached_property
     def telling(self) -> list[bool]:
         """Tell which bitexts have enough development pairs to decide when to stop, and warn of too few."""
         parts = open_part(self.corpus, "development", self.pairs)
@@ -305,9 +307,10 @@ class _Run:
         log = RunLog(self.folder)
 
         def make(folder: Path, identity: str) -> None:
+            """Refine the table; a killed run goes on from its checkpoint."""
             training = self.parallel("train", vectors, c.near)
             development = self.parallel("development", vectors, c.near)
-            development = [one for one, telling in zip(development, self.telling(), strict=True) if telling]
+            development = [one for one, telling in zip(development, self.telling, strict=True) if telling]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
             made = refine(start, training, development, c, self.config.objective, checkpoint=checkpoint, log=log)
@@ -323,7 +326,7 @@ class _Run:
     def words(self, part: str) -> list[ParallelWords]:
         """Cut some pairs of each bitext of a part of the corpus into words."""
         bitexts = open_part(self.corpus, part, self.pairs)
-        wanted = self.telling() if part == "development" else list(map(bool, map(len, bitexts)))
+        wanted = self.telling if part == "development" else list(map(bool, map(len, bitexts)))
         chosen = zip(bitexts, wanted, strict=True)
         return [self.words_of(bitext) for bitext, want in chosen if want and isinstance(bitext, Bitext)]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from xswe.embedding.pooling import pool
 from xswe.language.bags import Bags
-from xswe.language.cuts import Cut, words_at
-from xswe.teacher.base import States, Teacher
+from xswe.language.cuts import Cut, places_of, words_at
+from xswe.teacher.base import Teacher
 
 Encode = Callable[[Sequence[str]], np.ndarray]
 
@@ -39,13 +39,10 @@ class TeacherWords:
         rows: list[np.ndarray] = [np.zeros((0, self.teacher.dim), np.float32)] * len(texts)
         groups: list[list[tuple[int, int]]] = [[] for _ in texts]
         self._places = {}
-        for states in self._states(texts):
-            for k, row in enumerate(states.rows.tolist()):
-                a, b = states.offsets[k], states.offsets[k + 1]
-                found = words_at(texts[row], states.starts[a:b], states.ends[a:b])
-                self._places[texts[row]] = _places(found)
-                kept = [t for first, last, _, _ in found for t in range(first, last)]
-                rows[row], groups[row] = states.hidden[a:b][kept], [(first, last) for first, last, _, _ in found]
+        for row, hidden, found in self._words(texts):
+            self._places[texts[row]] = places_of(found)
+            kept = [t for first, last, _, _ in found for t in range(first, last)]
+            rows[row], groups[row] = hidden[kept], [(first, last) for first, last, _, _ in found]
         words = np.concatenate([[0], np.cumsum([last - first for group in groups for first, last in group])]).astype(
             np.int64
         )
@@ -57,11 +54,8 @@ class TeacherWords:
         """Return where the words of each text stand, int32 (words, 2)."""
         found = {text: self._places[text] for text in texts if text in self._places}
         rest = [text for text in texts if text not in found]
-        for states in self._states(rest):
-            for k, row in enumerate(states.rows.tolist()):
-                a, b = states.offsets[k], states.offsets[k + 1]
-                found[rest[row]] = _places(words_at(rest[row], states.starts[a:b], states.ends[a:b]))
-        return [found.get(text, _places([])) for text in texts]
+        found |= {rest[row]: places_of(words) for row, _, words in self._words(rest)}
+        return [found.get(text, places_of([])) for text in texts]
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Mean token states of phrases, scaled to norm 1, float32 (n, d)."""
@@ -70,18 +64,14 @@ class TeacherWords:
             pool(matrix, cut.bags, normalise=True) if len(matrix) else np.zeros((len(texts), self.teacher.dim), np.float32)
         )
 
-    def _states(self, texts: Sequence[str]) -> list[States]:
-        filled = np.array([i for i, text in enumerate(texts) if text.strip()], np.int64)
+    def _words(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray, list[tuple[int, int, int, int]]]]:
+        """Yield the row, the token states, and the words (see :func:`words_at`) of each text that is not blank."""
+        filled = [i for i, text in enumerate(texts) if text.strip()]
         some = [texts[i] for i in filled]
-        out = []
         for states in self.teacher.states(some, self.teacher.batches(some)) if some else ():
-            out.append(States(filled[states.rows], states.hidden, states.offsets, states.starts, states.ends))
-        return out
-
-
-def _places(words: list[tuple[int, int, int, int]]) -> np.ndarray:
-    """Characters of the words that :func:`words_at` found, int32 (words, 2)."""
-    return np.array([word[2:] for word in words], np.int32).reshape(-1, 2)
+            for k, place in enumerate(states.rows.tolist()):
+                a, b = states.offsets[k], states.offsets[k + 1]
+                yield filled[place], states.hidden[a:b], words_at(some[place], states.starts[a:b], states.ends[a:b])
 
 
 class WholeTexts:
