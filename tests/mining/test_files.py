@@ -21,11 +21,12 @@ from xswe.language.texts import Texts
 from xswe.mining import pipeline
 from xswe.mining.filters import FilterConfig, identity_key, in_script, number_key
 from xswe.mining.gold import with_hidden
-from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.neighbours import find_neighbours
 from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
 from xswe.mining.side import SideConfig, prepare_side
+from xswe.mining.types import SearchConfig
 from xswe.mining.vectors import Vectors
 
 ONE = SearchConfig(threads=1)

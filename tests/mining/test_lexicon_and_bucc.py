@@ -13,8 +13,8 @@ from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, InputError
 from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
-from xswe.mining.neighbours import SearchConfig
 from xswe.mining.pipeline import MineConfig
+from xswe.mining.types import SearchConfig
 
 ONE = SearchConfig(threads=1)
 WORDS = {"cat": "猫", "dog": "犬", "fish": "魚", "red": "赤", "sea": "海"}

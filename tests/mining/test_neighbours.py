@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from xswe.errors import ConfigError, InputError
 from xswe.mining import clusters, exact, work
 from xswe.mining.filters import FilterConfig
-from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.neighbours import find_neighbours
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.topk import NONE, empty_lists, merge, sweep
+from xswe.mining.types import SearchConfig
 from xswe.mining.vectors import Vectors, VectorWriter, quantise
 
 ONE = SearchConfig(threads=1)

@@ -10,8 +10,8 @@ from xswe.embedding.ensemble import Ensemble
 from xswe.errors import ConfigError
 from xswe.files import check_output
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
-from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import one_line, open_output
+from xswe.mining.types import SearchConfig
 
 
 def run(values: dict[str, Any]) -> str:

@@ -13,10 +13,10 @@ from xswe.embedding.locate import locate
 from xswe.errors import ConfigError
 from xswe.files import check_output, file_digest, file_stamp, fingerprint
 from xswe.mining.filters import FilterConfig
-from xswe.mining.neighbours import SearchConfig
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
+from xswe.mining.types import SearchConfig
 
 _OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
 

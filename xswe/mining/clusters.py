@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from xswe.embedding.kernels import sum_rows
-from xswe.mining.neighbours import Neighbours, SearchConfig
 from xswe.mining.topk import empty_lists, merge, sweep
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
 from xswe.mining.work import Checkpoint, work_off
 from xswe.parallel import over_blocks, single_threaded_blas

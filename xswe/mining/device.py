@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.mining.neighbours import Neighbours, SearchConfig
 from xswe.mining.topk import merge
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
 from xswe.progress import bar
 

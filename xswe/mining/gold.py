@@ -14,10 +14,10 @@ from xswe.language.texts import Texts
 from xswe.mining.calibrate import Threshold, from_gold
 from xswe.mining.exact import search_exact
 from xswe.mining.margin import Score, score_candidates
-from xswe.mining.neighbours import Neighbours, SearchConfig
 from xswe.mining.select import Selection, select
 from xswe.mining.side import Encode, Side
 from xswe.mining.topk import merge
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
 
 _NOTHING = np.zeros(0, np.int64)

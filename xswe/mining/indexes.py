@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import DependencyError
-from xswe.mining.neighbours import Neighbours, SearchConfig
 from xswe.mining.prefix import rescore
 from xswe.mining.topk import empty_lists
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
 from xswe.progress import track
 

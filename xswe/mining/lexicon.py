@@ -17,8 +17,9 @@ from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.unigram import MARK
 from xswe.mining.filters import in_script
 from xswe.mining.margin import score_candidates
-from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.neighbours import find_neighbours
 from xswe.mining.select import Pairs, select
+from xswe.mining.types import SearchConfig
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.mining.neighbours import Neighbours
+from xswe.mining.types import Neighbours
 
 Score = Literal["cosine", "absolute", "ratio", "distance", "csls"]
 SCORES = ("cosine", "absolute", "ratio", "distance", "csls")

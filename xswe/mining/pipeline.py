@@ -22,10 +22,11 @@ from xswe.mining.calibrate import RISE, Threshold, from_mismatches
 from xswe.mining.filters import FilterConfig, filter_candidates
 from xswe.mining.gold import calibrate_on_gold, read_gold
 from xswe.mining.margin import Score, check_score, score_candidates
-from xswe.mining.neighbours import Neighbours, SearchConfig, find_neighbours
+from xswe.mining.neighbours import find_neighbours
 from xswe.mining.output import Format, output_format, write_pairs
 from xswe.mining.select import SELECTIONS, Pairs, Selection, select
 from xswe.mining.side import Side, SideConfig, prepare_side
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Storage, check_storage
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from numba import njit
 
 from xswe.errors import ConfigError
 from xswe.mining.exact import search_exact
-from xswe.mining.neighbours import Neighbours, SearchConfig
 from xswe.mining.topk import empty_lists, merge
+from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
 from xswe.parallel import over_blocks, single_threaded_blas
 

@@ -23,8 +23,9 @@ from xswe.errors import ConfigError, InputError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
 from xswe.language.texts import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
-from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.mining.neighbours import find_neighbours
 from xswe.mining.output import open_output
+from xswe.mining.types import SearchConfig
 from xswe.mining.vectors import Storage, Vectors, VectorWriter, as_vectors
 from xswe.progress import bar
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xswe.errors import XsweError
 from xswe.files import fingerprint, read_json, whole_folder, write_json
-from xswe.mining.neighbours import Neighbours
+from xswe.mining.types import Neighbours
 from xswe.mining.vectors import Vectors
 from xswe.parallel import run
 from xswe.progress import bar
