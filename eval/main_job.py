@@ -21,7 +21,7 @@ from typing import Any
 from settings import numbers, run_script
 
 from xswe.commands.evaluate import evaluate
-from xswe.evaluation.encoders import open_encoder
+from xswe.evaluation.models import open_encoder
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 RESULTS = Path(__file__).parent / "results" / "main"

@@ -15,9 +15,9 @@ from xswe.embedding.ensemble import Ensemble
 from xswe.embedding.precision import convert
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.encoders import StaticEncoder, open_encoder, teacher_settings
+from xswe.evaluation.encoders import StaticEncoder, teacher_settings
 from xswe.evaluation.ensembles import EnsembleEncoder
-from xswe.evaluation.models import ModelSpec, check_exists
+from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.sif import sif
 from xswe.evaluation.speed import sample_texts, sentences_per_second
 from xswe.language.subwords import SubwordUnits

@@ -11,8 +11,7 @@ from xswe.commands.config import build
 from xswe.commands.evaluate import data_root, evaluate, shown, task_list
 from xswe.errors import ConfigError
 from xswe.evaluation.comparison import Measured, measured, outcome, significance
-from xswe.evaluation.encoders import open_encoder
-from xswe.evaluation.models import ModelSpec, check_exists
+from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.significance import Bootstrap, with_intervals
 from xswe.evaluation.speed import sample_texts, sentences_per_second
 from xswe.evaluation.tables import table

@@ -9,8 +9,9 @@ from typing import Any
 from xswe.commands.config import build
 from xswe.corpus.pairs import find_pairs
 from xswe.evaluation.benchmarks import check, is_path
-from xswe.evaluation.encoders import SentenceEncoder, open_encoder
+from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
+from xswe.evaluation.models import open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.rows import Row
 from xswe.evaluation.significance import Bootstrap, with_intervals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -133,10 +133,3 @@ def teacher_settings(name: str) -> dict[str, Any]:
     if not isinstance(settings.get("model"), str) or settings["model"] == "???":
         raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
     return settings
-
-
-def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
-    """Open what ``model=`` names; see :func:`xswe.evaluation.models.open_any`."""
-    from xswe.evaluation.models import open_any
-
-    return open_any(which, threads)

@@ -72,7 +72,7 @@ class ModelSpec:
         return cls(**{**which, "path": path, "languages": languages})
 
 
-def open_any(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
+def open_encoder(which: str | Mapping[str, Any], threads: int) -> SentenceEncoder:
     """Open any model; see :class:`ModelSpec` for how it is named.
 
     Raises:
