@@ -19,7 +19,7 @@ from main_job import figures
 import xswe
 from xswe.embedding.card import card, write_card
 from xswe.embedding.licences import sources_of
-from xswe.embedding.storage import load
+from xswe.embedding.static import StaticEmbedding
 
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
@@ -28,7 +28,9 @@ def main(run: Path, target: Path) -> None:
     """Convert, evaluate, describe."""
     made = json.loads((run / "results.json").read_text(encoding="utf-8"))
     settings = {key: value for key, value in made["settings"].items() if key not in ("output", "threads")}
-    model = replace(load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings})
+    model = replace(
+        StaticEmbedding.load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings}
+    )
     model.save(target, dtype="int8")
     with tempfile.TemporaryDirectory() as scratch:
         rows = figures(str(target), list(model.languages), 1, Path(scratch))

@@ -13,24 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xswe.compiled import find_room
+from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xswe.embedding.ensemble import Ensemble
     from xswe.embedding.static import StaticEmbedding
 
-__version__ = "0.1.0"
-__all__ = ["StaticEmbedding", "__version__", "from_pretrained", "load", "push_to_hub"]
+__all__ = ["StaticEmbedding", "__version__", "load", "push_to_hub"]
 
 find_room()  # before anything imports numba
 
 
-def load(model: str | Path, *, revision: str | None = None) -> StaticEmbedding | Ensemble:
+def load(model: str | Path, *, revision: str | None = None, token: str | None = None) -> StaticEmbedding | Ensemble:
     """Load a model, or an ensemble of models.
 
     Args:
         model: the folder that ``python -m xswe train`` (or ``ensemble``, or ``model.save``) wrote, ``mini`` (in this
             package), or ``user/repository`` on the Hugging Face hub. What is on the disk goes first.
-        revision: branch, tag or commit of a repository on the hub.
+        revision: branch, tag or commit of a repository on the hub; name a commit for the same bytes for ever.
+        token: an access token, where the repository asks for one and none is stored.
 
     Raises:
         xswe.errors.ModelError: the model is missing, damaged, too new, or of another library.
@@ -38,7 +39,7 @@ def load(model: str | Path, *, revision: str | None = None) -> StaticEmbedding |
     from xswe.embedding.ensemble import load_any
     from xswe.embedding.locate import locate
 
-    return load_any(locate(model, revision))
+    return load_any(locate(model, revision, token=token))
 
 
 def __getattr__(name: str) -> Any:
@@ -46,8 +47,8 @@ def __getattr__(name: str) -> Any:
         from xswe.embedding.static import StaticEmbedding
 
         return StaticEmbedding
-    if name in ("from_pretrained", "push_to_hub"):
-        from xswe.embedding import hub
+    if name == "push_to_hub":
+        from xswe.embedding.hub import push_to_hub
 
-        return getattr(hub, name)
+        return push_to_hub
     raise AttributeError(f"module 'xswe' has no attribute {name!r}")

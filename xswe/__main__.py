@@ -50,9 +50,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(usage(), file=sys.stderr if not arguments else sys.stdout)
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        import xswe
+        from xswe.version import __version__
 
-        print(xswe.__version__)  # noqa: T201
+        print(__version__)  # noqa: T201
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:

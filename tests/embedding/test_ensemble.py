@@ -10,7 +10,7 @@ from xswe.embedding.ensemble import Ensemble, fit_weights
 from xswe.embedding.foreign import read_model2vec, read_wordllama
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.encoders import open_encoder
+from xswe.evaluation.models import open_encoder
 from xswe.language.subwords import SubwordUnits
 from xswe.language.words import WordSplitter, WordUnits
 

@@ -74,7 +74,7 @@ def test_what_is_pushed_comes_back_by_every_name(hub, model, sample):
     commit = first.rsplit("/", 1)[1]
     model.matrix[:] *= -1
     xswe.push_to_hub(model, "me/tiny")
-    for again in (xswe.load("me/tiny"), xswe.from_pretrained("me/tiny"), xswe.load("me/tiny", revision="main")):
+    for again in (xswe.load("me/tiny"), xswe.load("me/tiny", revision="main")):
         np.testing.assert_array_equal(again.encode(sample["ja"][:20]), model.encode(sample["ja"][:20]))
     np.testing.assert_array_equal(xswe.load("me/tiny", revision=commit).matrix, -model.matrix)
 
@@ -128,7 +128,7 @@ def test_a_folder_without_a_model_does_not_hide_that_of_the_package(hub, model, 
     (tmp_path / "package").mkdir()
     monkeypatch.setattr("xswe.embedding.locate.pretrained", lambda name: tmp_path / "package" / name)
     model.save(tmp_path / "package" / "mini")
-    assert xswe.load("mini").dim == xswe.from_pretrained("mini").dim == 8
+    assert xswe.load("mini").dim == 8
     assert not hub.calls
     assert locate(Path("mini")) == Path("mini")  # a path is a path
 

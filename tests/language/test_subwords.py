@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer
 
+from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError, ModelError
 from xswe.files import write_json
 from xswe.language.codes import check_languages
@@ -16,7 +17,7 @@ from xswe.language.folding import simplified_characters
 from xswe.language.subwords import SubwordUnits
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.unigram import is_trained_here, text_normaliser, train_subwords, with_folding
-from xswe.language.units import FEW, load_units
+from xswe.language.units import FEW
 
 ALL = ("en", "de", "zh", "ja")
 

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError
 from xswe.files import write_json
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
-from xswe.language.units import load_units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 
 FUGASHI = {"zh": "jieba", "ja": "fugashi"}

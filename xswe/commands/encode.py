@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import xswe
 from xswe.commands.config import build
 from xswe.corpus.line_blocks import read_blocks
 from xswe.embedding.ensemble import AnyModel, load_any
@@ -21,6 +20,7 @@ from xswe.files import check_output, file_digest, file_stamp, fingerprint, is_sp
 from xswe.language.texts import Texts
 from xswe.parallel import available_threads, in_order
 from xswe.progress import bar
+from xswe.version import __version__
 
 
 @dataclass(frozen=True)
@@ -87,4 +87,4 @@ def _signature(folder: Path, config: EncodeConfig, file: VectorFile) -> str:
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
     parts = {str(path.relative_to(folder)): file_digest(path) for path in files}
     text = file_stamp(source) if source.is_file() else None
-    return fingerprint(xswe.__version__, parts, file.path.suffix, file.dtype, file.width, text)
+    return fingerprint(__version__, parts, file.path.suffix, file.dtype, file.width, text)

@@ -13,7 +13,6 @@ from xswe.embedding.ensemble import Ensemble, fit_weights
 from xswe.embedding.foreign import is_model2vec, read_model2vec, read_wordllama
 from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
-from xswe.embedding.storage import load
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.files import is_scored, read_scored
 from xswe.evaluation.retrieval import weighted_f1
@@ -83,7 +82,7 @@ def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedd
     if name == "wordllama":
         return read_wordllama(languages or ("en",))
     folder = locate(name)
-    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else load(folder)
+    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else StaticEmbedding.load(folder)
 
 
 def score_of(parts: Sequence[StaticEmbedding], file: Path, languages: tuple[str, ...], threads: int) -> Score:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from xswe import __version__
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -38,6 +37,7 @@ from xswe.corpus.store import append_texts, map_unfinished, text_writer
 from xswe.errors import ConfigError
 from xswe.files import file_digest, fingerprint, held, read_json, write_json
 from xswe.progress import bar
+from xswe.version import __version__
 
 logger = logging.getLogger(__name__)
 SHARD_PAIRS = 500_000

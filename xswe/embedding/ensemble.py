@@ -153,7 +153,7 @@ def load(folder: Path) -> Ensemble:
     if strange := [name for name in names if not _PART.fullmatch(name)]:
         raise ModelError(f"{path}: a part is called {strange[0]!r}, not part-0 and so on; make the ensemble again")
     own = {"model_type", "kind", "format_version", "parts"}
-    parts = [storage.load(folder / name) for name in names]
+    parts = [StaticEmbedding.load(folder / name) for name in names]
     return Ensemble.of(parts, weights, {k: v for k, v in config.items() if k not in own})
 
 
@@ -166,7 +166,7 @@ def load_any(folder: Path) -> AnyModel:
     Raises:
         ModelError: see :func:`xswe.embedding.storage.load` and :func:`load`.
     """
-    return load(folder) if is_ensemble(folder) else storage.load(folder)
+    return load(folder) if is_ensemble(folder) else StaticEmbedding.load(folder)
 
 
 def load_single(folder: Path) -> StaticEmbedding:
@@ -179,7 +179,7 @@ def load_single(folder: Path) -> StaticEmbedding:
         raise ModelError(
             f"{folder}: an ensemble, where one table of vectors is needed; give one of its parts, {folder}/part-0"
         )
-    return storage.load(folder)
+    return StaticEmbedding.load(folder)
 
 
 def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 
 from xswe.embedding.ensemble import AnyModel, Ensemble, load_any
-from xswe.embedding.locate import PRETRAINED, locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
+from xswe.version import __version__
 
 # What a model folder may hold; nothing else of a repository is fetched.
 _MODEL = (
@@ -21,28 +21,12 @@ _MODEL = (
 FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's
 
 
-def from_pretrained(repository: str, revision: str | None = None, *, token: str | None = None) -> AnyModel:
-    """Load a model from the hub.
-
-    Args:
-        repository: ``user/name``; or ``mini``, which is in this package.
-        revision: branch, tag or commit; name a commit for the same bytes for ever.
-        token: an access token, where the repository asks for one and none is stored.
-
-    Raises:
-        ModelError: the repository cannot be fetched, or holds no model of this library.
-    """
-    return load_any(locate(repository) if repository in PRETRAINED else from_hub(repository, revision, token=token))
-
-
 def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:
     """Fetch a repository's model files into the hub's cache, unless they are there, and return the folder.
 
     Raises:
         ModelError: there is no such repository or revision, or no network and nothing in the cache.
     """
-    import xswe
-
     cure = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
     with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", cure) as hub:
         folder = hub.snapshot_download(
@@ -51,7 +35,7 @@ def from_hub(repository: str, revision: str | None = None, *, token: str | None 
             token=token,
             allow_patterns=list(FILES),
             library_name="xswe",
-            library_version=xswe.__version__,
+            library_version=__version__,
         )
     return Path(folder)
 

@@ -11,12 +11,13 @@ PRETRAINED = ("mini",)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
-def locate(model: str | Path, revision: str | None = None) -> Path:
+def locate(model: str | Path, revision: str | None = None, *, token: str | None = None) -> Path:
     """Return the folder of a model; what is on the disk goes first, though one that is no model hides none of this package.
 
     Args:
         model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
         revision: branch, tag or commit of a repository.
+        token: an access token, where the repository asks for one and none is stored.
 
     Raises:
         ModelError: there is none of that name; the message says where it was looked for.
@@ -29,7 +30,7 @@ def locate(model: str | Path, revision: str | None = None) -> Path:
     if _REPOSITORY.fullmatch(model):
         from xswe.embedding.hub import from_hub
 
-        return from_hub(model, revision)
+        return from_hub(model, revision, token=token)
     return path
 
 

@@ -24,7 +24,6 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 from xswe.embedding.locate import locate
 from xswe.embedding.static import StaticEmbedding
-from xswe.embedding.storage import load, save
 from xswe.errors import ModelError
 
 
@@ -71,7 +70,7 @@ class StaticUnits(InputModule):
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model's own files into ``output_path``, beside what sentence-transformers keeps there."""
         with tempfile.TemporaryDirectory(dir=output_path) as folder:
-            save(self.trained(), Path(folder) / "model")
+            self.trained().save(Path(folder) / "model")
             for file in (Path(folder) / "model").iterdir():
                 if file.is_file():
                     shutil.move(file, Path(output_path) / file.name)
@@ -79,7 +78,7 @@ class StaticUnits(InputModule):
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> StaticUnits:  # type: ignore[override]
         """Load from a model folder."""
-        return cls(load(Path(model_name_or_path) / subfolder))
+        return cls(StaticEmbedding.load(Path(model_name_or_path) / subfolder))
 
 
 def sentence_transformer(model: StaticEmbedding | str | Path, **settings: Any) -> SentenceTransformer:
@@ -94,5 +93,5 @@ def sentence_transformer(model: StaticEmbedding | str | Path, **settings: Any) -
     """
     if "modules" in settings:
         raise ModelError("sentence_transformer builds the modules itself; take StaticUnits to build your own")
-    opened = model if isinstance(model, StaticEmbedding) else load(locate(model))
+    opened = model if isinstance(model, StaticEmbedding) else StaticEmbedding.load(locate(model))
     return SentenceTransformer(modules=[StaticUnits(opened), Normalize()], **settings)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from xswe.embedding import storage
 from xswe.embedding.pooling import pool
 from xswe.embedding.precision import PRECISIONS, Precision, check_precision, convert, restore
 from xswe.errors import ConfigError, ModelError
@@ -61,6 +62,15 @@ class StaticEmbedding:
             raise ModelError(f"the scales are {scales.dtype} {scales.shape}, expected float32 ({len(matrix)},)")
         if len(matrix) != len(self.units):
             raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> StaticEmbedding:
+        """Load a model folder.
+
+        Raises:
+            ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
+        """
+        return cls(*storage.load(Path(folder)))
 
     def __repr__(self) -> str:
         kind, languages = self.units.kind, "-".join(self.languages)
@@ -195,6 +205,5 @@ class StaticEmbedding:
             folder: its name.
             dtype: precision of the stored matrix; None for the model's own.
         """
-        from xswe.embedding.storage import save
-
-        save(self if dtype is None else self.astype(dtype), Path(folder))
+        model = self if dtype is None else self.astype(dtype)
+        storage.save(storage.Contents(model.units, model.matrix, model.description, model.scales), Path(folder))

@@ -13,17 +13,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xswe.embedding.portable import write_portable
 from xswe.embedding.precision import is_finite
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.files import whole_folder
+from xswe.files import read_json, whole_folder
 from xswe.language.codes import check_languages
-from xswe.language.units import load_units
+from xswe.language.subwords import SubwordUnits
+from xswe.language.units import Units
 from xswe.language.words import WordUnits
 
 FORMAT_VERSION = 1
@@ -48,12 +48,48 @@ _MODULES = [
 ]
 
 
+class Contents(NamedTuple):
+    """What a model folder holds, as plain data.
+
+    Attributes:
+        units: the function from text to unit ids.
+        matrix: (units, d) float32, float16 or int8.
+        description: what else ``config.json`` says of the model.
+        scales: float32 (units,), the factor of each row of an int8 matrix; None for the others.
+    """
+
+    units: Units
+    matrix: np.ndarray
+    description: dict[str, Any]
+    scales: np.ndarray | None
+
+
+def load_units(folder: Path) -> Units:
+    """Load the units of a model folder.
+
+    Raises:
+        ModelError: the folder's ``config.json`` names no known kind of units.
+    """
+    kind = read_json(folder / "config.json").get("units", {}).get("kind")
+    if kind == "words":
+        return WordUnits.load(folder)
+    if kind in ("teacher", "subwords"):
+        return SubwordUnits.load(folder)
+    raise ModelError(
+        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords; upgrade xswe"
+    )
+
+
 def _write(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def save(model: StaticEmbedding, folder: Path) -> None:
+def save(contents: Contents, folder: Path) -> None:
     """Write a model folder; an existing *model* folder of that name is replaced in the last moment.
+
+    Args:
+        contents: what it is to hold.
+        folder: its name.
 
     Raises:
         ModelError: there is something else of that name, which is left alone.
@@ -62,33 +98,33 @@ def save(model: StaticEmbedding, folder: Path) -> None:
 
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
-    units = model.units
+    units, matrix, description, scales = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
-        tensors = {"embeddings": np.ascontiguousarray(model.matrix)}
+        tensors = {"embeddings": np.ascontiguousarray(matrix)}
         if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
-            tensors |= write_portable(units, temporary, model.scales)
-        elif model.scales is not None:
-            tensors["weights"] = model.scales
+            tensors |= write_portable(units, temporary, scales)
+        elif scales is not None:
+            tensors["weights"] = scales
         save_file(tensors, temporary / "model.safetensors")
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,
-            "hidden_dim": model.dim,
-            "vocabulary_size": len(model.matrix),
+            "hidden_dim": int(matrix.shape[1]),
+            "vocabulary_size": len(matrix),
             "normalize": True,
             "max_length": None,  # model2vec: no text is cut
-            "embedding_dtype": model.dtype,
+            "embedding_dtype": matrix.dtype.name,
             "units": units.settings,
-            **model.description,
+            **description,
         }
         _write(temporary / "config.json", config)
         _write(temporary / "modules.json", _MODULES)
         (temporary / "1_Normalize").mkdir()
 
 
-def load(folder: Path) -> StaticEmbedding:
-    """Load a model folder.
+def load(folder: Path) -> Contents:
+    """Read a model folder.
 
     Raises:
         ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
@@ -102,7 +138,7 @@ def load(folder: Path) -> StaticEmbedding:
     if len(units) != len(matrix):
         name = "words.json" if units.kind == "words" else "tokenizer.json"
         raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
-    return StaticEmbedding(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
+    return Contents(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

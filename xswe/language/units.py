@@ -14,8 +14,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from xswe.errors import ModelError
-from xswe.files import read_json
 from xswe.language.bags import Bags
 from xswe.language.texts import Texts
 
@@ -63,7 +61,7 @@ class Units(Protocol):
         """Look the texts up and say where each unit stands in the original text."""
 
     def save(self, folder: Path) -> None:
-        """Write the files from which :func:`load_units` makes the same units again."""
+        """Write the files from which :func:`xswe.embedding.storage.load_units` makes the same units again."""
 
 
 def characters(texts: Sequence[str]) -> int:
@@ -87,22 +85,3 @@ def settle(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end < len(text) and unicodedata.combining(text[end]):
         end += 1
     return start, end
-
-
-def load_units(folder: Path) -> Units:
-    """Load the units of a model folder.
-
-    Raises:
-        ModelError: the folder's ``config.json`` names no known kind of units.
-    """
-    from xswe.language.subwords import SubwordUnits
-    from xswe.language.words import WordUnits
-
-    kind = read_json(folder / "config.json").get("units", {}).get("kind")
-    if kind == "words":
-        return WordUnits.load(folder)
-    if kind in ("teacher", "subwords"):
-        return SubwordUnits.load(folder)
-    raise ModelError(
-        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords; upgrade xswe"
-    )

@@ -19,6 +19,7 @@ from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentence
 from xswe.corpus.prepared import open_training, prepare
 from xswe.corpus.store import bag_writer
 from xswe.corpus.views import TextView, joined
+from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
@@ -28,7 +29,7 @@ from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.unigram import train_subwords, with_folding
-from xswe.language.units import UnitKind, Units, load_units
+from xswe.language.units import UnitKind, Units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.parallel import call, in_order
 from xswe.progress import track
