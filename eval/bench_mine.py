@@ -152,7 +152,6 @@ METHODS: dict[str, Callable[[int], Callable[[np.ndarray, np.ndarray], Pairs]]] =
     "product": lambda threads: partial(product_alone, threads),
     "xswe exact": lambda threads: partial(with_xswe, threads, "exact"),
     "xswe clusters": lambda threads: partial(with_xswe, threads, "clusters"),
-    "xswe prefix": lambda threads: partial(with_xswe, threads, "prefix"),
     "faiss flat + loop": lambda threads: partial(with_faiss, threads, False),
     "faiss IVF + loop": lambda threads: partial(with_faiss, threads, True),
 }

@@ -201,19 +201,6 @@ def test_members_of_clusters_are_all_there_and_rise():
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 
-def test_prefix_of_full_width_is_exact_and_a_short_one_rescores_exactly(vectors):
-    a, b = vectors(800, 700, 24, planted=700)
-    spread = np.geomspace(1, 0.01, 24).astype(np.float32)
-    a, b = (x * spread / np.linalg.norm(x * spread, axis=1, keepdims=True) for x in (a, b))
-    full = find_neighbours(a, b, 3, SearchConfig(method="prefix", prefix=24, candidates=8, threads=1))
-    assert_neighbours(full, a, b, 3)
-    whole = find_neighbours(a, b, 3, ONE)
-    short = find_neighbours(a, b, 3, SearchConfig(method="prefix", prefix=12, candidates=32, threads=1))
-    assert (short.forward_ids == whole.forward_ids).mean() > 0.98
-    with pytest.raises(ConfigError, match="24 dimensions"):
-        find_neighbours(a, b, 3, SearchConfig(method="prefix", prefix=25, threads=1))
-
-
 @pytest.mark.parametrize(("method", "least"), [("ivf", 1.0), ("hnsw", 0.99), ("ivfpq", 0.95)])
 def test_faiss_methods_behind_the_same_call(vectors, method, least):
     pytest.importorskip("faiss")

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from xswe.errors import DependencyError
-from xswe.mining.prefix import rescore
-from xswe.mining.topk import empty_lists
+from xswe.mining.topk import empty_lists, merge
 from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors
+from xswe.parallel import over_blocks
 from xswe.progress import track
 
 _POINTS = 64  # of the training sample a cluster
 _CODES = 16  # points that the shortest codes are trained on, at least
 _LINKS = 32  # of a point of the graph
 _BLOCK = 16_384
+_ROWS = 4096
+_NOTHING = np.zeros(0, np.int64)
 
 
 def _faiss() -> Any:
@@ -53,6 +56,50 @@ def build(vectors: Vectors, config: SearchConfig) -> Any:
     else:
         faiss.extract_index_ivf(index).nprobe = config.probes
     return index
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _dots(query: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    for i in range(rows.shape[0]):
+        for c in range(rows.shape[1]):
+            total = np.float32(0.0)
+            for j in range(rows.shape[2]):
+                total += query[i, j] * rows[i, c, j]
+            out[i, c] = total
+
+
+def rescore(
+    queries: Vectors, others: Vectors, candidates: np.ndarray, k: int, threads: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Score candidates with the whole vectors.
+
+    Args:
+        queries: (n, d).
+        others: (m, d).
+        candidates: int32 (n, c) rows of ``others``, -1 for none.
+        k: how many to keep.
+        threads: how many threads share the work.
+
+    Returns:
+        Scores, float32 (n, k), and ids, int32 (n, k), of the k best candidates.
+    """
+    scores, ids = empty_lists(len(queries), k)
+    step = max(64, _ROWS // candidates.shape[1])
+
+    def work(start: int, stop: int) -> None:
+        """Score the candidates of some rows in full."""
+        for first in range(start, stop, step):
+            block = slice(first, min(first + step, stop))
+            wanted = candidates[block]
+            order = np.argsort(wanted.ravel(), kind="stable")  # rising rows: the disk is read in one direction
+            rows = np.empty((wanted.size, others.dim), np.float32)
+            rows[order] = others.take(np.maximum(wanted.ravel()[order], 0))
+            found = np.empty(wanted.shape, np.float32)
+            _dots(queries.read(block.start, block.stop), rows.reshape(*wanted.shape, -1), found)
+            merge(scores[block], ids[block], _NOTHING, found, np.ascontiguousarray(wanted), _NOTHING)
+
+    over_blocks(work, len(queries), threads)
+    return scores, ids
 
 
 def _search(queries: Vectors, others: Vectors, k: int, config: SearchConfig) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,6 @@ from xswe.mining.clusters import search_clusters
 from xswe.mining.device import search_on_device
 from xswe.mining.exact import search_exact
 from xswe.mining.indexes import search_indexes
-from xswe.mining.prefix import search_prefix
 from xswe.mining.types import Neighbours, SearchConfig
 from xswe.mining.vectors import Vectors, as_vectors
 
@@ -32,7 +31,7 @@ def find_neighbours(
         target: unit vectors (m, d).
         k: length of the lists.
         config: method and limits.
-        checkpoint: a folder for the state of a search (``exact``, ``clusters`` and ``prefix``): the same call with the
+        checkpoint: a folder for the state of a search (``exact`` and ``clusters``): the same call with the
             same vectors goes on from there, to the same result. At the end it stays, and holds the result.
 
     Raises:
@@ -55,6 +54,4 @@ def find_neighbours(
         return search_exact(source, target, k, config, checkpoint)
     if config.method == "clusters":
         return search_clusters(source, target, k, config, checkpoint)
-    if config.method == "prefix":
-        return search_prefix(source, target, k, config, checkpoint)
     return search_indexes(source, target, k, config)

@@ -12,8 +12,8 @@ from xswe.errors import ConfigError
 from xswe.mining.topk import empty_lists
 from xswe.parallel import available_threads
 
-Method = Literal["exact", "clusters", "prefix", "ivf", "hnsw", "ivfpq"]
-METHODS = ("exact", "clusters", "prefix", "ivf", "hnsw", "ivfpq")
+Method = Literal["exact", "clusters", "ivf", "hnsw", "ivfpq"]
+METHODS = ("exact", "clusters", "ivf", "hnsw", "ivfpq")
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,13 @@ class SearchConfig:
     """How neighbours are sought.
 
     Attributes:
-        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides); ``prefix`` (a few
-            principal directions first, the candidates scored exactly); or faiss' ``ivf``, ``hnsw`` and ``ivfpq``.
+        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides);
+            or faiss' ``ivf``, ``hnsw`` and ``ivfpq``.
         memory: GiB that blocks of vectors and the lists of the current block may take.
         clusters: number of clusters (``clusters``, ``ivf``, ``ivfpq``); 0 for a number that suits the sizes.
         probes: clusters that a vector belongs to (``clusters``) or is sought in (``ivf``, ``ivfpq``); for ``hnsw`` the
             breadth of the search is 16 times this.
-        prefix: principal directions of the first pass of ``prefix``.
-        candidates: of each line that the first pass of ``prefix`` and ``ivfpq`` keep for exact scoring.
+        candidates: of each line that ``ivfpq`` keeps for exact scoring.
         device: ``cpu``, or ``cuda`` for the exact method on a graphics card (through torch).
         seed: of the sample that the clusters are made from.
         threads: null for all processors.
@@ -38,7 +37,6 @@ class SearchConfig:
     memory: float = 2.0
     clusters: int = 0
     probes: int = 8
-    prefix: int = 64
     candidates: int = 64
     device: str = "cpu"
     seed: int = 0
@@ -49,7 +47,7 @@ class SearchConfig:
             raise ConfigError(f"neighbours.method={self.method!r}: use one of {', '.join(METHODS)}")
         if not 0 < self.memory < float("inf"):
             raise ConfigError(f"neighbours.memory={self.memory}: give GiB, as in neighbours.memory=2")
-        for name in ("probes", "prefix", "candidates"):
+        for name in ("probes", "candidates"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"neighbours.{name}={getattr(self, name)}: must be at least 1")
         if self.clusters < 0:
