@@ -10,6 +10,8 @@ from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
 from xswe.evaluation.retrieval import bitext_items, bitext_retrieval, nearest, nearest_by_margin, search, weighted_f1
 from xswe.evaluation.similarity import similarity_correlation
 from xswe.evaluation.tables import table
+from xswe.mining.margin import score_candidates
+from xswe.mining.neighbours import SearchConfig, find_neighbours
 
 
 def vectors(n=300, noise=0.9, seed=0):
@@ -40,6 +42,17 @@ def test_margin_equals_its_definition():
     s = (a @ b.T).astype(np.float64)
     base = (np.sort(s, 1)[:, -4:].mean(1)[:, None] + np.sort(s, 0)[-4:].mean(0)[None]) / 2
     np.testing.assert_array_equal(nearest_by_margin(a, b), (s / base).argmax(1))
+
+
+def test_evaluation_scores_by_the_margin_that_mining_mines_by():
+    rng = np.random.default_rng(5)
+    a = rng.normal(size=(40, 7, 256)).astype(np.float32)  # so few unrelated lines that neighbourhoods hold next to nothing
+    b = (a + 6 * rng.normal(size=a.shape)).astype(np.float32)
+    a, b = (x / np.linalg.norm(x, axis=2, keepdims=True) for x in (a, b))
+    for left, right in zip(a, b, strict=True):
+        scored = score_candidates(find_neighbours(left, right, 7, SearchConfig(threads=1)), "ratio", k=4)
+        best = scored.forward_ids[np.arange(7), scored.forward.argmax(1)]
+        np.testing.assert_array_equal(nearest_by_margin(left, right), best)
 
 
 def test_accuracy_both_ways():

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xswe.mining.margin import ratio_base
+
 _BLOCK = 2048
 _NEIGHBOURS = 4  # k of the margin, as in Artetxe & Schwenk 2019
 
@@ -29,14 +31,14 @@ def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, 
         queries: float32 (n, d), unit vectors.
         candidates: float32 (m, d), unit vectors, m >= n.
         base: each query's and each candidate's mean cosine with its neighbours, float32 (n,) and (m,); scores are then
-            cosines divided by the mean of the two (ratio margin), else plain cosines.
+            cosines divided by the mean of the two (ratio margin, as in mining), else plain cosines.
     """
     nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
     columns = np.arange(len(candidates))
     for start in range(0, len(queries), _BLOCK):
         scores = queries[start : start + _BLOCK] @ candidates.T
         if base is not None:
-            scores /= np.maximum((base[0][start : start + _BLOCK, None] + base[1][None, :]) / 2, 1e-9)
+            scores /= ratio_base(base[0][start : start + _BLOCK, None], base[1][None, :])
         rows = np.arange(start, start + len(scores))
         nearest[rows] = scores.argmax(1)
         answer = scores[rows - start, rows][:, None]

@@ -51,6 +51,16 @@ def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
     return (total / np.maximum(there.sum(1), 1)).astype(np.float32)
 
 
+def ratio_base(here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Return what the ratio margin divides cosines by, float32: the mean of both neighbourhoods, at least 0.1.
+
+    Args:
+        here: neighbourhoods of the one side, float32.
+        there: neighbourhoods of the other side, broadcast against ``here``.
+    """
+    return np.maximum((here + there) / np.float32(2), _LEAST)
+
+
 def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, score: Score) -> np.ndarray:
     """Turn cosines into scores.
 
@@ -63,10 +73,9 @@ def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, scor
     check_score(score)
     if score in ("cosine", "absolute"):
         return cosines
-    base = (here + there) / np.float32(2)
     if score == "ratio":
-        return cosines / np.maximum(base, _LEAST)
-    out = cosines - base
+        return cosines / ratio_base(here, there)
+    out = cosines - (here + there) / np.float32(2)
     return out * np.float32(2) if score == "csls" else out
 
 
