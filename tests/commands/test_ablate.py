@@ -8,6 +8,7 @@ from test_compare import settings
 
 from xswe.commands import ablate
 from xswe.errors import ConfigError
+from xswe.evaluation.rows import Row
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
@@ -69,6 +70,14 @@ def test_stages_are_one_run(small):
     found = json.loads((folder / "results" / "stages.json").read_text())
     assert tuple(dict.fromkeys(row["step"] for row in found["rows"])) == steps
     assert {row["dim"] for row in found["rows"] if row["step"] == "extraction"} == {32}
+
+
+def test_tasks_that_were_skipped_are_told_below_the_table(small, monkeypatch):
+    _, common = small
+    rows = [Row("tatoeba", "en-ja", "skipped", None, 0, "mteb", note="no network")]
+    monkeypatch.setattr(ablate, "evaluate", lambda *_: list(rows))
+    table = ablate.run(settings("ablate", *common, "study=stages", "tasks=[tatoeba]"))
+    assert table.count("skipped tatoeba en-ja: no network") == 1
 
 
 def test_the_pca_of_words_is_another(small):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
+import xswe
 from xswe.commands.config import build, plain
 from xswe.commands.make_teacher import MakeTeacherConfig
 from xswe.commands.train import takes_sample, train_config
@@ -42,6 +43,29 @@ SET_BY_THE_COMMAND = {"seed", "threads"}
 def composed(verb: str, *overrides: str) -> dict:
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         return plain(compose(verb, overrides=list(overrides)))
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch):
+    monkeypatch.setenv("XSWE_DATA", "data")
+
+
+def test_nothing_that_ships_knows_a_folder_beside_the_checkout():
+    package = Path(xswe.__file__).parent
+    shipped = [path for top in (package, CONF) for path in Path(top).rglob("*") if path.suffix in (".py", ".yaml", ".md")]
+    shipped += package.glob("pretrained/*/config.json")
+    assert len(shipped) > 100
+    assert not [path for path in shipped if "../shared" in path.read_text(encoding="utf-8")]
+
+
+def test_a_folder_named_by_the_environment_must_be_named(monkeypatch):
+    assert composed("train", "corpus=xswe_data")["corpus"]["paths"]["en-ja"] == ["data/train/en-ja"]
+    monkeypatch.delenv("XSWE_DATA")
+    with pytest.raises(ConfigError, match=r"^corpus\.paths\.en-.*XSWE_DATA.* not set: export XSWE_DATA=DIR$"):
+        composed("train", "corpus=xswe_data")
+    for verb in ("evaluate", "compare", "ablate"):
+        given = {"evaluate": ["model=m"], "compare": ["models=[m]"]}.get(verb, [])
+        assert composed(verb, *given)["data"]["root"] is None
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from test_compare import settings
 
-from xswe.commands import evaluate
+from xswe.commands import compare, evaluate
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
+from xswe.evaluation import mteb_bridge
 from xswe.evaluation.benchmarks import is_path
 from xswe.evaluation.rows import Row
 from xswe.language.subwords import SubwordUnits
@@ -35,6 +39,48 @@ def test_what_is_missing_is_told_below_the_table(model, tmp_path, monkeypatch):
     record = json.loads((tmp_path / "eval.json").read_text())
     assert record["model"] == str(model)
     assert [row["value"] for row in record["rows"] if row["task"] == "tatoeba"] == [None]
+
+
+@pytest.fixture
+def no_hub(monkeypatch):
+    """Every data set of the hub is out of reach."""
+    pytest.importorskip("mteb")
+
+    def fail(*_):
+        raise ConnectionError("Couldn't reach 'mteb/tatoeba-bitext-mining' on the Hub")
+
+    monkeypatch.setattr(mteb_bridge, "_evaluate", fail)
+
+
+def test_benchmarks_come_from_the_hub_and_without_it_the_folder_is_named(model, tmp_path, monkeypatch, no_hub):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.tsv").write_text("a cat\t猫\na dog\t犬\n", encoding="utf-8")
+    values = settings("evaluate", f"model={model}", "tasks=[own.tsv,tatoeba]", "threads=1")
+    assert values["data"]["root"] is None
+    text = evaluate.run(values)
+    assert "own.tsv" in text.split("skipped")[0]
+    assert "skipped tatoeba en-ja: neither the hub nor its cache has it (ConnectionError: Couldn't reach" in text
+    assert "put it into DIR/mteb/tatoeba-bitext-mining and set data.root=DIR" in text
+
+
+@pytest.mark.parametrize(("verb", "named"), [("evaluate", "model={}"), ("compare", "models=[{}]")])
+def test_a_run_that_measured_nothing_fails_and_says_why(model, tmp_path, monkeypatch, no_hub, verb, named):
+    monkeypatch.chdir(tmp_path)
+    run = {"evaluate": evaluate, "compare": compare}[verb].run
+    with pytest.raises(ConfigError, match=r"nothing was measured: skipped tatoeba en-ja: neither the hub.*data\.root=DIR"):
+        run(settings(verb, named.format(model), "tasks=[tatoeba]", "threads=1"))
+    record = json.loads((tmp_path / f"{'eval' if verb == 'evaluate' else verb}.json").read_text())
+    assert [(row["task"], row["metric"], row["value"]) for row in record["rows"]] == [("tatoeba", "skipped", None)]
+
+
+def test_the_command_of_a_run_that_measured_nothing_exits_with_an_error(model, tmp_path):
+    pytest.importorskip("mteb")
+    command = [sys.executable, "-m", "xswe", "evaluate", f"model={model}", "tasks=[tatoeba]", "threads=1"]
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub"), "XSWE_PROGRESS": "0"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "xswe: nothing was measured: skipped tatoeba en-ja" in done.stderr
+    assert "data.root=DIR" in done.stderr
 
 
 def test_moses_files_and_folders_are_tasks(model, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.commands.evaluate import data_root, evaluate
+from xswe.commands.evaluate import data_root, evaluate, skipped
 from xswe.commands.train import load_distilled, load_teacher_of, score_held_out, train_config
 from xswe.errors import ConfigError
 from xswe.evaluation.benchmarks import check
@@ -41,9 +41,10 @@ def run(values: dict[str, Any]) -> str:
     with whole_file(target.with_suffix(".md")) as temporary:
         temporary.write_text(as_markdown(study, variants) + "\n", encoding="utf-8")
     draw(study, variants, target.with_suffix(".svg"))
-    skipped = [f"skipped {variant.name}: {variant.reason}" for variant in variants if variant.reason]
+    without = [f"skipped {variant.name}: {variant.reason}" for variant in variants if variant.reason]
+    without += skipped(row for variant in variants for row in variant.rows)
     where = f"table and figure: {target}.json, .md, .svg"
-    return "\n".join([table(*as_table(study, variants)), "", *skipped, where])
+    return "\n".join([table(*as_table(study, variants)), "", *without, where])
 
 
 def _variants(values: dict[str, Any], study: Study, tasks: list[str], folder: Path) -> Iterator[Variant]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.commands.evaluate import data_root, evaluate, shown, task_list
+from xswe.commands.evaluate import check_measured, data_root, evaluate, shown, task_list
 from xswe.errors import ConfigError
 from xswe.evaluation.comparison import Measured, measured, outcome, significance
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
@@ -46,6 +46,7 @@ def run(values: dict[str, Any]) -> str:
             "tests": [asdict(test) for test in tests],
         },
     )
+    check_measured([row for model in done for row in model.rows], output)
     header, lines, notes = outcome([model.only(shown(model.rows)) for model in done], tests)
     return "\n".join([table(header, lines), "", *notes, f"all rows and tests: {output}"])
 

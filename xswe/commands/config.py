@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
 
@@ -16,8 +18,18 @@ T = TypeVar("T")
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """Resolve a configuration to plain Python values."""
-    return typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+    """Resolve a configuration to plain Python values.
+
+    Raises:
+        ConfigError: a setting is taken from an environment variable that is not set.
+    """
+    try:
+        return typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+    except InterpolationResolutionError as error:
+        if (found := re.search(r"Environment variable '(\w+)' not found", str(error))) is None:
+            raise
+        key, name = error.full_key, found[1]
+        raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
 from xswe.corpus.pairs import find_pairs
+from xswe.errors import ConfigError
 from xswe.evaluation.benchmarks import check, is_path
 from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
@@ -27,22 +28,41 @@ _SHOWN = (
 
 
 def run(values: dict[str, Any]) -> str:
-    """Evaluate an encoder, write the rows, and return the table."""
+    """Evaluate an encoder, write the rows, and return the table.
+
+    Raises:
+        ConfigError: a setting is wrong, or every task was skipped (after the rows, with their reasons, are written).
+    """
     tasks = task_list(values)
     bootstrap = build(Bootstrap, values["bootstrap"], "bootstrap")
     encoder = open_encoder(values["model"], values["threads"] or available_threads())
     output = Path(values["output"])
     rows = with_intervals(evaluate(encoder, tasks, data_root(values), output.parent / "mteb"), bootstrap)
     write_json(output, {"model": values["model"], "name": encoder.name, "rows": [row.as_dict() for row in rows]})
+    check_measured(rows, output)
     measured = [row for row in shown(rows) if row.value is not None]
     lines = [[row.task, row.subset, row.metric, row.value, _interval(row), row.n, row.source] for row in measured]
     header = ["task", "subset", "metric", "value", f"{bootstrap.level:.0%}", "n", "source"]
-    why: dict[str, list[str]] = {}
+    return "\n".join([table(header, lines), "", *skipped(rows), f"all rows: {output}"])
+
+
+def skipped(rows: Iterable[Row]) -> list[str]:
+    """Return a line for each reason why there is no figure: what has none, and why."""
+    why: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.value is None and row.note:
-            why.setdefault(row.note, []).append(f"{row.task} {row.subset}")
-    skipped = [f"skipped {', '.join(places)}: {reason}" for reason, places in why.items()]
-    return "\n".join([*([table(header, lines), ""] if lines else []), *skipped, f"all rows: {output}"])
+            why.setdefault(row.note, {})[f"{row.task} {row.subset}"] = None
+    return [f"skipped {', '.join(places)}: {reason}" for reason, places in why.items()]
+
+
+def check_measured(rows: Sequence[Row], output: Path) -> None:
+    """Refuse to end well without a single figure.
+
+    Raises:
+        ConfigError: no row has a value; the message says why, row by row.
+    """
+    if not any(row.value is not None for row in rows):
+        raise ConfigError(f"nothing was measured: {'; '.join(skipped(rows)) or 'no task has any row'} (all rows: {output})")
 
 
 def _interval(row: Row) -> str | None:

@@ -115,6 +115,8 @@ def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -
         reason = str(error)
         if not isinstance(error, _MissingError):
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            if root is None and _is_of_the_hub(error):
+                reason = _without_the_hub(job.task, reason)
             logger.warning("%s is skipped: %s", job.task.metadata.name, reason)
         return [Row(job.name, ours, "skipped", None, 0, "mteb", note=reason) for ours in job.subsets]
     return [row for result in done.task_results for row in _rows(job, result, judged, note)]
@@ -131,12 +133,30 @@ class _MissingError(Exception):
     """A data set that is not under ``data.root``."""
 
 
+def _is_of_the_hub(error: BaseException) -> bool:
+    """Tell whether a data set could not be had: no network, no such data set, no permission."""
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in (
+        "datasets",
+        "httpx",
+        "huggingface_hub",
+    )
+
+
+def _without_the_hub(task: Any, reason: str) -> str:
+    """Say what to do where the hub gives no data set and its cache has none."""
+    names = dict.fromkeys(part.metadata.dataset["path"] for part in getattr(task, "tasks", [task]))
+    places = " and ".join(f"DIR/{name}" for name in names)
+    return (
+        f"neither the hub nor its cache has it ({reason}); check the network, or put it into {places} and set data.root=DIR"
+    )
+
+
 def _localise(task: Any, root: Path) -> str:
     """Let a task read its data set from a folder; return a fingerprint of the folder's files as they are now."""
     hub_name = task.metadata.dataset["path"]
     folder = (root / hub_name).resolve()
     if not folder.is_dir():
-        raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there")
+        raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there, or set data.root=null")
     task.metadata = task.metadata.model_copy(update={"dataset": {**task.metadata.dataset, "path": str(folder)}})
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return fingerprint([(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files])
