@@ -42,10 +42,14 @@ class FakeTeacher:
     """Tokens are characters, a token's state is [its place, number of tokens, 1]: every average is known in the head."""
 
     name = "fake"
+    identity = "fake"
     dim = 3
 
-    def __init__(self, batch: int = 3) -> None:
-        self.batch, self.encoded = batch, []
+    def __init__(self, batch: int = 3, tokenizer: Tokenizer | None = None) -> None:
+        self.batch, self.encoded, self.tokenizer = batch, [], tokenizer
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([len(text) for text in texts], np.int64)
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
         order = np.argsort([len(t) for t in texts], kind="stable")
@@ -67,8 +71,8 @@ class FakeTeacher:
 
 
 @pytest.fixture
-def fake_teacher() -> FakeTeacher:
-    return FakeTeacher()
+def fake_teacher(tokenizer: Tokenizer) -> FakeTeacher:
+    return FakeTeacher(tokenizer=tokenizer)
 
 
 @pytest.fixture(scope="session")

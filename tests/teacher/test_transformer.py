@@ -26,11 +26,17 @@ def collect(teacher, texts):
     return out
 
 
-def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(teacher):
+def pretrained(folder):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(teacher, tiny_teacher):
     found = collect(teacher, TEXTS)
     assert sorted(found) == list(range(len(TEXTS)))
     for row, text in enumerate(TEXTS):
-        packed = teacher.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        packed = pretrained(tiny_teacher)(text, return_tensors="pt", return_offsets_mapping=True)
         places = packed.pop("offset_mapping")[0].numpy()
         with torch.inference_mode():
             plain = teacher.model(**packed).last_hidden_state[0].numpy()
@@ -84,7 +90,7 @@ def test_how_many_texts_were_cut_is_told_once(tiny_teacher, caplog):
 def test_positions_that_start_after_the_padding_are_not_run_out_of(tiny_teacher):
     from transformers import XLMRobertaConfig, XLMRobertaModel
 
-    tokenizer = load_teacher(TeacherConfig(model=str(tiny_teacher))).tokenizer
+    tokenizer = pretrained(tiny_teacher)
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     places = {"max_position_embeddings": 20, "pad_token_id": 1}
     model = XLMRobertaModel(XLMRobertaConfig(vocab_size=len(tokenizer), **sizes, **places)).eval()
@@ -99,7 +105,7 @@ def test_vectors_are_pooled_and_of_norm_one(tiny_teacher, pooling):
     found = teacher.vectors(TEXTS)
     for row, text in enumerate(TEXTS):
         with torch.inference_mode():
-            hidden = teacher.model(**teacher.tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+            hidden = teacher.model(**pretrained(tiny_teacher)(text, return_tensors="pt")).last_hidden_state[0]
         pooled = hidden[0] if pooling == "cls" else hidden.mean(0)
         np.testing.assert_allclose(found[row], torch.nn.functional.normalize(pooled, dim=0).numpy(), atol=1e-5)
 
@@ -148,6 +154,19 @@ def test_settings_that_cannot_work():
 def test_another_checkpoint_is_another_teacher(tiny_teacher):
     one, two = (load_teacher(TeacherConfig(model=str(tiny_teacher))) for _ in range(2))
     assert one.checksum() == two.checksum()
+    assert one.identity == load_teacher(TeacherConfig(model=str(tiny_teacher), threads=2, batch_tokens=64)).identity
     with torch.no_grad():
         two.model.embeddings.word_embeddings.weight[5, 5] += 0.1
     assert one.checksum() != two.checksum()
+    assert one.identity != two.identity  # which was not asked for before the change
+    assert one.identity != load_teacher(TeacherConfig(model=str(tiny_teacher), prompt="query: ")).identity
+
+
+def test_lengths_are_those_of_the_states_whatever_was_encoded_before(tiny_teacher, sample):
+    teacher = load_teacher(TeacherConfig(model=str(tiny_teacher), max_tokens=8, prompt="query: "))
+    texts = [*sample["ja"][:20], *sample["en"][:20], "", "word " * 40]
+    collect(teacher, texts)  # which has the tokenizer that encodes cut and fill
+    found = teacher.lengths(texts)
+    whole = [len(pretrained(tiny_teacher)(text, add_special_tokens=False)["input_ids"]) for text in texts]
+    assert found.dtype == np.int64
+    assert found.tolist() == whole

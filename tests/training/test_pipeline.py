@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import FakeTeacher
 from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, ModelError
@@ -26,23 +27,30 @@ from xswe.training.stages import Stages
 from xswe.training.triplets import SpanTraining
 
 
-def config(languages, **changes):
-    made = TrainConfig(
-        languages,
-        CorpusConfig(paths=sample_paths(languages)),
-        units=UnitsConfig(kind="teacher"),
-        pca=PCAConfig(dim=16),
-        refine=RefineConfig(steps=30, batch=64, rate=0.01, evaluate_every=10),
-    )
-    return replace(made, **changes)
+@pytest.fixture(scope="session")
+def config(tokenizer_json, tmp_path_factory):
+    vocabulary = tmp_path_factory.mktemp("vocabulary") / "tokenizer.json"
+    vocabulary.write_text(tokenizer_json, encoding="utf-8")
+
+    def make(languages, **changes):
+        made = TrainConfig(
+            languages,
+            CorpusConfig(paths=sample_paths(languages)),
+            units=UnitsConfig(vocabulary=str(vocabulary)),
+            pca=PCAConfig(dim=16),
+            refine=RefineConfig(steps=30, batch=64, rate=0.01, evaluate_every=10),
+        )
+        return replace(made, **changes)
+
+    return make
 
 
 ALONE = Objective(ranking=0.0, distillation=1.0, distillation_on=("source",))
 
 
-def test_one_language_learns_from_a_teacher(tmp_path, tokenizer, fake_teacher):
+def test_one_language_learns_from_a_teacher(tmp_path, config, fake_teacher):
     c = config(("en",), objective=ALONE, refine=RefineConfig(steps=150, batch=64, rate=0.02, evaluate_every=50))
-    made = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    made = train(c, None, tmp_path, distilled=fake_teacher)
     history = made.report["refinement"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
     assert made.model.languages == ("en",)
@@ -63,20 +71,20 @@ def test_perfect_imitation_is_a_correlation_of_one():
     assert values["spearman_with_teacher"] == pytest.approx(1.0)
 
 
-def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, tokenizer, fake_teacher):
+def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, config, fake_teacher):
     calls = []
     vectors = fake_teacher.vectors
     fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
     c = config(("en", "de", "ja"), objective=Objective(distillation=1.0))
-    joint = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    joint = train(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     corpus = next((tmp_path / "stages").glob("corpus-*"))
     development = open_part(corpus, "development", (("en", "de"), ("en", "ja")))
     assert set(calls) == {*joint.training("en"), *(text for bitext in development for text in bitext.source[:])}
-    again = train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+    again = train(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     assert again.model.matrix.tobytes() == joint.model.matrix.tobytes()
-    plain = train(config(("en", "de", "ja")), None, tmp_path, pieces=tokenizer)
+    plain = train(config(("en", "de", "ja")), None, tmp_path)
     assert plain.model.matrix.tobytes() != joint.model.matrix.tobytes()
     rows = score_pivots(joint, c)
     assert {row.subset for row in rows} == {"de-ja"}
@@ -86,13 +94,27 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, tok
     assert len(trained) + held <= 1717
 
 
-def test_another_first_language_has_its_own_side_encoded(tmp_path, tokenizer, fake_teacher):
+def test_another_first_language_has_its_own_side_encoded(tmp_path, config, fake_teacher):
     corpus = CorpusConfig(paths={"ja-en": sample_paths(("ja", "en"))["ja-en"]})
-    objective, same = Objective(distillation=1.0), {"pieces": tokenizer, "distilled_identity": "fake"}
+    objective = Objective(distillation=1.0)
     both = [config(codes, corpus=corpus, objective=objective) for codes in (("en", "ja"), ("ja", "en"))]
-    first, reused = (train(c, None, tmp_path / "one", distilled=fake_teacher, **same) for c in both)
-    fresh = train(both[1], None, tmp_path / "two", distilled=fake_teacher, **same)
+    first, reused = (train(c, None, tmp_path / "one", distilled=fake_teacher) for c in both)
+    fresh = train(both[1], None, tmp_path / "two", distilled=fake_teacher)
     assert reused.model.matrix.tobytes() == fresh.model.matrix.tobytes() != first.model.matrix.tobytes()
+
+
+def test_another_teacher_in_the_same_folder_is_asked_anew(tmp_path, config, fake_teacher, tokenizer):
+    class Doubled(FakeTeacher):
+        identity = "doubled"
+
+        def states(self, texts, batches):
+            for made in super().states(texts, batches):
+                yield replace(made, hidden=2 * made.hidden)
+
+    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    first = train(c, fake_teacher, tmp_path).stages["extraction"].matrix
+    other = train(c, Doubled(tokenizer=tokenizer), tmp_path).stages["extraction"].matrix
+    np.testing.assert_allclose(other, 2 * first, rtol=1e-6)
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
@@ -120,10 +142,9 @@ def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_tea
     assert not list(stages.folder.glob("*.shards"))
 
 
-def test_a_damaged_stage_is_named_with_its_cure(tmp_path, tokenizer, fake_teacher):
-    c, teachers = config(("en", "ja")), {"pieces": tokenizer, "teacher_identity": "fake"}
+def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
+    c, teachers = config(("en", "ja")), {"distilled": fake_teacher}
     c = replace(c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(steps=2, batch=64))
-    teachers |= {"distilled": fake_teacher, "distilled_identity": "fake"}
     first = train(c, fake_teacher, tmp_path, **teachers)
     stages = [path for path in (tmp_path / "stages").iterdir() if (path / "stage.json").is_file()]
     assert len(stages) == 8
@@ -138,19 +159,19 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, tokenizer, fake_teache
     assert train(c, fake_teacher, tmp_path, **teachers).model.matrix.tobytes() == first.model.matrix.tobytes()
 
 
-def test_damaged_training_texts_are_named_with_their_cure(tmp_path, tokenizer):
+def test_damaged_training_texts_are_named_with_their_cure(tmp_path, config):
     c = config(("en", "ja"), refine=RefineConfig(steps=0))
-    first = train(c, None, tmp_path, pieces=tokenizer)
+    first = train(c, None, tmp_path)
     (stage,), (text,) = (list((tmp_path / "stages").glob(name)) for name in ("corpus-*", "text.*"))
     for file in text.glob("*.npy"):
         whole = file.read_bytes()
         file.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ModelError, match=f"{file.name}: damaged .*remove {text} and {stage} and"):
-            train(c, None, tmp_path, pieces=tokenizer)
+            train(c, None, tmp_path)
         file.write_bytes(whole)
     shutil.rmtree(text)
     shutil.rmtree(stage)
-    assert train(c, None, tmp_path, pieces=tokenizer).model.matrix.tobytes() == first.model.matrix.tobytes()
+    assert train(c, None, tmp_path).model.matrix.tobytes() == first.model.matrix.tobytes()
 
 
 def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
@@ -161,9 +182,9 @@ def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
         stages.checkpoint("refine", "0")
 
 
-def test_separate_tables_keep_a_vector_for_each_language(tmp_path, tokenizer):
+def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
     c = config(("en", "de"), extract=ExtractConfig(merge="separate"))
-    made = train(c, None, tmp_path, pieces=tokenizer)
+    made = train(c, None, tmp_path)
     english, german = (made.by_language["refinement"][code].matrix for code in ("en", "de"))
     shared = [made.model.units.tokens.index(token) for token in ("s", "er")]
     assert (english[shared] != german[shared]).any()
@@ -202,19 +223,19 @@ def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher
         (("en", "de"), Objective(prefixes=(32, 16)), "pca.dim=16"),
     ],
 )
-def test_what_cannot_be_trained_says_what_is_missing(tmp_path, tokenizer, languages, objective, found):
+def test_what_cannot_be_trained_says_what_is_missing(tmp_path, config, languages, objective, found):
     with pytest.raises(ConfigError, match=found):
-        train(config(languages, objective=objective), None, tmp_path, pieces=tokenizer)
+        train(config(languages, objective=objective), None, tmp_path)
 
 
 def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_left_out(
-    tmp_path, tokenizer, fake_teacher, caplog
+    tmp_path, config, fake_teacher, caplog
 ):
     c = config(("en", "ja"), refine=RefineConfig(steps=2, batch=64))
     for objective in (Objective(ranking=0.0, distillation=1.0), ALONE):
         assert "translations are not trained on" not in caplog.text
         c = replace(c, objective=objective)
-        train(c, None, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+        train(c, None, tmp_path, distilled=fake_teacher)
     assert "translations are not trained on" in caplog.text
     assert "objective=joint" in caplog.text
 
@@ -252,26 +273,26 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 9])
-def test_too_few_development_pairs_discard_no_training(tmp_path, tokenizer, caplog, size):
+def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog, size):
     c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja")), max_development=size))
     c = replace(c, spans=SpanTraining(steps=2, batch=16))
-    made = train(c, None, tmp_path, pieces=tokenizer)
+    made = train(c, None, tmp_path)
     assert made.report["refinement"]["best_step"] == 30
     assert "development_loss" not in made.report["refinement"]["history"][0]
     assert "development_loss" not in made.report["spans"]["history"][0]
     assert f"en-ja: {size} development pairs are too few" in caplog.text
 
 
-def test_span_training_follows_the_refinement(tmp_path, tokenizer, caplog):
+def test_span_training_follows_the_refinement(tmp_path, config, caplog):
     caplog.set_level("INFO", "xswe")
     c = config(("en", "ja"), spans=SpanTraining(steps=30, batch=64, rate=0.01, evaluate_every=10))
-    made = train(c, None, tmp_path, pieces=tokenizer)
+    made = train(c, None, tmp_path)
     assert list(made.stages)[-2:] == ["refinement", "span training"]
     history = made.report["spans"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
     assert not np.array_equal(made.model.matrix, made.stages["refinement"].matrix)
     np.testing.assert_array_equal(made.model.matrix, made.stages["span training"].matrix)
-    again = train(c, None, tmp_path, pieces=tokenizer)
+    again = train(c, None, tmp_path)
     assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
     best = min(row["development_loss"] for row in history)
     told = f"loss of the development phrases {history[0]['development_loss']:.3f} before, {best:.3f} after"
@@ -279,8 +300,8 @@ def test_span_training_follows_the_refinement(tmp_path, tokenizer, caplog):
 
 
 @pytest.mark.parametrize(("languages", "merge"), [(("en",), "frequency"), (("en", "de"), "separate")])
-def test_span_training_needs_one_table_of_two_languages(tmp_path, tokenizer, fake_teacher, languages, merge):
+def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_teacher, languages, merge):
     c = config(languages, spans=SpanTraining(steps=3), extract=ExtractConfig(merge=merge))
     c = replace(c, objective=ALONE) if len(languages) == 1 else c
     with pytest.raises(ConfigError, match=r"spans\.steps"):
-        train(c, fake_teacher, tmp_path, pieces=tokenizer, distilled=fake_teacher, distilled_identity="fake")
+        train(c, fake_teacher, tmp_path, distilled=fake_teacher)

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xswe.commands.config import build
 from xswe.commands.evaluate import data_root, evaluate, skipped
@@ -20,6 +20,9 @@ from xswe.evaluation.tables import table
 from xswe.files import whole_file, write_json
 from xswe.progress import track
 from xswe.training.pipeline import TrainResult, train
+
+if TYPE_CHECKING:
+    from xswe.teacher.base import Teacher
 
 logger = logging.getLogger(__name__)
 _OWN = ("study", "tasks", "data", "output", "results", "threads", "name")
@@ -50,7 +53,7 @@ def run(values: dict[str, Any]) -> str:
 def _variants(values: dict[str, Any], study: Study, tasks: list[str], folder: Path) -> Iterator[Variant]:
     """Train each variant in the one run folder, and measure its steps; one that cannot work says why."""
     choices = list(zip(study.names, study.values, strict=True)) if study.setting else [("", None)]
-    teacher: tuple[Any, str, Any] | None = None
+    teacher: Teacher | None = None
     loaded: Any = None
     errors: list[ConfigError] = []
     for name, value in track(choices, f"study {study.name}", unit="variant"):
@@ -58,19 +61,10 @@ def _variants(values: dict[str, Any], study: Study, tasks: list[str], folder: Pa
         settings = with_settings({k: v for k, v in values.items() if k != "study"}, changed)
         try:
             config = train_config(settings)
-            if teacher is None or loaded != settings.get("teacher"):
+            if loaded != settings.get("teacher"):
                 loaded = copy.deepcopy(settings.get("teacher"))
                 teacher = load_teacher_of(loaded, config.threads)
-            distilled, distilled_id = load_distilled(settings, config, teacher[0], teacher[1])
-            result = train(
-                config,
-                teacher[0],
-                folder,
-                teacher_identity=teacher[1],
-                pieces=teacher[2],
-                distilled=distilled,
-                distilled_identity=distilled_id,
-            )
+            result = train(config, teacher, folder, distilled=load_distilled(settings, config, teacher))
         except ConfigError as error:
             logger.warning("%s=%s is skipped: %s", study.setting, name, error)
             errors.append(error)

@@ -36,9 +36,9 @@ def run(values: dict[str, Any]) -> str:
         seed=values["seed"],
         threads=threads,
     )
-    distilled, identity, _ = load_teacher_of(values["teacher"], threads)
+    distilled = load_teacher_of(values["teacher"], threads)
     folder = Path(values["output"])
-    teacher, static, report = make_teacher(config, distilled, identity, folder)
+    teacher, static, report = make_teacher(config, distilled, folder)
     static.save(folder / "static")
     write_json(folder / "results.json", {"settings": values, "report": report, "versions": versions()})
     return (

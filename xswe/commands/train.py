@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Container, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,19 +46,10 @@ def run(values: dict[str, Any]) -> str:
     """Train, save ``model`` and ``results.json`` into the run folder, and return the table."""
     values = {**values, "corpus": {**values["corpus"], "sample": takes_sample(values["corpus"])}}
     config = train_config(values)
-    teacher, teacher_id, pieces = load_teacher_of(values.get("teacher"), config.threads)
+    teacher = load_teacher_of(values.get("teacher"), config.threads)
     settings = {k: v for k, v in values.items() if k not in ("output", "threads", "name", "keep_steps")}
     folder = Path(values["output"] or default_output(values, settings))
-    distilled, distilled_id = load_distilled(values, config, teacher, teacher_id)
-    result = train(
-        config,
-        teacher,
-        folder,
-        teacher_identity=teacher_id,
-        pieces=pieces,
-        distilled=distilled,
-        distilled_identity=distilled_id,
-    )
+    result = train(config, teacher, folder, distilled=load_distilled(values, config, teacher))
     rows = [replace(row, note=step) for step in result.stages for row in score_held_out(result, step, config.threads)]
     rows += score_pivots(result, config)
     last = next(reversed(result.stages))
@@ -157,28 +148,22 @@ def default_output(values: dict[str, Any], settings: dict[str, Any]) -> Path:
     return Path("runs") / values["pair"]["name"] / f"{values['recipe']['name']}-{fingerprint(settings, length=8)}"
 
 
-def load_teacher_of(values: dict[str, Any] | None, threads: int) -> tuple[Any, str, Any]:
-    """Load the teacher, fingerprint it, and take its tokenizer."""
+def load_teacher_of(values: dict[str, Any] | None, threads: int) -> Teacher | None:
+    """Load the teacher that a section of the configuration names, if it names one."""
     if not values or not values.get("model"):
-        return None, "", None
+        return None
     from xswe.teacher.transformer import TeacherConfig, load_teacher
 
-    config = build(TeacherConfig, {**values, "threads": threads}, "teacher")
-    teacher = load_teacher(config)
-    identity = fingerprint({**asdict(config), "threads": None, "batch_tokens": None}, teacher.checksum())
-    return teacher, identity, teacher.pieces()
+    return load_teacher(build(TeacherConfig, {**values, "threads": threads}, "teacher"))
 
 
-def load_distilled(
-    values: dict[str, Any], config: TrainConfig, teacher: Teacher | None, teacher_id: str
-) -> tuple[Teacher | None, str]:
+def load_distilled(values: dict[str, Any], config: TrainConfig, teacher: Teacher | None) -> Teacher | None:
     """Load the encoder whose sentence vectors are imitated, where they are; ``same`` is the teacher of the units."""
     if not config.objective.distillation:
-        return None, ""
+        return None
     if values["distilled"]["model"] == "same":
-        return teacher, teacher_id
-    distilled, identity, _ = load_teacher_of(values["distilled"], config.threads)
-    return distilled, identity
+        return teacher
+    return load_teacher_of(values["distilled"], config.threads)
 
 
 def score_held_out(result: TrainResult, step: str, threads: int) -> list[Row]:

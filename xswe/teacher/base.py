@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +37,19 @@ class Teacher(Protocol):
         """What the model card calls it."""
 
     @property
+    def identity(self) -> str:
+        """A fingerprint of its weights and of the settings that decide its states: what is made with it is named by it."""
+
+    @property
     def dim(self) -> int:
         """Width d of its states and vectors."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Its fast tokenizer, for units and back-off; not the object that it encodes with."""
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        """Count the tokens of each text, without special tokens and prompt: int64 (n,)."""
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Cut the texts into batches of similar length: int64 rows each, in the order in which they are encoded."""

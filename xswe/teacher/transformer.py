@@ -6,7 +6,8 @@ import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.files import fingerprint, read_json
+from xswe.language.units import in_blocks
 from xswe.progress import track
 from xswe.teacher.base import States
 
@@ -146,7 +148,8 @@ class TransformerTeacher:
     """A transformers encoder as a teacher."""
 
     def __init__(self, config: TeacherConfig, model: Any, tokenizer: Any, pooling: str) -> None:
-        self.config, self.model, self.tokenizer, self.pooling = config, model, tokenizer, pooling
+        self.config, self.model, self.pooling = config, model, pooling
+        self._pretrained = tokenizer
         self._max_tokens = min(config.max_tokens, _positions(model) or config.max_tokens)
 
     @property
@@ -164,9 +167,24 @@ class TransformerTeacher:
         parts = sorted((name, list(p.shape), float(p.detach().double().sum())) for name, p in self.model.named_parameters())
         return fingerprint(parts)
 
-    def pieces(self) -> Tokenizer:
-        """Return its tokenizer, as an object of its own."""
-        return Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+    @cached_property
+    def identity(self) -> str:
+        """A fingerprint of the weights as they are when it is first asked for, and of the settings that decide a result."""
+        return fingerprint({**asdict(self.config), "threads": None, "batch_tokens": None}, self.checksum())
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """Its tokenizer, as an object of its own: the one that encodes has limit and filling set anew for each batch."""
+        own = Tokenizer.from_str(self._pretrained.backend_tokenizer.to_str())
+        own.no_truncation()
+        own.no_padding()
+        return own
+
+    def lengths(self, texts: Sequence[str]) -> np.ndarray:
+        """Count the tokens of each text, without special tokens and prompt, however long it is: int64 (n,)."""
+        count = self.tokenizer.encode_batch_fast
+        sizes = (len(one) for block in in_blocks(texts) for one in count(block, add_special_tokens=False))
+        return np.fromiter(sizes, np.int64, len(texts))
 
     def batches(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Cut the texts into batches of similar length, shortest first.
@@ -227,7 +245,7 @@ class TransformerTeacher:
             logger.warning(what, self.name, f"{cut:,}", f"{total:,}", self._max_tokens, fate)
 
     def _tokenize(self, batch: list[str], places: bool = False) -> Any:
-        return self.tokenizer(
+        return self._pretrained(
             batch,
             padding=True,
             truncation=True,

@@ -66,14 +66,13 @@ class MakeTeacherConfig:
 
 
 def make_teacher(
-    config: MakeTeacherConfig, distilled: Teacher | None, distilled_identity: str, folder: Path
+    config: MakeTeacherConfig, distilled: Teacher | None, folder: Path
 ) -> tuple[Path, StaticEmbedding, dict[str, Any]]:
     """Make a teacher.
 
     Args:
         config: the settings.
         distilled: the encoder whose similarities are imitated; None for translation ranking alone.
-        distilled_identity: its fingerprint.
         folder: the run folder.
 
     Returns:
@@ -84,14 +83,14 @@ def make_teacher(
     if config.units.kind != "subwords":
         raise ConfigError(f"units.kind={config.units.kind!r}: an encoder is made of sub-words")
     with only_run(folder):
-        return _Run(config, distilled, distilled_identity, folder).result()
+        return _Run(config, distilled, folder).result()
 
 
 class _Run:
     """One pass through the stages."""
 
-    def __init__(self, config: MakeTeacherConfig, distilled: Teacher | None, identity: str, folder: Path) -> None:
-        self.config, self.distilled, self.distilled_identity, self.folder = config, distilled, identity, folder
+    def __init__(self, config: MakeTeacherConfig, distilled: Teacher | None, folder: Path) -> None:
+        self.config, self.distilled, self.folder = config, distilled, folder
         self.stages = Stages(folder)
         c = config
         self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
@@ -125,7 +124,7 @@ class _Run:
         bitexts = open_part(self.corpus, "train", self.pairs)
         if any(bitext.languages[0] != hub for bitext in bitexts):
             raise ConfigError(f"every bitext must have {hub} as its first language, whose sentences are distilled")
-        inputs, hubs = [self.corpus_id, self.distilled_identity], [sides(bitext)[0][2][:] for bitext in bitexts]
+        inputs, hubs = [self.corpus_id, self.distilled.identity], [sides(bitext)[0][2][:] for bitext in bitexts]
         return dict(zip(self.pairs, vectors_stage(self.stages, inputs, self.distilled, hubs), strict=True))
 
     def bitexts(self, part: str, vectors: dict[Pair, RowVectors] | None) -> list[ParallelBags]:
@@ -149,7 +148,8 @@ class _Run:
             save_file({"embeddings": made.matrix}, folder / "static.safetensors")
             write_json(folder / "report.json", {"best_step": made.best_step, "history": made.history})
 
-        inputs = [self.bags_id, self.distilled_identity, c.dim, {**decisive(settings), "threads": None}]
+        imitated = "" if self.distilled is None else self.distilled.identity
+        inputs = [self.bags_id, imitated, c.dim, {**decisive(settings), "threads": None}]
         folder, identity = self.stages.run("static", [*inputs, decisive(c.static_objective)], make)
         return load_file(folder / "static.safetensors")["embeddings"], identity
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
-from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext
 from xswe.corpus.contexts import choose_contexts
@@ -63,22 +62,17 @@ def train(
     teacher: Teacher | None,
     folder: Path,
     *,
-    teacher_identity: str = "",
-    pieces: Tokenizer | None = None,
     distilled: Teacher | None = None,
-    distilled_identity: str = "",
 ) -> TrainResult:
     """Train a model.
 
     Args:
         config: the settings.
-        teacher: the encoder whose states are the start; None starts from random vectors.
+        teacher: the encoder whose states are the start, and whose tokenizer some units are made of; None starts from
+            random vectors.
         folder: the run folder; an earlier run's stages in it are used again where they fit.
-        teacher_identity: a fingerprint of the teacher and its settings.
-        pieces: the teacher's tokenizer, for units and back-off.
         distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
             pair it reads the side in the model's first language (the source, where neither is).
-        distilled_identity: its fingerprint.
 
     Returns:
         The model and what is known about how it came about; nothing but stages is written.
@@ -102,29 +96,19 @@ def train(
             ", ".join(languages),
         )
     with only_run(folder), single_threaded_blas():
-        return _Run(config, teacher, folder, teacher_identity, pieces, distilled, distilled_identity).result()
+        return _Run(config, teacher, folder, distilled).result()
 
 
 class _Run:
     """One pass through the stages."""
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        teacher: Teacher | None,
-        folder: Path,
-        teacher_identity: str,
-        pieces: Tokenizer | None,
-        distilled: Teacher | None,
-        distilled_identity: str,
-    ) -> None:
-        self.config, self.teacher, self.teacher_identity = config, teacher, teacher_identity
+    def __init__(self, config: TrainConfig, teacher: Teacher | None, folder: Path, distilled: Teacher | None) -> None:
+        self.config, self.teacher = config, teacher
         self.distilled = distilled if config.objective.distillation else None
-        self.distilled_identity = distilled_identity
         self.folder, self.stages = folder, Stages(folder)
         c = config
         self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
-        corpus_id = self.corpus_id
+        corpus_id, pieces = self.corpus_id, None if teacher is None else teacher.tokenizer
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
         )
@@ -185,7 +169,7 @@ class _Run:
                 name, side = by_code.get(hub, ("source", bitext.source))
                 texts.append(side[:])
                 read.append(name)
-        inputs: list[Any] = [self.corpus_id, self.distilled_identity, *parts[1:]]
+        inputs: list[Any] = [self.corpus_id, self.distilled.identity, *parts[1:]]
         inputs += [read] if "target" in read else []  # left out where it is as it usually is
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
         return {part: [next(made) for _ in self.pairs] for part in parts}
@@ -203,7 +187,7 @@ class _Run:
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         """Stage ``extract``."""
         c = self.config
-        inputs = [self.bags_id, asdict(c.contexts), asdict(c.extract), self.teacher_identity]
+        inputs = [self.bags_id, asdict(c.contexts), asdict(c.extract), teacher.identity]
 
         def make(folder: Path, identity: str) -> None:
             """Extract, and save the matrix."""
@@ -303,7 +287,7 @@ class _Run:
         """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
-        imitated = [self.distilled_identity] if self.distilled is not None else []
+        imitated = [self.distilled.identity] if self.distilled is not None else []
         log = RunLog(self.folder)
 
         def make(folder: Path, identity: str) -> None:
