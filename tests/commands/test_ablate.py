@@ -41,7 +41,7 @@ def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
     table = ablate.run(settings("ablate", *common, "study=drop", "study.values=[0,2,20]"))
     names = [name.split("-")[0] for name in stages(folder)]
     assert {name: names.count(name) for name in set(names)} == {
-        **dict.fromkeys(("corpus", "units", "bags", "extract"), 1),
+        **dict.fromkeys(("corpus", "units", "bags", "contexts", "extract"), 1),
         "pca": 2,  # none removed is what 0 is
         "refine": 2,
     }

@@ -147,7 +147,7 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
     c = replace(c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(steps=2, batch=64))
     first = train(c, fake_teacher, tmp_path, **teachers)
     stages = [path for path in (tmp_path / "stages").iterdir() if (path / "stage.json").is_file()]
-    assert len(stages) == 8
+    assert len(stages) == 9
     for stage in stages:
         for file in sorted(path for path in stage.rglob("*") if path.is_file()):
             whole = file.read_bytes()

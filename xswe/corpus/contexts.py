@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,7 +15,9 @@ from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 
 Pick = Literal["shortest", "random", "first"]
+Length = Literal["units", "tokens"]
 _MOST_ROWS = 1 << 32  # a key has 32 bits for the row
+_READ = 1 << 22  # keys read at a time
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,22 @@ class ContextConfig:
         per_unit: N, sentences a unit (paper: 100).
         candidates: at most this many sentences of a unit, drawn at random, are looked at (JA paper: 2,000).
         pick: of the candidates, the ``shortest`` (JA paper), ``random`` ones, or the ``first`` (reference code).
+        length: a sentence is as long as it has ``units``, which costs nothing to know, or ``tokens`` of the teacher (JA
+            paper), for which all candidates are tokenised.
         seed: decides candidates and random picks.
     """
 
     per_unit: int = 100
     candidates: int = 2000
     pick: Pick = "shortest"
+    length: Length = field(default="units", metadata={"off": True})  # see xswe.training.settings
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.pick not in ("shortest", "random", "first"):
             raise ConfigError(f"contexts.pick={self.pick!r}: use shortest, random or first")
+        if self.length not in ("units", "tokens"):
+            raise ConfigError(f"contexts.length={self.length!r}: use units or tokens")
         if self.per_unit < 1 or self.candidates < 1:
             raise ConfigError("contexts.per_unit and contexts.candidates must be at least 1")
 
@@ -58,18 +67,51 @@ class Contexts:
         """Forward passes of the reference implementation, which encodes every (unit, sentence) pair anew."""
         return len(self.units)
 
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``<name>.sentences.npy``, ``<name>.units.npy`` and ``<name>.offsets.npy`` into ``folder``."""
+        for part in ("sentences", "units", "offsets"):
+            np.save(folder / f"{name}.{part}.npy", getattr(self, part))
 
-def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndarray | None = None) -> Contexts:
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Contexts:
+        """Read what :meth:`save` wrote."""
+        return cls(*(np.load(folder / f"{name}.{part}.npy") for part in ("sentences", "units", "offsets")))
+
+    def drawn(self, per_unit: int, seed: list[int]) -> np.ndarray:
+        """Draw up to ``per_unit`` sentences of each unit at random: int64 rows, ascending, each once; 0 for all."""
+        if not per_unit:
+            return self.sentences
+        rows = np.repeat(self.sentences, np.diff(self.offsets))
+        order = np.random.default_rng(seed).permutation(len(rows))
+        order = order[np.argsort(self.units[order], kind="stable")]
+        units = self.units[order]
+        first = np.searchsorted(units, units)  # place of the unit's first pair
+        return np.unique(rows[order[np.arange(len(units)) - first < per_unit]])
+
+
+def choose_contexts(
+    bags: Bags,
+    size: int,
+    config: ContextConfig,
+    among: np.ndarray | None = None,
+    *,
+    wanted: np.ndarray | None = None,
+    lengths: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> Contexts:
     """Choose the context sentences of every unit.
 
-    A sentence is counted once for a unit however often the unit occurs in it. Sentence length is the number of units.
-    The bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number of sentences.
+    A sentence is counted once for a unit however often the unit occurs in it. Sentence length is the number of units, or
+    what ``lengths`` says. The bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number
+    of sentences (and 8 a sentence with ``lengths``).
 
     Args:
         bags: the sentences of one language.
         size: number of units.
         config: how to choose.
         among: int64, ascending rows that may be chosen; None for all.
+        wanted: bool (size,), the units that get contexts; None for all.
+        lengths: tells the lengths of sentences, given their ascending rows; asked once, of all candidates. None where
+            ``config.length`` is units, and only there.
 
     Returns:
         The pairs chosen. The result depends on the bags, the rows and the seed only.
@@ -83,8 +125,13 @@ def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndar
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
     counts = np.zeros(size, np.int64)
     _count_sentences(ids, offsets, rows, counts)
+    if wanted is not None:
+        counts[~wanted] = 0
     # Of a unit in more sentences than are looked at, those are drawn that a hash of unit and sentence puts first.
+    # Where lengths are asked for, all units are treated so: their candidates are first gathered, then measured.
+    asked = lengths is not None and config.pick == "shortest"
     drawn = counts > config.candidates if config.pick == "shortest" else np.full(size, config.pick == "random")
+    drawn |= asked
     room = np.where(drawn & (config.pick == "shortest"), config.candidates, config.per_unit)
     if config.pick == "random":
         room = np.minimum(room, config.candidates)
@@ -92,12 +139,24 @@ def choose_contexts(bags: Bags, size: int, config: ContextConfig, among: np.ndar
     kept = np.empty(starts[-1], np.uint64)
     _keep_least(ids, offsets, rows, drawn, config.pick == "first", np.uint64(config.seed), starts, kept)
     chosen = np.empty(np.minimum(np.diff(starts), config.per_unit).sum(), np.int64)
-    _settle(offsets, drawn & (config.pick == "shortest"), starts, kept, config.per_unit, chosen)
+    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
+    _settle(bounds, drawn & (config.pick == "shortest"), starts, kept, config.per_unit, chosen)
     bags.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
     sentences, first = np.unique(sentence, return_index=True)
     return Contexts(sentences, unit.astype(np.int32), np.append(first, len(chosen)).astype(np.int64))
+
+
+def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return int64 (size + 1,) whose steps are the lengths of the rows in ``kept``, and 0 for the others."""
+    found = np.zeros(size, bool)
+    for start in range(0, len(kept), _READ):
+        found[(kept[start : start + _READ] & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
+    rows = np.flatnonzero(found)
+    bounds = np.zeros(size + 1, np.int64)
+    bounds[1:][rows] = lengths(rows)
+    return np.cumsum(bounds, out=bounds)
 
 
 @njit(nogil=True, cache=True)
@@ -180,7 +239,7 @@ def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
 
 @njit(nogil=True, cache=True)
 def _settle(
-    offsets: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
+    bounds: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
 ) -> None:
     """Write ``row * units + unit`` of the ``most`` least keys of each unit, after drawn ones are keyed by length."""
     count, units = 0, len(by_length)
@@ -189,7 +248,7 @@ def _settle(
         if by_length[unit]:
             for k in range(len(keys)):
                 row = np.int64(keys[k] & np.uint64(0xFFFFFFFF))
-                keys[k] = (np.uint64(offsets[row + 1] - offsets[row]) << np.uint64(32)) | np.uint64(row)
+                keys[k] = (np.uint64(bounds[row + 1] - bounds[row]) << np.uint64(32)) | np.uint64(row)
         keys.sort()
         for k in range(min(most, len(keys))):
             chosen[count] = np.int64(keys[k] & np.uint64(0xFFFFFFFF)) * units + unit

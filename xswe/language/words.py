@@ -285,16 +285,21 @@ def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
     return counts
 
 
+def own_words(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return each language's own list: its ``sizes[language]`` most frequent words, ties in alphabetical order."""
+    ranked = {code: sorted(counter.items(), key=lambda item: (-item[1], item[0])) for code, counter in counts.items()}
+    return {code: [word for word, _ in items[: sizes[code]]] for code, items in ranked.items()}
+
+
 def most_frequent(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> list[str]:
-    """Choose the vocabulary: the ``sizes[language]`` most frequent words of each language, shared words once.
+    """Choose the vocabulary: the words of each language's own list, shared words once.
 
     Ties fall alphabetically, so the same counts always give the same list (most frequent first).
     """
     total: Counter[str] = Counter()
-    for language, counter in counts.items():
-        ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
-        for word, count in ranked[: sizes[language]]:
-            total[word] += count
+    for language, words in own_words(counts, sizes).items():
+        for word in words:
+            total[word] += counts[language][word]
     return [word for word, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,9 +24,11 @@ from xswe.language.texts import Texts
 from xswe.language.units import Units
 from xswe.progress import bar
 from xswe.teacher.base import States, Teacher
+from xswe.training.settings import OFF
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]
+Shared = Literal["contexts", "vocabulary"]
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,21 @@ class ExtractConfig:
         merge: a unit that several languages share gets the ``average`` of its language means (the reference code),
             their mean weighted by the unit's ``frequency`` in each language, or a vector of its own in each language
             (``separate``).
+        shared: for ``merge``, a word is one of those languages that have ``contexts`` of it, or whose own
+            ``vocabulary`` of most frequent words it is in (the reference code); the others then give it no contexts.
+            Sub-words have but one vocabulary, and are shared by their contexts.
         isolated: a unit without any context sentence gets the teacher's state of the unit alone; otherwise zero.
     """
 
     merge: Merge = "frequency"
+    shared: Shared = field(default="contexts", metadata=OFF)
     isolated: bool = True
 
     def __post_init__(self) -> None:
         if self.merge not in ("average", "frequency", "separate"):
             raise ConfigError(f"extract.merge={self.merge!r}: use average, frequency or separate")
+        if self.shared not in ("contexts", "vocabulary"):
+            raise ConfigError(f"extract.shared={self.shared!r}: use contexts or vocabulary")
 
 
 @dataclass(frozen=True, eq=False)

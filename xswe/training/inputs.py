@@ -33,14 +33,17 @@ from xswe.language.units import UnitKind, Units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.parallel import call, in_order
 from xswe.progress import track
+from xswe.teacher.base import Teacher
 from xswe.teacher.transformer import mini_folder
 from xswe.training.stages import Stages, check_whole
+from xswe.training.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
 PARTS = ("train", "development", "held_out")
 Pair = tuple[str, ...]  # two languages, or one alone
 # Below this many pairs a corpus is too small to learn pieces from, and the vocabulary in the package serves better.
 _ENOUGH_PAIRS = 30_000
+_COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,15 @@ def texts_of(bitexts: Sequence[Bitext | Sentences], language: str) -> Texts | Te
     return joined([side for bitext in bitexts for _, code, side in sides(bitext) if code == language])
 
 
+def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np.ndarray) -> np.ndarray:
+    """Count the teacher's tokens of some texts, a block at a time: int64 (rows,)."""
+    out = np.zeros(len(rows), np.int64)
+    for start in track(range(0, len(rows), _COUNTED), f"count tokens {name}", unit="block"):
+        out[start : start + _COUNTED] = teacher.lengths(texts.take(rows[start : start + _COUNTED]))
+        texts.release()
+    return out
+
+
 def make_units(
     stages: Stages,
     corpus: Path,
@@ -204,7 +216,9 @@ def make_units(
     def make(folder: Path, _: str) -> None:
         """Find the units, and save them."""
         if config.kind == "words":
-            units: Units = _count_vocabulary(bitexts, languages, config, ready)
+            counted, counts = _count_vocabulary(bitexts, languages, config, ready)
+            counts.save(folder)
+            units: Units = counted
         elif ready:
             units = SubwordUnits(ready, config.kind, languages)
         else:
@@ -243,13 +257,14 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 
 def _count_vocabulary(
     bitexts: Sequence[Bitext | Sentences], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
-) -> WordUnits:
+) -> tuple[WordUnits, WordCounts]:
     splitter = WordSplitter(languages, config.segmenters, pieces)
     counts = {}
     for language in languages:
         texts = texts_of(bitexts, language)
         counts[language] = count_words(track(texts, f"count words {language}", len(texts), "text"), splitter)
-    return WordUnits(most_frequent(counts, config.most_frequent), splitter, pieces)
+    words = most_frequent(counts, config.most_frequent)
+    return WordUnits(words, splitter, pieces), WordCounts.of(counts, config.most_frequent, words)
 
 
 def make_bags(

@@ -82,6 +82,8 @@ def make_teacher(
         raise ConfigError("a teacher is made of translations: name at least two languages, as in pair=en-ja")
     if config.units.kind != "subwords":
         raise ConfigError(f"units.kind={config.units.kind!r}: an encoder is made of sub-words")
+    if config.refine.sample_from != "corpus":
+        raise ConfigError("refine.sample_from=contexts: a teacher in the making has no contexts; set corpus")
     with only_run(folder):
         return _Run(config, distilled, folder).result()
 

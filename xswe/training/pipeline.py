@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from xswe.corpus.bitext import Bitext
-from xswe.corpus.contexts import choose_contexts
+from xswe.corpus.contexts import Contexts, choose_contexts
+from xswe.corpus.monolingual import Sentences
 from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, write_json
@@ -39,17 +40,20 @@ from xswe.training.inputs import (
     open_part,
     sides,
     texts_of,
+    token_lengths,
 )
 from xswe.training.log import RunLog
 from xswe.training.pairs import ParallelBags, equal_bags
 from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import refine
-from xswe.training.sentence_pca import SentencePCA
+from xswe.training.samples import PairRows, draw_pairs
+from xswe.training.sentence_pca import SentencePCA, components_removed
 from xswe.training.settings import decisive
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, only_run
 from xswe.training.tables import Tables
 from xswe.training.triplets import ParallelWords, runs_of
+from xswe.training.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
 # Told apart from fewer pairs than this, a pair is found at once: the loss (of one pair, always zero) no longer falls while
@@ -88,6 +92,12 @@ def train(
         )
     if config.spans.steps and (len(languages) == 1 or config.extract.merge == "separate"):
         raise ConfigError("spans.steps needs a language pair that shares one table: set a pair, and another extract.merge")
+    if config.spans.steps and config.refine.sample_from == "contexts":
+        raise ConfigError("spans.steps needs running text, and refine.sample_from=contexts leaves sentences: set one")
+    if teacher is None and config.contexts.length == "tokens":
+        raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
+    if teacher is not None:
+        components_removed(config.pca.drop, config.pca.dim, teacher.dim)
     if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
         logger.warning(
             "translations are not trained on, only similarities within the %s sentences: set objective=joint to bring %s "
@@ -107,7 +117,10 @@ class _Run:
         self.distilled = distilled if config.objective.distillation else None
         self.folder, self.stages = folder, Stages(folder)
         c = config
-        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, c.corpus, c.seed, c.threads)
+        self.sampled = c.refine.sample_from == "contexts"
+        # Development pairs are then drawn from those of the contexts, and none are set aside before.
+        corpus = replace(c.corpus, development=0.0) if self.sampled else c.corpus
+        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, corpus, c.seed, c.threads)
         corpus_id, pieces = self.corpus_id, None if teacher is None else teacher.tokenizer
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
@@ -116,6 +129,7 @@ class _Run:
             self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units, c.threads
         )
         self.tables = Tables(tuple(c.languages), self.units, c.extract.merge == "separate")
+        self.units_id = units_id
         self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
 
     def result(self) -> TrainResult:
@@ -164,34 +178,83 @@ class _Run:
         parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is judged by the encoder, too
         texts, read = [], []
         for part in parts:
-            for bitext in open_part(self.corpus, part, self.pairs):
+            for bitext in self.part(part):
                 by_code = {code: (name, side) for name, code, side in sides(bitext)}
                 name, side = by_code.get(hub, ("source", bitext.source))
                 texts.append(side[:])
                 read.append(name)
         inputs: list[Any] = [self.corpus_id, self.distilled.identity, *parts[1:]]
         inputs += [read] if "target" in read else []  # left out where it is as it usually is
+        inputs += [{"drawn": self.drawn_inputs()}] if self.sampled else []
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
         return {part: [next(made) for _ in self.pairs] for part in parts}
 
-    def samples(self) -> Iterator[LanguageSample]:
-        """Choose each language's context sentences, among its distinct training sentences."""
+    @cached_property
+    def contexts(self) -> tuple[dict[str, Contexts], str]:
+        """Stage ``contexts``: each language's context sentences, chosen among its distinct training sentences."""
+        c, languages, teacher = self.config, self.config.languages, self.teacher
+        inputs: list[Any] = [self.bags_id, decisive(c.contexts)]
+        own: Sequence[np.ndarray | None] = [None] * len(languages)
+        if c.extract.shared == "vocabulary" and self.units.kind == "words":
+            own = list(WordCounts.open(self.stages.folder / f"units-{self.units_id}").own)
+            inputs.append({"shared": c.extract.shared})
+        by_tokens = c.contexts.length == "tokens"
+        if teacher and by_tokens:
+            inputs.append({"tokens": teacher.identity})
+
+        def make(folder: Path, _: str) -> None:
+            """Choose, and save the rows."""
+            bitexts = open_part(self.corpus, "train", self.pairs)
+            for language, wanted in zip(languages, own, strict=True):
+                bags, texts = self.bags_of(language), texts_of(bitexts, language)
+                distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
+                lengths = partial(token_lengths, teacher, texts, language) if teacher and by_tokens else None
+                chosen = choose_contexts(
+                    bags, len(self.units.tokens), c.contexts, among=distinct, wanted=wanted, lengths=lengths
+                )
+                chosen.save(folder, language)
+
+        folder, identity = self.stages.run("contexts", inputs, make)
+        return {language: Contexts.open(folder, language) for language in languages}, identity
+
+    def samples(self, contexts: dict[str, Contexts]) -> Iterator[LanguageSample]:
+        """Gather what extraction needs of each language."""
         bitexts = open_part(self.corpus, "train", self.pairs)
-        for language in self.config.languages:
-            bags, texts = self.bags_of(language), texts_of(bitexts, language)
-            distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
-            size = len(self.units.tokens)
-            contexts = choose_contexts(bags, size, self.config.contexts, among=distinct)
-            yield LanguageSample(language, texts.take(contexts.sentences), contexts, bags.counts(size))
+        for language, chosen in contexts.items():
+            texts = texts_of(bitexts, language).take(chosen.sentences)
+            yield LanguageSample(language, texts, chosen, self.bags_of(language).counts(len(self.units.tokens)))
+
+    def part(self, name: str) -> Sequence[Bitext | Sentences]:
+        """Return the bitexts that the refinement learns from (``train``, ``development``), or is judged on."""
+        if not self.sampled or name == "held_out":
+            return open_part(self.corpus, name, self.pairs)
+        whole = zip(open_part(self.corpus, "train", self.pairs), self.drawn, strict=True)
+        return [bitext.take(getattr(rows, name)) for bitext, rows in whole]
+
+    @cached_property
+    def drawn(self) -> list[PairRows]:
+        """The pairs to refine on, for each bitext: those with a sentence that represents a unit."""
+        c = self.config
+        bitexts = [[side for side in open_bags(self.bags, "train", pair) if side is not None] for pair in self.pairs]
+
+        def development(size: int) -> int:
+            return min(c.corpus.max_development, int(size * c.corpus.development))
+
+        return draw_pairs(self.pairs, bitexts, self.contexts[0], c.refine.per_unit, development, c.seed)
+
+    def drawn_inputs(self) -> list[Any]:
+        """Return what decides which pairs are drawn."""
+        c = self.config
+        return [self.contexts[1], c.refine.per_unit, c.corpus.development, c.corpus.max_development, c.seed]
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         """Stage ``extract``."""
-        c = self.config
-        inputs = [self.bags_id, asdict(c.contexts), asdict(c.extract), teacher.identity]
+        c, (contexts, _) = self.config, self.contexts
+        inputs = [self.bags_id, decisive(c.contexts), decisive(c.extract), teacher.identity]
 
         def make(folder: Path, identity: str) -> None:
             """Extract, and save the matrix."""
-            samples = list(self.samples())
+            samples = list(self.samples(contexts))
             checkpoint = self.stages.checkpoint("extract", identity)
             made: Extraction = extract(teacher, self.units, samples, c.extract, checkpoint=checkpoint, identity=identity)
             save_file({"embeddings": made.matrix, "contexts": made.contexts}, folder / "extract.safetensors")
@@ -215,7 +278,7 @@ class _Run:
         def make(folder: Path, _: str) -> None:
             """Fit, project, and save the matrix."""
             words = iter([matrix[matrix.any(1)]])
-            vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings.sentences)
+            vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings)
             pca = SentencePCA(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
             projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
@@ -234,16 +297,22 @@ class _Run:
                 },
             )
 
-        folder, identity = self.stages.run("pca", [matrix_id, asdict(settings), self.config.seed], make)
+        folder, identity = self.stages.run("pca", [matrix_id, decisive(settings), self.config.seed], make)
         self.report["pca"] = corpus_report(folder)
+        if settings == self.config.pca:
+            what = "sentence PCA: the first %d of %d components are removed (pca.drop=%s), the next %d are kept"
+            logger.info(what, self.report["pca"]["drop"], matrix.shape[1], settings.drop, settings.dim)
         return load_file(folder / "pca.safetensors")["embeddings"], identity
 
-    def sentence_vectors(self, matrix: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    def sentence_vectors(self, matrix: np.ndarray, settings: PCAConfig) -> Iterator[np.ndarray]:
         """Yield blocks of sentence vectors: means of unit vectors, a random sample of each language."""
         for k, language in enumerate(self.config.languages):
             bags = self.tables.place(self.bags_of(language), language)
-            distinct = np.unique(equal_bags(bags), return_index=True)[1]
-            rows = np.random.default_rng([self.config.seed, 17, k]).permutation(np.sort(distinct))[:most]
+            if settings.sample_from == "contexts":
+                distinct = self.contexts[0][language].sentences
+            else:
+                distinct = np.unique(equal_bags(bags), return_index=True)[1]
+            rows = np.random.default_rng([self.config.seed, 17, k]).permutation(np.sort(distinct))[: settings.sentences]
             rows = np.sort(rows[bags.lengths[rows] > 0])
             for start in range(0, len(rows), 4096):
                 block: Bags = bags.take(rows[start : start + 4096])
@@ -264,7 +333,10 @@ class _Run:
         teachers: Sequence[RowVectors | None] = vectors.get(part) or [None] * len(self.pairs)
         made = []
         for pair, teacher in zip(self.pairs, teachers, strict=True):
-            source, target = open_bags(self.bags, part, pair)
+            source, target = open_bags(self.bags, "train" if self.sampled else part, pair)
+            if self.sampled:
+                rows = getattr(self.drawn[self.pairs.index(pair)], part)
+                source, target = source.take(rows), None if target is None else target.take(rows)
             placed = None if target is None else self.tables.place(target, pair[1])
             made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
         return made
@@ -272,7 +344,7 @@ class _Run:
     @cached_property
     def telling(self) -> list[bool]:
         """Tell which bitexts have enough development pairs to decide when to stop, and warn of too few."""
-        parts = open_part(self.corpus, "development", self.pairs)
+        parts = self.part("development")
         for one in parts:
             if len(one) < _LEAST_DEVELOPMENT and self.config.corpus.development:
                 logger.warning(
@@ -302,7 +374,8 @@ class _Run:
             save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
-        folder, identity = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated], make)
+        drawn = [{"drawn": self.drawn_inputs()}] if self.sampled else []
+        folder, identity = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated, *drawn], make)
         self.report["refinement"] = corpus_report(folder)
         log.close(self.report["refinement"]["history"])
         return load_file(folder / "refine.safetensors")["embeddings"], identity

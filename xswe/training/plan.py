@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
+from xswe.training.settings import OFF
 from xswe.training.triplets import SpanTraining
 
 
@@ -31,6 +32,7 @@ class PCAConfig:
         drop: components removed, ``auto`` for floor(d / 100).
         dim: components kept, and the model's dimensions.
         sentences: of each language, drawn at random (paper: 100,000).
+        sample_from: sentences are drawn from all of the ``corpus``, or from those chosen as ``contexts`` (paper).
         norm: mean norm that the vectors are scaled to before the refinement, 0 for the teacher's own scale (paper). One
             factor for all: it changes no similarity, only how far one step of Adam goes.
     """
@@ -39,6 +41,7 @@ class PCAConfig:
     drop: Any = "auto"
     dim: int = 256
     sentences: int = 100_000
+    sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
     norm: float = 0.0
 
     def __post_init__(self) -> None:
@@ -46,6 +49,8 @@ class PCAConfig:
             raise ConfigError(f"pca.level={self.level!r}: use sentence or word")
         if self.drop != "auto" and (type(self.drop) is not int or self.drop < 0):
             raise ConfigError(f"pca.drop={self.drop!r}: use auto, or a number of components that is not negative")
+        if self.sample_from not in ("corpus", "contexts"):
+            raise ConfigError(f"pca.sample_from={self.sample_from!r}: use corpus or contexts")
         if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf:
             raise ConfigError("pca needs dim >= 1, sentences >= 1 and norm >= 0")
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -50,11 +51,15 @@ class RefineConfig:
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
         seed: decides the batches.
         threads: how many threads share a step.
-        duplicates: equal sentences of a batch are no negatives of each other (``mask``), or only the first of them
-            stays in the batch (``drop``).
+        duplicates: equal sentences of a batch are no negatives of each other (``mask``), only the first of them stays in
+            the batch (``drop``), or they are treated like any others (``keep``, paper).
         near: count sentences as equal that share most of their units, too.
         neighbours: pairs drawn together because the table finds them similar at the start of an epoch: each is a hard
             negative of the others. 0 for batches drawn at random.
+        sample_from: training and development pairs are those of the ``corpus``, or drawn from those with a sentence chosen
+            as one of the ``contexts`` (paper): ``corpus.development`` and ``corpus.max_development`` then count in these.
+        per_unit: with ``contexts``, pairs are drawn by at most this many sentences of each unit (reference code, one
+            language: 2); 0 for all.
         average: fraction of the steps, at the end, over which tables are averaged; 0 for the last (or best) table.
     """
 
@@ -68,14 +73,20 @@ class RefineConfig:
     patience: int = 10
     seed: int = 0
     threads: int = 1
-    duplicates: str = field(default="mask", metadata=OFF)
+    duplicates: Literal["mask", "drop", "keep"] = field(default="mask", metadata=OFF)
     near: bool = field(default=False, metadata=OFF)
     neighbours: int = field(default=0, metadata=OFF)
+    sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
+    per_unit: int = field(default=0, metadata=OFF)
     average: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
-        if self.duplicates not in ("mask", "drop"):
-            raise ConfigError(f"refine.duplicates={self.duplicates!r}: use 'mask' or 'drop'")
+        if self.duplicates not in ("mask", "drop", "keep"):
+            raise ConfigError(f"refine.duplicates={self.duplicates!r}: use 'mask', 'drop' or 'keep'")
+        if self.sample_from not in ("corpus", "contexts"):
+            raise ConfigError(f"refine.sample_from={self.sample_from!r}: use 'corpus' or 'contexts'")
+        if self.per_unit < 0 or (self.per_unit and self.sample_from == "corpus"):
+            raise ConfigError("refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0")
         if not 0 <= self.neighbours <= self.batch or not 0 <= self.average <= 1:
             raise ConfigError("refine needs 0 <= neighbours <= batch and 0 <= average <= 1")
         if self.optimiser not in ("lazy", "dense"):
@@ -129,11 +140,17 @@ class Trainer:
         over_blocks(work, len(bags), self.config.threads)
         return out, norms
 
+    def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers that mark what counts as equal sources, and as equal targets, of a batch."""
+        if self.config.duplicates == "keep":
+            return np.arange(len(rows)), np.arange(len(rows))
+        return bitext.same(rows)
+
     def loss(self, bitext: ParallelBags, rows: np.ndarray) -> float:
         """Development loss of a batch, without its gradient."""
         unit, _ = self.vectors(bitext.batch(rows))
         halves = unit[: len(rows)], unit[len(rows) :]
-        return self.objective.development(*halves, bitext.same(rows), bitext.teacher_of(rows), self.config.threads)
+        return self.objective.development(*halves, self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads)
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it."""
@@ -142,7 +159,7 @@ class Trainer:
         threads, bags = self.config.threads, bitext.batch(rows)
         unit, norms = self.vectors(bags)
         halves = unit[: len(rows)], unit[len(rows) :]
-        loss, *gradients = self.objective(*halves, bitext.same(rows), bitext.teacher_of(rows), threads)
+        loss, *gradients = self.objective(*halves, self.same(bitext, rows), bitext.teacher_of(rows), threads)
         gradient = np.concatenate(gradients)
         over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), threads)
         self.optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradient, rate)

@@ -15,6 +15,26 @@ except ImportError:
     raise DependencyError("scikit-learn", "train", "training") from None
 
 
+def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int:
+    """Return how many components are removed from vectors of some width.
+
+    Args:
+        drop: how many, or ``"auto"`` for floor(width / 100), the papers' rule.
+        dim: how many of the next are kept.
+        width: dimensions of the vectors, and so the number of components.
+
+    Raises:
+        ConfigError: there are fewer than are removed and kept.
+    """
+    removed = width // 100 if drop == "auto" else int(drop)
+    if removed < 0 or dim < 1 or removed + dim > width:
+        raise ConfigError(
+            f"pca.drop={removed} and pca.dim={dim} need vectors of {removed + dim} dimensions, the teacher's have {width}: "
+            f"lower pca.dim (to {max(1, width - removed)} or less) or pca.drop"
+        )
+    return removed
+
+
 class SentencePCA(TransformerMixin, BaseEstimator):
     """Principal components of sentence vectors, applied to word vectors.
 
@@ -66,14 +86,9 @@ class SentencePCA(TransformerMixin, BaseEstimator):
             seen += len(block)
         width = len(mean)
         self.n_samples_seen_ = seen
-        self.drop_ = width // 100 if self.drop == "auto" else int(self.drop)
         if seen < 2:
             raise ConfigError(f"the sentence PCA saw {seen} sentences: it needs more text")
-        if self.drop_ < 0 or self.dim < 1 or self.drop_ + self.dim > width:
-            raise ConfigError(
-                f"pca.drop={self.drop_} and pca.dim={self.dim} need vectors of {self.drop_ + self.dim} dimensions, the "
-                f"teacher's have {width}: lower pca.dim (to {max(1, width - self.drop_)} or less) or pca.drop"
-            )
+        self.drop_ = components_removed(self.drop, self.dim, width)
         variance, vectors = np.linalg.eigh(scatter / (seen - 1))
         variance, components = variance[::-1].clip(min=0.0), vectors.T[::-1]
         largest = components[np.arange(width), np.abs(components).argmax(1)]
