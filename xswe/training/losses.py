@@ -10,6 +10,8 @@ the compiler vectorises, summed along both axes in the same pass, and turned in 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -175,6 +177,136 @@ def ranking_on(
         over_blocks(lambda a, b: _to_gradient(cosines[a:b], a, rows[a:b], columns, f(scale / size)), size, threads)
     log_partition = np.log(rows.astype(np.float64)) + np.log(columns.astype(np.float64))
     return float(np.mean(log_partition - 2.0 * diagonal))
+
+
+@njit(**LEAN, fastmath=True)
+def _exponentiate_candidates(
+    logits: np.ndarray,
+    start: int,
+    scale: np.float32,
+    margin: np.float32,
+    owners: np.ndarray,
+    texts: np.ndarray,
+    anchors: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    diagonal: np.ndarray,
+) -> None:
+    """As :func:`_exponentiate`, where there may be more columns than rows; see :func:`candidates_on`."""
+    height, width = logits.shape
+    for i in range(height):
+        g = start + i
+        logits[i, g] -= margin
+        diagonal[i] = logits[i, g] * scale - scale
+        total = np.float32(0.0)
+        for j in range(width):
+            e = _exp(logits[i, j] * scale - scale)
+            masked = (owners[g] == owners[j]) | (texts[g] == texts[j]) | (anchors[g] == texts[j])
+            e = e if (not masked) | (g == j) else np.float32(0.0)
+            logits[i, j] = e
+            total += e
+            columns[j] += e
+        rows[i] = total
+
+
+@njit(**LEAN, fastmath=True)
+def _candidates_to_gradient(
+    weights: np.ndarray, start: int, rows: np.ndarray, by_column: np.ndarray, factor: np.float32, directions: np.float32
+) -> None:
+    """Turn exponentials into factor * (row softmax - directions * identity) + exponential * by_column, in place."""
+    height, width = weights.shape
+    for i in range(height):
+        by_row = factor / rows[i]
+        for j in range(width):
+            weights[i, j] *= by_row + by_column[j]
+        weights[i, start + i] -= directions * factor
+
+
+def candidates_on(
+    cosines: np.ndarray,
+    *,
+    temperature: float,
+    margin: float,
+    same: tuple[np.ndarray, ...],
+    both: bool,
+    threads: int = 1,
+    gradient: bool = True,
+) -> float:
+    """Multiple negatives ranking on a matrix of cosines, which its gradient then replaces.
+
+    Row i is an anchor, column i its positive; the columns from k on are further negatives, of any row. With s_ij the
+    cosines, and the margin m taken off the true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns, and where
+    ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns, as :func:`info_nce` has it.
+
+    Args:
+        cosines: float32 (k, k + n).
+        temperature: t.
+        margin: m, in cosine.
+        same: int (k,) and (k + n,): equal numbers mark equal anchors, and equal candidates; a candidate that is the anchor's
+            positive, or another positive of the same anchor, is no negative. A third array, int (k,), has the anchors'
+            numbers as the candidates are numbered, where an anchor may be among them.
+        both: rank in both directions, not from anchors to candidates alone.
+        threads: how many threads share the rows.
+        gradient: compute the gradient.
+    """
+    (size, width), f = cosines.shape, np.float32
+    _check_temperature(temperature, _reach(margin))
+    scale = 1.0 / temperature
+    owners = np.full(width, -1, np.int64)
+    owners[:size] = same[0]
+    texts = np.ascontiguousarray(same[1], np.int64)
+    anchors = np.ascontiguousarray(same[2], np.int64) if len(same) > 2 else np.full(size, -2, np.int64)
+    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
+
+    def forward(a: int, b: int) -> np.ndarray:
+        part = np.zeros(width, np.float32)
+        marks = owners, texts, anchors
+        _exponentiate_candidates(cosines[a:b], a, f(scale), f(margin), *marks, rows[a:b], part, diagonal[a:b])
+        return part
+
+    columns = np.sum(over_blocks(forward, size, threads), axis=0)
+    factor, directions = f(scale / size), 2.0 if both else 1.0
+    if gradient:
+        by_column = np.zeros(width, np.float32)
+        if both:
+            by_column[:size] = factor / columns[:size]
+        over_blocks(
+            lambda a, b: _candidates_to_gradient(cosines[a:b], a, rows[a:b], by_column, factor, f(directions)), size, threads
+        )
+    log_partition = np.log(rows.astype(np.float64))
+    if both:
+        log_partition += np.log(columns[:size].astype(np.float64))
+    return float(np.mean(log_partition - directions * diagonal))
+
+
+def multiple_negatives(
+    source: np.ndarray, candidates: np.ndarray, on: Callable[[np.ndarray], float], threads: int = 1, gradient: bool = True
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Multiple negatives ranking: each source finds its target among those of the batch and further negatives.
+
+    Args:
+        source: float32 (k, d), rows of norm 1 (or 0).
+        candidates: float32 (k + n, d), row i < k the target of source i, the others negatives.
+        on: the loss of the cosines, :func:`candidates_on` with its settings.
+        threads: how many threads share the rows.
+        gradient: compute the gradients; without, both are empty.
+
+    Returns:
+        The loss and its gradients with respect to ``source`` and ``candidates``.
+    """
+    size = len(source)
+    cosines = np.empty((size, len(candidates)), np.float32)
+    over_blocks(lambda a, b: np.matmul(source[a:b], candidates.T, out=cosines[a:b]), size, threads)
+    loss = on(cosines)
+    if not gradient:
+        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+    d_source = np.empty_like(source)
+
+    def backward(a: int, b: int) -> np.ndarray:
+        np.matmul(cosines[a:b], candidates, out=d_source[a:b])
+        return cosines[a:b].T @ source[a:b]
+
+    return loss, d_source, np.sum(over_blocks(backward, size, threads), axis=0)
 
 
 def relational_on(cosines: np.ndarray, targets: np.ndarray, *, temperature: float, threads: int = 1) -> float:

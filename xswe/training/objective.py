@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.training.losses import info_nce, ranking_on, relational, relational_on, relational_targets
+from xswe.training.losses import (
+    candidates_on,
+    info_nce,
+    multiple_negatives,
+    ranking_on,
+    relational,
+    relational_on,
+    relational_targets,
+)
 from xswe.training.prefixes import Prefixes, over_prefixes
 from xswe.training.settings import OFF
 
@@ -32,6 +42,8 @@ class Objective:
         prefixes: numbers of dimensions; every loss is summed over these prefixes of the vectors. None for the full
             vectors alone.
         prefix_weights: one a prefix; empty for 1 each.
+        directions: of the ranking: ``both`` (paper), or ``source`` for the targets of each source alone, which is multiple
+            negatives ranking as sentence-transformers has it.
     """
 
     temperature: float = 0.05
@@ -42,6 +54,7 @@ class Objective:
     ranking: float = field(default=1.0, metadata=OFF)
     prefixes: tuple[int, ...] = field(default=(), metadata=OFF)
     prefix_weights: tuple[float, ...] = field(default=(), metadata=OFF)
+    directions: Literal["both", "source"] = field(default="both", metadata=OFF)
 
     def __post_init__(self) -> None:
         if unknown := set(self.distillation_on) - set(SIDES):
@@ -53,28 +66,31 @@ class Objective:
                 raise ConfigError(f"objective.{name}={getattr(self, name)}: give a number above 0, as 0.05")
         if not 0 <= self.margin < math.inf:
             raise ConfigError(f"objective.margin={self.margin}: give a number that is not negative, as 0.3")
+        if self.directions not in ("both", "source"):
+            raise ConfigError(f"objective.directions={self.directions!r}: use both or source")
         if self.prefix_weights and not self.prefixes:
             raise ConfigError("objective.prefix_weights needs objective.prefixes=[256,128,64] or the like")
         if self.prefixes:
             Prefixes.of(self.prefixes, self.prefix_weights)
 
     def ranking_loss(
-        self, source: np.ndarray, target: np.ndarray, same: tuple[np.ndarray, np.ndarray], threads: int, gradient: bool
+        self, source: np.ndarray, target: np.ndarray, same: tuple[np.ndarray, ...], threads: int, gradient: bool
     ) -> Gradients:
-        """The ranking loss alone, its weight left out; see :func:`xswe.training.losses.info_nce`."""
-        settings: dict[str, Any] = {
-            "temperature": self.temperature,
-            "margin": self.margin,
-            "same_source": same[0],
-            "same_target": same[1],
-            "threads": threads,
-            "gradient": gradient,
-        }
-        if not self.prefixes:
-            return info_nce(source, target, **settings)
-        chosen = Prefixes.of(self.prefixes, self.prefix_weights)
+        """The ranking loss alone, its weight left out; see :func:`xswe.training.losses.candidates_on`."""
+        settings: dict[str, Any] = {"temperature": self.temperature, "margin": self.margin}
+        settings |= {"threads": threads, "gradient": gradient}
+        on: Callable[[np.ndarray], float]
+        if self.directions == "both" and len(target) == len(source) and len(same) == 2:  # as it is fastest
+            settings |= {"same_source": same[0], "same_target": same[1]}
+            if not self.prefixes:
+                return info_nce(source, target, **settings)
+            on = partial(ranking_on, **settings)
+        else:
+            on = partial(candidates_on, **settings, same=same, both=self.directions == "both")
+            if not self.prefixes:
+                return multiple_negatives(source, target, on, threads, gradient)
         return over_prefixes(
-            source, target, chosen, lambda c: ranking_on(c, **settings), threads=threads, gradient=gradient
+            source, target, Prefixes.of(self.prefixes, self.prefix_weights), on, threads=threads, gradient=gradient
         )
 
     def _relational(
@@ -93,7 +109,7 @@ class Objective:
         self,
         source: np.ndarray,
         target: np.ndarray,
-        same: tuple[np.ndarray, np.ndarray],
+        same: tuple[np.ndarray, ...],
         teacher: np.ndarray | None,
         threads: int = 1,
     ) -> Gradients:
@@ -101,8 +117,10 @@ class Objective:
 
         Args:
             source: float32 (k, d), unit vectors.
-            target: float32 (k, d), unit vectors, row i the translation of source i; (0, d) for a single language.
-            same: int (k,) each, equal numbers mark equal source texts, and equal target texts.
+            target: float32 (k + n, d), unit vectors, row i the translation of source i, the last n further negatives of the
+                ranking; (0, d) for sentences of a single language.
+            same: equal numbers mark equal texts: int (k,) of the sources, int (k + n,) of the targets; where sources may be
+                among the targets, a third of (k,), the sources as the targets are numbered.
             teacher: float32 (k, e), the teacher's unit vectors of the pairs, or None.
             threads: how many threads share the rows.
 
@@ -120,11 +138,12 @@ class Objective:
         if not self.distillation or teacher is None or len(source) < 2:
             return loss, d_source, d_target
         weight = np.float32(self.distillation)
+        paired, d_paired = target[: len(source)], d_target[: len(source)]
         targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
         for left, right, d_left, d_right, side in (
             (source, source, d_source, d_source, "source"),
-            (target, target, d_target, d_target, "target"),
-            (source, target, d_source, d_target, "cross"),
+            (paired, paired, d_paired, d_paired, "target"),
+            (source, paired, d_source, d_paired, "cross"),
         ):
             if side in self.distillation_on and len(right):
                 value, by_left, by_right = self._relational(left, right, targets, threads, gradient=True)
@@ -138,7 +157,7 @@ class Objective:
         self,
         source: np.ndarray,
         target: np.ndarray,
-        same: tuple[np.ndarray, np.ndarray],
+        same: tuple[np.ndarray, ...],
         teacher: np.ndarray | None,
         threads: int = 1,
     ) -> float:
@@ -149,7 +168,8 @@ class Objective:
         if not self.distillation or teacher is None or len(source) < 2:
             return loss
         targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
-        sides = {"source": (source, source), "target": (target, target), "cross": (source, target)}
+        paired = target[: len(source)]
+        sides = {"source": (source, source), "target": (paired, paired), "cross": (source, paired)}
         return loss + sum(
             self.distillation * self._relational(*sides[side], targets, threads, gradient=False)[0]
             for side in self.distillation_on

@@ -18,7 +18,7 @@ from numba import njit
 from xswe.errors import ConfigError
 from xswe.parallel import over_blocks
 
-# Turns a matrix of cosines, float32 (k, k), into its loss's gradient in place (if told so), and returns the loss.
+# Turns a matrix of cosines, float32 (k, n), into its loss's gradient in place (if told so), and returns the loss.
 OnCosines = Callable[[np.ndarray], float]
 
 
@@ -105,9 +105,9 @@ def over_prefixes(
 
     Args:
         left: float32 (k, d), of any norm.
-        right: float32 (k, d), the same array or another.
+        right: float32 (n, d), the same array or another.
         prefixes: which, at most d dimensions.
-        loss_on: the loss, as a function of the (k, k) cosines.
+        loss_on: the loss, as a function of the (k, n) cosines.
         threads: how many threads share the rows.
         gradient: compute the gradients; without, both are empty.
 
@@ -123,10 +123,10 @@ def over_prefixes(
         raise ConfigError(f"objective.prefixes has {prefixes.sizes[-1]}, the vectors have {width} dimensions")
     bounds = (0, *prefixes.sizes)
     blocks = [slice(a, b) for a, b in pairwise(bounds)]
-    by_left, by_right = (np.empty((len(blocks), size), np.float32) for _ in range(2))
+    by_left, by_right = (np.empty((len(blocks), len(side)), np.float32) for side in (left, right))
     _inverse_norms(left, np.array(bounds), by_left)
     _inverse_norms(right, np.array(bounds), by_right)
-    products = np.zeros((size, size), np.float32)
+    products = np.zeros((size, len(right)), np.float32)
     total, kept = 0.0, []
     for p, block in enumerate(blocks):
         cosines = np.empty_like(products)
@@ -137,7 +137,8 @@ def over_prefixes(
     if not gradient:
         return total, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
     d_left, d_right = np.zeros_like(left), np.zeros_like(right)
-    above, left_above, right_above = np.zeros_like(products), np.zeros(size, np.float32), np.zeros(size, np.float32)
+    above, left_above = np.zeros_like(products), np.zeros(size, np.float32)
+    right_above = np.zeros(len(right), np.float32)
     for p in reversed(range(len(blocks))):
         block, (part, along_left, along_right) = blocks[p], kept.pop()
         # A dimension serves its own prefix and every longer one; the norms' share is a multiple of the vector itself.
@@ -172,11 +173,11 @@ def _add_block(
 def _by_products(
     products: np.ndarray, by_left: np.ndarray, by_right: np.ndarray, weight: float, gradient: np.ndarray, threads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn a gradient by cosines into one by inner products; also the sums of gradient times cosine, float32 (k,) each."""
+    """Turn a gradient by cosines into one by inner products; also the sums of gradient times cosine, by row and column."""
     along_left = np.empty(len(products), np.float32)
 
     def work(a: int, b: int) -> np.ndarray:
-        part = np.zeros(len(products), np.float32)
+        part = np.zeros(products.shape[1], np.float32)
         _unscale(products[a:b], by_left[a:b], by_right, np.float32(weight), gradient[a:b], along_left[a:b], part)
         return part
 
