@@ -27,7 +27,7 @@ def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticEmbedding:
     """
     found = importlib.util.find_spec("wordllama")
     if found is None or not found.submodule_search_locations:
-        raise DependencyError("wordllama", "evaluate", "the part wordllama")
+        raise DependencyError("wordllama", "baselines", "the part wordllama")
     folder = Path(found.submodule_search_locations[0])
     weights = folder / "weights" / "l2_supercat_256.safetensors"
     matrix = _tensors(weights).get("embedding.weight")

@@ -1,0 +1,35 @@
+"""What is said of a missing library must cure it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import xswe
+
+LIBRARY = Path(xswe.__file__).parent
+EXTRAS = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def complaints():
+    """The library and extra that each DependencyError of the code names."""
+    for path in sorted(LIBRARY.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "DependencyError":
+                values = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
+                if len(values) == 2:
+                    yield path.relative_to(LIBRARY), *values
+
+
+def test_the_extra_that_an_error_names_brings_the_library():
+    found = list(complaints())
+    assert len(found) > 10
+    wrong = []
+    for path, library, extra in found:
+        brought = {re.split(r"[<>=\[]", requirement)[0] for requirement in EXTRAS.get(extra, ())}
+        for one in re.findall(r"[\w-]+", re.sub(r"\b(with|and)\b", "", library.lower().replace("_", "-"))):
+            if one not in brought:
+                wrong.append(f"{path}: {one} is not in the extra {extra!r}")
+    assert not wrong
