@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from xswe.corpus.packing import packing_of, unpacked, without_packing
 from xswe.errors import InputError
 
 # Text packs to a third or a tenth of its size, and a file of one word over and over to a thousandth.
@@ -45,8 +46,15 @@ def is_zip(path: Path) -> bool:
 
 def is_tar(path: Path) -> bool:
     """Tell by the name whether a file is a tar archive, packed or not."""
-    name = path.name.lower()
-    return name.endswith((".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2"))
+    return without_packing(path).suffix.lower() in (".tar", ".tgz")
+
+
+def _open_tar(archive: Path, stack: ExitStack) -> tarfile.TarFile:
+    """Open a tar archive to be read once from front to back."""
+    if packing_of(archive).startswith(".zst"):  # which tarfile does not know before Python 3.14
+        raw = stack.enter_context(archive.open("rb"))
+        return stack.enter_context(tarfile.open(fileobj=unpacked(raw, ".zst"), mode="r|"))
+    return stack.enter_context(tarfile.open(archive, "r:*"))
 
 
 def check_name(archive: Path, name: str) -> None:
@@ -75,8 +83,8 @@ def member_names(archive: Path) -> list[str]:
                     if not info.is_dir():
                         names.append(info.filename)
         else:
-            with tarfile.open(archive, "r:*") as tar:
-                for member in tar:
+            with ExitStack() as stack:
+                for member in _open_tar(archive, stack):
                     check_name(archive, member.name)
                     if member.isfile():
                         names.append(member.name)
@@ -161,7 +169,7 @@ def _zip_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
 
 def _tar_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
     # In the order of the archive, so that nothing before the member is unpacked twice.
-    opened = stack.enter_context(tarfile.open(archive, "r:*"))  # noqa: SIM115 (the stack closes it)
+    opened = _open_tar(archive, stack)
     for member in opened:
         check_name(archive, member.name)
         if _fits(member.name, pattern):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -12,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.hashing import find_keys
+from xswe.corpus.packing import without_packing
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.sources import digest_of
 from xswe.corpus.streams import read_lines
-from xswe.errors import InputError
+from xswe.errors import DependencyError, InputError
 from xswe.language.texts import Texts
 
+logger = logging.getLogger(__name__)
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")
 _SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".parquet", ".en", ".de", ".zh", ".ja")
-_PACKED = (".gz", ".xz", ".bz2", ".zst")
 
 
 def normalised(texts: Texts) -> Texts:
@@ -61,6 +63,8 @@ class EvaluationTexts:
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self.files = evaluation_files(paths)
+        for folder in filter(Path.is_dir, map(Path, paths)):
+            _tell_unread(folder)
         self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
         for file in self.files:
             texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
@@ -82,26 +86,37 @@ class EvaluationTexts:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = [p for p in path.rglob("*") if p.is_file() and _bare(p).suffix in _SUFFIXES]
+        found = [p for p in path.rglob("*") if p.is_file() and _kind(p) in _SUFFIXES]
         if not found:
-            raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES[:6])}")
+            raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES)}")
         return found
     if not path.is_file():
         raise InputError(path, "no such file", "check corpus.decontaminate (relative paths start at the working directory)")
     return [path]
 
 
-def _bare(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in _PACKED else path
+def _tell_unread(folder: Path) -> None:
+    """Say which files of a folder are of no known suffix: their texts may be trained on."""
+    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and _kind(p) not in _SUFFIXES)
+    unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
+    if unread:
+        names = f"{', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}"
+        logger.warning(
+            "corpus.decontaminate: %s has files of unknown suffix, which are not read: %s; name one to have it read",
+            folder,
+            names,
+        )
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that tells what a file holds, however it is packed."""
+    return without_packing(path).suffix.lower()
 
 
 def _texts(file: Path) -> Iterator[str]:
-    kind = _bare(file).suffix
+    kind = _kind(file)
     if kind == ".parquet":
-        import pyarrow.parquet as pq
-
-        for batch in pq.ParquetFile(file).iter_batches():
-            yield from _strings(batch.to_pylist())
+        yield from _parquet(file)
         return
     for number, line in read_lines(file):
         if kind in (".jsonl", ".ndjson"):
@@ -111,6 +126,21 @@ def _texts(file: Path) -> Iterator[str]:
                 raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
         else:
             yield from ((field.strip()) for field in (line or "").split("\t"))
+
+
+def _parquet(file: Path) -> Iterator[str]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DependencyError("pyarrow", "corpora", "reading Parquet") from None
+    try:
+        with pq.ParquetFile(file) as table:
+            for batch in table.iter_batches():
+                yield from _strings(batch.to_pylist())
+    except (pa.ArrowException, OSError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise InputError(file, f"not a Parquet file ({problem[:200]})", "fetch it again, unpacked") from None
 
 
 def _strings(value: Any) -> Iterator[str]:

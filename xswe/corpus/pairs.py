@@ -12,12 +12,12 @@ from typing import Any, Literal
 from xswe.corpus.archives import is_tar, is_zip, member_names
 from xswe.corpus.catalogues import read_catalogue
 from xswe.corpus.memories import read_tmx, read_xliff
+from xswe.corpus.packing import PACKED, without_packing
 from xswe.corpus.rows import Rows
 from xswe.corpus.streams import OnError, Skipped, read_lines, too_few_columns, unequal_sides
 from xswe.corpus.tables import HubSet, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError, InputError
 
-_COMPRESSED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
 PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
 _BY_SUFFIX: dict[str, PairFormat] = {
     ".tmx": "tmx",
@@ -45,6 +45,7 @@ class PairFile:
         fields: names of the source's and the target's field in records; None for the language codes.
         hub: for ``hub``, the data set.
         languages: source and target language.
+        min_score: pairs of this file with a lower score are dropped; None for ``corpus.min_score``.
     """
 
     source: Path
@@ -56,6 +57,7 @@ class PairFile:
     fields: tuple[str, str] | None = None
     hub: HubSet | None = None
     languages: tuple[str, str] = ("", "")
+    min_score: float | None = None
 
     @property
     def files(self) -> list[Path]:
@@ -63,10 +65,6 @@ class PairFile:
         if self.hub is not None:
             return []
         return [self.source] if self.target is None else [self.source, self.target]
-
-
-def _bare(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix in _COMPRESSED else path
 
 
 def find_pairs(
@@ -78,7 +76,7 @@ def find_pairs(
         paths: each a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is
             found beside it), an archive of such, a file of another format known by its suffix, a folder of these, or a
             glob pattern; or a mapping ``{path: …, columns: [3, 4]}`` for files whose columns (``score``, ``fields``,
-            ``members``) are others.
+            ``members``) are others, and whose scores are bounded otherwise (``min_score``).
         languages: source and target language.
         columns: of tab-separated files.
 
@@ -133,15 +131,15 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
     """Decide by its name what a file is; of one side of a Moses pair, find the other side."""
     if is_zip(file) or is_tar(file):
         return _archive(file, languages, columns)
-    kind = _BY_SUFFIX.get(_bare(file).suffix.lower())
+    kind = _BY_SUFFIX.get(without_packing(file).suffix.lower())
     if kind is not None:
         return PairFile(file, None, columns, kind, languages=languages)
-    language = _bare(file).suffix.lstrip(".")
+    language = without_packing(file).suffix.lstrip(".")
     if language not in languages:
         return PairFile(file, None, columns, languages=languages)
     other = languages[1 - languages.index(language)]
-    stem = _bare(file).with_suffix("")
-    partner = next((p for end in ("", *_COMPRESSED) if (p := Path(f"{stem}.{other}{end}")).exists()), None)
+    stem = without_packing(file).with_suffix("")
+    partner = next((p for end in ("", *PACKED) if (p := Path(f"{stem}.{other}{end}")).exists()), None)
     if partner is None:
         raise ConfigError(f"{file}: the other side, {stem.name}.{other}, is not beside it")
     sides = (file, partner) if language == languages[0] else (partner, file)
@@ -181,7 +179,7 @@ def _two_fields(fields: Any) -> tuple[str, str] | None:
 
 def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
     """Apply what a mapping in ``corpus.paths`` says of a file."""
-    known = ("path", "columns", "score", "fields", "members")
+    known = ("path", "columns", "score", "fields", "members", "min_score")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
     return replace(
@@ -189,7 +187,20 @@ def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
         score=entry.get("score", pair.score),
         fields=_two_fields(entry.get("fields")),
         members=tuple(entry.get("members", pair.members)),
+        min_score=least_score(entry),
     )
+
+
+def least_score(entry: Mapping[str, Any]) -> float | None:
+    """Return the ``min_score`` of an entry of ``corpus.paths``, None where it has none.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    value = entry.get("min_score")
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return None if value is None else float(value)
+    raise ConfigError(f"corpus.paths: min_score={value!r} must be a number")
 
 
 def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import BinaryIO, Literal
 
 from xswe.corpus.archives import damage
-from xswe.errors import DependencyError, InputError
+from xswe.corpus.packing import packing_of, unpacked
+from xswe.errors import InputError
 from xswe.files import check_input
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
@@ -43,55 +40,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     check_input(path)
     with path.open("rb") as raw:
-        if path.suffix == ".gz":
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-        elif path.suffix == ".xz":
-            yield cast(BinaryIO, lzma.LZMAFile(raw))  # noqa: SIM115 (raw is closed by the block)
-        elif path.suffix == ".bz2":
-            yield cast(BinaryIO, bz2.BZ2File(raw))
-        elif path.suffix in (".zst", ".zstd"):
-            yield _open_zstd(raw)
-        else:
-            yield raw
-
-
-def _open_zstd(raw: BinaryIO) -> BinaryIO:
-    try:
-        import zstandard
-    except ImportError:
-        raise DependencyError("zstandard", "train", "reading .zst files") from None
-    return io.BufferedReader(_Zstd(raw, zstandard.ZstdDecompressor().decompressobj), 1 << 17)
-
-
-class _Zstd(io.RawIOBase):
-    """Decompress zstd frames one after the other, and notice a file cut short (the library's own reader does not)."""
-
-    def __init__(self, raw: BinaryIO, new_frame: Callable[[], Any]) -> None:
-        self._raw, self._new_frame = raw, new_frame
-        self._frame = new_frame()
-        self._begun = False
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with unpacked bytes; returns how many, 0 at the end."""
-        while not self._ready:
-            packed = self._frame.unused_data if self._frame.eof else b""
-            if self._frame.eof:
-                self._frame, self._begun = self._new_frame(), False
-            packed = packed or self._raw.read(1 << 17)
-            if not packed:
-                if self._begun:
-                    raise EOFError("the last zstd frame is not complete")
-                return 0
-            self._begun = True
-            self._ready = self._frame.decompress(packed)
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
+        yield unpacked(raw, packing_of(path))
 
 
 def read_lines(

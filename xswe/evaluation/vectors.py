@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from xswe.corpus.packing import without_packing
 from xswe.corpus.streams import open_binary
 from xswe.errors import InputError
 from xswe.evaluation.fasttext import MAGIC, is_fasttext, read_fasttext
@@ -37,7 +38,7 @@ def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.nd
     """
     if is_fasttext(path):
         return read_fasttext(path, limit)
-    bare = path.with_suffix("") if path.suffix in (".gz", ".xz", ".bz2", ".zst", ".zstd") else path
+    bare = without_packing(path)
     words: list[str] = []
     matrix, index, unreadable = np.zeros((0, 0), np.float32), set(), 0
     with open_binary(path) as stream, bar(f"read {path.name}", unit="word") as progress:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from xswe.corpus.packing import PACKED
 from xswe.corpus.streams import read_lines
 from xswe.embedding.ensemble import AnyModel
 from xswe.errors import InputError
@@ -23,7 +24,7 @@ from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import SideConfig, prepare_side
 
 IdPair = tuple[str, str]
-_ENDS = ("", ".gz", ".xz", ".bz2", ".zst")
+_ENDS = ("", *PACKED)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
+from xswe.corpus.packing import packing_of
 from xswe.errors import ConfigError, DependencyError
 from xswe.files import whole_file
 from xswe.mining.select import Pairs
@@ -46,19 +47,19 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with whole_file(path) as temporary, open(temporary, "wb") as raw, _compressed(raw, Path(path).suffix) as stream:
+    with whole_file(path) as temporary, open(temporary, "wb") as raw, _compressed(raw, packing_of(path)) as stream:
         yield stream
 
 
 @contextmanager
-def _compressed(raw: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
-    if suffix == ".gz":
+def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
+    if packing == ".gz":
         stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # the same bytes every time
-    elif suffix == ".xz":
+    elif packing == ".xz":
         stream = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
-    elif suffix == ".bz2":
+    elif packing == ".bz2":
         stream = bz2.BZ2File(raw, "wb")
-    elif suffix in (".zst", ".zstd"):
+    elif packing:
         try:
             import zstandard
         except ImportError:
