@@ -64,8 +64,17 @@ def _corpus_arguments(arguments: list[str]) -> list[str]:
     """Spell out what the verb ``corpus`` lets one shorten: ``list``, ``name=…`` and ``version=…``."""
     if arguments and arguments[0].isalpha():
         arguments = [f"action={arguments[0]}", *arguments[1:]]
-    long = {"name": "corpus", "version": "corpus.version"}
-    return [f"{long.get(key, key)}{sign}{value}" for key, sign, value in (a.partition("=") for a in arguments)]
+    given = dict(a.partition("=")[::2] for a in arguments)
+    out = []
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        if key == "name":
+            out.append(f"corpus={value}")
+        elif key == "version" and "name" in given:
+            out.append(f"corpus.paths=[{{card:{given['name']},version:'{value}'}}]")
+        else:
+            out.append(argument)
+    return out
 
 
 def quoted(arguments: list[str]) -> list[str]:

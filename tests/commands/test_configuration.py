@@ -131,7 +131,7 @@ def test_the_static_recipe_needs_no_teacher():
     assert c.objective.prefixes == (256, 128, 64, 32)
 
 
-@pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "name=ccmatrix"])
+@pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "paths=[{card:ccmatrix}]"])
 def test_a_corpus_of_ones_own_takes_the_place_of_the_sample(given):
     assert takes_sample(composed("train")["corpus"])
     own = composed("train", f"corpus.{given}", "threads=1")

@@ -226,7 +226,7 @@ def test_what_a_run_prepares_it_opens_again(tmp_path):
 
 
 def test_a_converted_corpus_that_was_removed(tmp_path):
-    files, config = corpus(tmp_path), CorpusConfig(name="ccmatrix", cache=str(tmp_path / "cache"))
+    files, config = corpus(tmp_path), CorpusConfig(paths=[{"card": "ccmatrix"}], cache=str(tmp_path / "cache"))
     (tmp_path / "run" / "stage").mkdir(parents=True)
     prepare(files, EN_JA, config, 1, tmp_path / "run" / "stage", tmp_path / "run")
     (folder,) = (tmp_path / "cache" / "converted").iterdir()

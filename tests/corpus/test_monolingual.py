@@ -83,7 +83,7 @@ def test_mistakes(tmp_path):
     with pytest.raises(ConfigError, match="for translations"):
         read([str(tmp_path / "a.txt")], min_score=1.0)
     with pytest.raises(ConfigError, match="has no en"):
-        read((), name="ccmatrix")
+        read([{"card": "ccmatrix"}])
     with pytest.raises(ConfigError, match="no files"):
         read([])
     with pytest.raises(InputError, match=r"none\.txt"):

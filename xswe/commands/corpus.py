@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from xswe.corpus.cards import Card, cards, find_card
 from xswe.corpus.cleaning import REASONS
 from xswe.corpus.convert import convert
 from xswe.corpus.prepared import converted_folder
-from xswe.corpus.sources import cache_folder, fetch_release
+from xswe.corpus.sources import cache_folder, card_names, card_version, entries_of, fetch_release, is_card
 from xswe.errors import ConfigError
 from xswe.evaluation.tables import table
 from xswe.language.codes import check_languages
@@ -39,7 +39,7 @@ def run(values: dict[str, Any]) -> str:
         return _list()
     config = build(CorpusConfig, {k: v for k, v in values["corpus"].items() if k != "sample"}, "corpus")
     if action == "show":
-        return _show(find_card(config.name or "local"))
+        return "\n\n".join(_show(find_card(name)) for name in _cards(config, ()) or ["local"])
     languages = check_languages(values["pair"]["languages"])
     if action == "fetch":
         return _fetch(config, languages)
@@ -99,13 +99,26 @@ def _show(card: Card) -> str:
     return "\n".join(lines + [f"unchecked: {what}" for what in card.unchecked])
 
 
+def _cards(config: CorpusConfig, languages: tuple[str, ...]) -> list[str]:
+    """Return the names of the corpus cards of a language or pair; without one, of all."""
+    if isinstance(config.paths, Mapping) and not languages:
+        return list(dict.fromkeys(name for key in config.paths for name in _cards(config, tuple(key.split("-")))))
+    return card_names(entries_of(config.paths, languages))
+
+
 def _fetch(config: CorpusConfig, languages: tuple[str, ...]) -> str:
-    card = find_card(config.name)
-    release = card.release_for(languages, str(config.version))
-    if release.format == "hub":
-        raise ConfigError(f"corpus {card.name} {release.version} is read from the hub while it is converted")
-    paths = fetch_release(card, release, languages, config.cache, config.offline)
-    return "\n".join([*(str(path) for path in paths), f"licence: {card.licence}{_restricted(card)}"])
+    entries = [entry for entry in entries_of(config.paths, languages) if is_card(entry)]
+    if not entries:
+        raise ConfigError("name the corpus to fetch, as in  python -m xswe corpus fetch name=ccmatrix pair=en-ja")
+    lines = []
+    for name, version in map(card_version, entries):
+        card = find_card(name)
+        release = card.release_for(languages, version)
+        if release.format == "hub":
+            raise ConfigError(f"corpus {card.name} {release.version} is read from the hub while it is converted")
+        paths = fetch_release(card, release, languages, config.cache, config.offline)
+        lines += [*map(str, paths), f"licence: {card.licence}{_restricted(card)}"]
+    return "\n".join(lines)
 
 
 def _convert(config: CorpusConfig, languages: tuple[str, ...], output: str | None, threads: int) -> str:
@@ -117,8 +130,7 @@ def _convert(config: CorpusConfig, languages: tuple[str, ...], output: str | Non
     bitext, report = convert(files, pair, config, place, threads=threads)
     size = sum(path.stat().st_size for path in place.iterdir())
     lines = [_summary(report), "", f"{len(bitext):,} pairs, {size / 1e6:,.1f} MB: {place}"]
-    if config.name:
-        card = find_card(config.name)
+    for card in map(find_card, _cards(config, pair)):
         lines.append(f"licence: {card.licence}{_restricted(card)}; cite: {card.cite}")
     return "\n".join(lines)
 

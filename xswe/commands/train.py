@@ -14,7 +14,7 @@ import numpy as np
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.cards import find_card
+from xswe.corpus.cards import cards
 from xswe.corpus.contexts import ContextConfig
 from xswe.embedding.card import card, write_card
 from xswe.embedding.licences import sources_of
@@ -54,8 +54,9 @@ def run(values: dict[str, Any]) -> str:
     rows += score_pivots(result, config)
     last = next(reversed(result.stages))
     description = {"teacher": values["teacher"]["model"] if values.get("teacher") else None, "settings": settings}
-    if config.corpus.name:
-        description["corpora"] = [find_card(config.corpus.name).licence_note()]
+    sources = sources_of(settings["corpus"], result.report["corpus"])
+    if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
+        description["corpora"] = notes
     model = replace(result.model, description=description)
     model.save(folder / "model")
     text = card(
@@ -63,7 +64,7 @@ def run(values: dict[str, Any]) -> str:
         name=f"xswe-{values['pair']['name']}",
         settings=settings,
         rows=[row.as_dict() for row in rows if row.note == last],
-        sources=sources_of(settings["corpus"], result.report["corpus"]),
+        sources=sources,
         versions=versions(),
     )
     write_card(folder / "model", text)
@@ -131,8 +132,8 @@ def corpus_config(values: dict[str, Any], languages: tuple[str, ...]) -> CorpusC
 
 
 def takes_sample(corpus: Mapping[str, Any]) -> bool:
-    """Tell whether a run reads the embedded sample: it is the default, which paths or a card of one's own switch off."""
-    return bool(corpus.get("sample")) and corpus.get("paths") is None and not corpus.get("name")
+    """Tell whether a run reads the embedded sample: it is the default, which paths of one's own switch off."""
+    return bool(corpus.get("sample")) and corpus.get("paths") is None
 
 
 def sample_paths(languages: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import numpy as np
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
-from xswe.corpus.pairs import PairFile, check_columns, find_pairs
+from xswe.corpus.pairs import PairFile, check_columns
 from xswe.corpus.rows import Rows, copied
 from xswe.corpus.seen import Admission
-from xswe.corpus.sources import corpus_sources, digest_of
+from xswe.corpus.sources import digest_of, entries_of, find_sources, is_card
 from xswe.corpus.streams import OnError
 from xswe.corpus.views import TextView
 from xswe.errors import ConfigError
@@ -33,16 +33,16 @@ class CorpusConfig:
     """What to read and what to drop.
 
     Attributes:
-        name: a corpus card (``python -m xswe corpus list``), whose files are fetched; "" reads ``paths``.
-        version: a release of it; "" for its first.
-        paths: files, folders or patterns; see :func:`xswe.corpus.pairs.find_pairs`. For more than one language pair
+        paths: corpus cards (``{card: ccmatrix}``, ``python -m xswe corpus list``), whose files are fetched, and files,
+            folders or patterns; see :func:`xswe.corpus.sources.find_sources`. For files of more than one language pair
             a mapping from ``en-de`` and the like to such a list.
         cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
         offline: never ask the network; files must be in the cache.
         columns: 0-based source and target column of tab-separated files.
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
         max_characters: longer sides are dropped.
-        min_score: pairs whose score in the corpus is lower are dropped; None reads no scores.
+        min_score: pairs whose score in the corpus is lower are dropped; None reads no scores. An entry of ``paths`` may
+            have its own.
         clean: filters beyond blank, over-long and repeated pairs.
         decontaminate: evaluation files or folders; pairs with a side that occurs in them are dropped.
         held_out: fraction of the pairs kept from training for the table at the end, at most ``max_held_out`` pairs.
@@ -52,8 +52,6 @@ class CorpusConfig:
         limit: use at most this many pairs (drawn at random), 0 for all.
     """
 
-    name: str = ""
-    version: Any = ""
     paths: Any = ()
     cache: str = ""
     offline: bool = False
@@ -160,7 +158,7 @@ def reasons_of(block: Cleaned, admission: Admission) -> np.ndarray:
 def make_cleaner(languages: tuple[str, str], config: CorpusConfig) -> Cleaner:
     """Return the cleaner that a configuration describes."""
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
-    return Cleaner(languages, config.clean, config.max_characters, config.min_score, evaluation)
+    return Cleaner(languages, config.clean, config.max_characters, evaluation)
 
 
 def clean_file(
@@ -177,9 +175,10 @@ def clean_file(
     """
 
     def cleaned() -> Iterator[Any]:
-        for number, job in enumerate(read_jobs(file, on_error=config.on_error, scores=config.min_score is not None)):
+        least = config.min_score if file.min_score is None else file.min_score
+        for number, job in enumerate(read_jobs(file, on_error=config.on_error, scores=least is not None)):
             if number >= skip:
-                yield lambda job=job: cleaner(job())
+                yield lambda job=job: cleaner(job(), least)
 
     return in_order(call, cleaned(), threads)
 
@@ -237,30 +236,28 @@ def describe_files(files: Sequence[PairFile]) -> list[Any]:
     """Return the files' checksums and layouts."""
     out = []
     for file in files:
-        layout = [file.format, file.columns, file.members, file.score, file.fields]
+        layout: list[Any] = [file.format, file.columns, file.members, file.score, file.fields]
+        layout += [] if file.min_score is None else [file.min_score]
         out.append([[digest_of(path) for path in file.files], str(file.hub), getattr(file.hub, "revision", None), layout])
     return out
 
 
 def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[PairFile]]:
-    """Find the files of each language pair; those of a corpus card are fetched.
+    """Find the files of each language pair; those of corpus cards are fetched.
 
     Raises:
-        ConfigError: several pairs but no mapping from pair to paths, or a pair without paths.
+        ConfigError: several pairs and files of one's own but no mapping from pair to paths, or a pair without paths.
     """
-    if config.name:
-        return {
-            pair: corpus_sources(config.name, str(config.version), pair, config.cache, config.offline) for pair in pairs
-        }
     paths = config.paths or ()
-    if not isinstance(paths, dict):
-        if len(pairs) > 1:
-            names = ", ".join("-".join(pair) for pair in pairs)
-            raise ConfigError(f"the model has the pairs {names}: give corpus.paths={{{'-'.join(pairs[0])}:[...],...}}")
-        paths = {"-".join(pairs[0]): paths}
+    names = ", ".join("-".join(pair) for pair in pairs)
+    if isinstance(paths, Mapping):
+        for pair in pairs:
+            if "-".join(pair) not in paths:
+                raise ConfigError(f"corpus.paths has no entry for {'-'.join(pair)} (it has {', '.join(paths) or 'none'})")
+    elif len(pairs) > 1 and not all(map(is_card, entries_of(paths, ()))):
+        raise ConfigError(f"the model has the pairs {names}: give corpus.paths={{{'-'.join(pairs[0])}:[...],...}}")
     out = {}
     for pair in pairs:
-        if (given := paths.get("-".join(pair))) is None:
-            raise ConfigError(f"corpus.paths has no entry for {'-'.join(pair)} (it has {', '.join(paths) or 'none'})")
-        out[pair] = find_pairs([given] if isinstance(given, str) else list(given), pair, config.columns)
+        entries = entries_of(paths, pair)
+        out[pair] = find_sources(entries, pair, config.columns, config.cache, config.offline)
     return out

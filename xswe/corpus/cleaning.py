@@ -120,7 +120,6 @@ class Cleaner:
         languages: source and target language.
         config: the filters.
         max_characters: see ``CorpusConfig``.
-        min_score: see ``CorpusConfig``.
         evaluation: texts that must not be trained on, if any.
     """
 
@@ -129,19 +128,18 @@ class Cleaner:
         languages: tuple[str, str],
         config: CleanConfig,
         max_characters: int,
-        min_score: float | None = None,
         evaluation: EvaluationTexts | None = None,
     ) -> None:
         self._languages, self._config, self._evaluation = languages, config, evaluation
-        self._max_characters, self._min_score = max_characters, min_score
+        self._max_characters = max_characters
         self._steps = [_steps(config, language) for language in languages]
 
-    def __call__(self, rows: Rows) -> Cleaned:
-        """Clean one block."""
+    def __call__(self, rows: Rows, min_score: float | None = None) -> Cleaned:
+        """Clean one block; pairs whose own score is below ``min_score`` are dropped."""
         sides = [_changed(side, step) for side, step in zip((rows.source, rows.target), self._steps, strict=True)]
         rows = Rows(sides[0], sides[1], rows.score, rows.skipped)
         reason = np.zeros(len(rows), np.uint8)
-        for number, bad in self._checks(rows):
+        for number, bad in self._checks(rows, min_score):
             reason[bad & (reason == 0)] = number
         return self._keyed(rows, reason)
 
@@ -157,7 +155,7 @@ class Cleaner:
         near = _sketches(rows) if self._config.near_duplicates else none
         return Cleaned(rows, reason, keys, near, np.stack(hashes, 1) if self._config.hubs else none)
 
-    def _checks(self, rows: Rows) -> list[tuple[int, np.ndarray]]:
+    def _checks(self, rows: Rows, min_score: float | None) -> list[tuple[int, np.ndarray]]:
         """Return each reason's number and the pairs that it holds for."""
         config, sides = self._config, (rows.source, rows.target)
         sizes = [side.sizes for side in sides]
@@ -180,10 +178,10 @@ class Cleaner:
             out.append((_RATIO, np.maximum(*sizes) > config.ratio * np.minimum(*sizes)))
         if config.identical:
             out.append((_SAME, text_hashes(sides[0]) == text_hashes(sides[1])))
-        if self._min_score is not None:
+        if min_score is not None:
             if rows.score is None:
                 raise ConfigError("corpus.min_score: these files have no scores; name their column, {path: ..., score: 2}")
-            out.append((_SCORE, ~(rows.score >= self._min_score)))
+            out.append((_SCORE, ~(rows.score >= min_score)))
         if self._evaluation is not None:
             exact, normalised = zip(*(self._evaluation.known(side) for side in sides), strict=True)
             out += [(_EXACT, exact[0] | exact[1]), (_NORMALISED, normalised[0] | normalised[1])]

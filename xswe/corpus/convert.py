@@ -32,7 +32,7 @@ from xswe.corpus.bitext import (
 from xswe.corpus.cleaning import Cleaner
 from xswe.corpus.pairs import PairFile
 from xswe.corpus.rows import Rows
-from xswe.corpus.sources import digest_of
+from xswe.corpus.sources import digest_of, entries_of, is_card
 from xswe.corpus.store import append_texts, map_unfinished, text_writer
 from xswe.errors import ConfigError
 from xswe.files import file_digest, fingerprint, held, read_json, write_json
@@ -211,7 +211,7 @@ def _signature(
     return {
         "identity": identity,
         "languages": list(languages),
-        "corpus": {"name": config.name, "version": config.version} if config.name else None,
+        "cards": [dict(entry) for entry in entries_of(config.paths, languages) if is_card(entry)],
         "files": [str(file.hub or path) for file in files for path in ([file.source] if file.hub else file.files)],
         "settings": content_settings(config),
         "report": asdict(report),

@@ -18,7 +18,7 @@ from xswe.corpus.cards import find_card
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
-from xswe.corpus.sources import digest_of, fetch_release
+from xswe.corpus.sources import card_version, digest_of, fetch_release, find_sources, is_card
 from xswe.corpus.streams import Skipped, read_lines
 from xswe.errors import ConfigError, InputError
 from xswe.language.codes import LANGUAGES
@@ -92,29 +92,30 @@ class TextFiles:
 def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
     """Find the files of a language.
 
-    ``corpus.name`` is a monolingual corpus card, whose files are fetched. Else ``corpus.paths`` is a list of plain text
-    files, or a mapping: its entry ``en`` lists plain text files, and of an entry ``en-ja`` the English side is taken.
+    ``corpus.paths`` is a list of plain text files and monolingual corpus cards, or a mapping: its entry ``en`` is such a
+    list, and of an entry ``en-ja``, of bitexts, the English side is taken. The files of cards are fetched.
 
     Raises:
         ConfigError: no path is given, none of the entries has the language, or a setting is for translations alone.
     """
     if config.clean != CleanConfig() or config.min_score is not None:
         raise ConfigError("corpus.clean and corpus.min_score are for translations; for one language set corpus/clean=none")
-    if config.name:
-        return [_fetched(config, language)]
     paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths or ()}
     found = []
     for name, given in paths.items():
         codes = tuple(str(name).split("-"))
         entries = [given] if isinstance(given, str) else list(given)
         if codes == (language,):
-            plain = _plain(entries)
-            for path in plain:
-                _refuse_bitext(path, language)
-            found.append(TextFiles(tuple(map(PairFile, plain))))
+            found.append(TextFiles(tuple(map(PairFile, _text_files(entries, config, language)))))
         elif language in codes and len(codes) == 2 and set(codes) <= set(LANGUAGES):
             pair = codes[0], codes[1]
-            found.append(TextFiles(tuple(find_pairs(entries, pair, config.columns)), pair.index(language), pair))
+            found.append(
+                TextFiles(
+                    tuple(find_sources(entries, pair, config.columns, config.cache, config.offline)),
+                    pair.index(language),
+                    pair,
+                )
+            )
     if not found:
         raise ConfigError(
             f"corpus.paths has {', '.join(map(str, paths)) or 'nothing'}: no entry has the language {language}"
@@ -122,17 +123,29 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
     return found
 
 
-def _fetched(config: CorpusConfig, language: str) -> TextFiles:
+def _text_files(entries: Sequence[Any], config: CorpusConfig, language: str) -> list[Path]:
+    """Return the plain text files of entries of ``corpus.paths``, fetching those of corpus cards."""
+    out = []
+    for entry in entries:
+        if is_card(entry):
+            out += _fetched(entry, config, language)
+            continue
+        for path in _plain([entry]):
+            _refuse_bitext(path, language)
+            out.append(path)
+    return out or _plain(())
+
+
+def _fetched(entry: Mapping[str, Any], config: CorpusConfig, language: str) -> list[Path]:
     """Fetch the files of a monolingual corpus card."""
-    card = find_card(config.name)
-    release = card.release_for((language,), str(config.version))
+    name, version = card_version(entry)
+    card = find_card(name)
+    release = card.release_for((language,), version)
     if release.format != "lines":
         raise ConfigError(
             f"corpus {card.name} is no text file: save its sentences, one a line, and set corpus.paths=[FILE]"
         )
-    return TextFiles(
-        tuple(PairFile(path) for path in fetch_release(card, release, (language,), config.cache, config.offline))
-    )
+    return fetch_release(card, release, (language,), config.cache, config.offline)
 
 
 def _plain(entries: Sequence[Any]) -> list[Path]:

@@ -11,16 +11,23 @@ import numpy as np
 from xswe.corpus.bitext import Bitext, CorpusConfig, CorpusReport
 from xswe.corpus.convert import convert, identity_of
 from xswe.corpus.pairs import PairFile
-from xswe.corpus.sources import cache_folder
+from xswe.corpus.sources import cache_folder, card_names, entries_of, is_card
 from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import InputError
 from xswe.files import read_json, write_json
 
 
 def converted_folder(files: Sequence[PairFile], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
-    """Return where a pair's conversion belongs: a card's in the cache, for all runs; files of one's own in ``own``."""
-    folder = cache_folder(config.cache) / "converted" if config.name else own
-    return folder / f"{config.name or 'text'}.{'-'.join(pair)}-{identity_of(files, pair, config)}"
+    """Return where a pair's conversion belongs: of corpus cards alone in the cache, for all runs; else in ``own``."""
+    names = _only_cards(config, pair)
+    folder = cache_folder(config.cache) / "converted" if names else own
+    return folder / f"{'+'.join(names) or 'text'}.{'-'.join(pair)}-{identity_of(files, pair, config)}"
+
+
+def _only_cards(config: CorpusConfig, pair: tuple[str, str]) -> list[str]:
+    """Return the names of a pair's corpus cards, or none where there are files of one's own beside them."""
+    entries = entries_of(config.paths, pair)
+    return card_names(entries) if all(map(is_card, entries)) else []
 
 
 def prepare(
@@ -54,7 +61,7 @@ def prepare(
     (folder / "train").mkdir(exist_ok=True)
     np.save(folder / "train" / f"{bitext.name}.rows.npy", rows.train)
     # A run folder may move; what lies within it is found from within.
-    inside = not config.name
+    inside = not _only_cards(config, pair)
     write_json(
         folder / "train" / f"{bitext.name}.json",
         {"text": os.path.join("..", place.name) if inside else str(place.resolve()), "beside_stage": inside},

@@ -132,10 +132,13 @@ def _made(model: StaticEmbedding, settings: Mapping[str, Any], versions: Mapping
 
 
 def _data(sources: Sequence[Source], licence: str, why: str) -> str:
-    lines = [
-        f"| {s.name} | {s.licence or 'not stated'} |" + (f" {s.pairs:,} |" if s.pairs is not None else " |")
-        for s in sources
-    ]
+    lines = []
+    for source in sources:
+        licence_stated = source.licence or "not stated"
+        if source.restrictions:
+            licence_stated += f" ({', '.join(source.restrictions)})"
+        pairs = "" if source.pairs is None else f" {source.pairs:,}"
+        lines.append(f"| {source.name} | {licence_stated} |{pairs} |")
     table = "\n".join(["| source | licence, as it states | pairs |", "|---|---|---|", *lines]) if lines else ""
     return "\n\n".join(
         part

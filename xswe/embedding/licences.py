@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
+from xswe.corpus.archives import is_tar, is_zip, member_names
+from xswe.corpus.cards import Card, cards
+from xswe.corpus.packing import PACKED
+from xswe.corpus.sources import card_names, entries_of
+from xswe.errors import InputError
 from xswe.language.codes import LANGUAGES
 from xswe.resources import resource
 
@@ -23,8 +29,7 @@ _RANKS = (
 )
 _REFUSED = re.compile(r"\bn[cd]\b|non-?commercial|research|no derivatives|gpl|none of its own", re.IGNORECASE)
 _NUMBER = re.compile(r"v?\d+[km]?")
-_OWN_FILES = "local"  # the card of files that no card knows
-_ENDINGS = (".gz", ".xz", ".bz2", ".zst", ".tsv", ".txt")
+_ENDINGS = (*PACKED, ".zip", ".tar", ".tgz", ".tsv", ".txt", ".tmx", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -35,11 +40,13 @@ class Source:
         name: of the source.
         licence: as the source states it; None if nobody said.
         pairs: how many translation pairs were read, None if not counted.
+        restrictions: what its terms ask of models trained on it.
     """
 
     name: str
     licence: str | None
     pairs: int | None = None
+    restrictions: tuple[str, ...] = ()
 
 
 def derive(sources: Iterable[Source]) -> tuple[str, str]:
@@ -49,6 +56,9 @@ def derive(sources: Iterable[Source]) -> tuple[str, str]:
     for research only, with a licence that is not known here, or with none at all makes it ``other``.
     """
     sources = list(sources)
+    if bound := [s for s in sources if s.restrictions]:
+        terms = "; ".join(f"{s.name}: {', '.join(s.restrictions)}" for s in bound)
+        return "other", f"the terms of a source bind the models trained on it ({terms})."
     unclear = sorted({s.name for s in sources if s.licence is None or _rank(s.licence) is None})
     if unclear or not sources:
         which = ", ".join(unclear) or "the training text, which is not recorded"
@@ -74,38 +84,114 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
         report: the corpus stage's, by language pair: ``checksums`` by file.
     """
     if corpus.get("sample"):
-        card = _read(resource("corpora") / "sample" / "card.yaml")
-        return [Source("the sample corpus of xswe", str(card["licence"]))]
-    cards = {path.stem: _read(path) for path in sorted(resource("corpora").glob("*.yaml"))}
-    if name := corpus.get("name"):
-        return [Source(str(name), cards.get(str(name), {}).get("licence"))]
+        sample = _read(resource("corpora") / "sample" / "card.yaml")
+        return [Source("the sample corpus of xswe", str(sample["licence"]))]
     known = _read(resource("corpora") / "licences" / "files.yaml")
     found: dict[str, Source] = {}
     for pair, counts in report.items():
+        sources = _of_entries(corpus.get("paths"), pair.split("-"))
         for file in counts.get("checksums", {}):
             stem = _stem(file)
-            entry = known.get(f"{pair}/{stem}")
-            if entry is None:
-                source = Source(stem, cards.get(_corpus_of(stem), {}).get("licence"))
+            if stated := known.get(f"{pair}/{stem}"):
+                sources.append(Source(str(stated["source"]), str(stated["licence"])))
             else:
-                source = Source(str(entry["source"]), str(entry["licence"]))
-            found[source.name] = source
+                card = _card_of(Path(file))
+                sources.append(_of_card(card) if card else Source(stem, None))
+        found |= {source.name: source for source in sources}
     return sorted(found.values(), key=lambda source: source.name)
 
 
-def _corpus_of(stem: str) -> str:
-    """Return the corpus that a file is named after: beside the name there are but languages, versions, dates and sizes.
+def _of_card(card: Card) -> Source:
+    return Source(card.name, card.licence, restrictions=card.restrictions)
 
-    What else there is in a name may tell of another text, whose licence is not known: "not-tatoeba", "tatoeba-and-news".
+
+def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
+    """Name the corpus cards and data sets of the hub that a language, or pair, was read from: they need have no files."""
+    entries = entries_of(paths, languages)
+    if len(languages) == 1 and isinstance(paths, Mapping):  # one language may be a side of bitexts
+        entries = [
+            entry for name in paths if languages[0] in name.split("-") for entry in entries_of(paths, name.split("-"))
+        ]
+    out = [_of_card(cards()[name]) for name in card_names(entries)]
+    owners = {release.repo: card for card in cards().values() for release in card.versions if release.repo}
+    for entry in entries:
+        if isinstance(entry, Mapping) and (repo := entry.get("hub")):
+            out.append(_of_card(owners[repo]) if repo in owners else Source(str(repo), None))
+    return out
+
+
+def _card_of(file: Path) -> Card | None:
+    """Return the card of the corpus that a file belongs to, by its name, or by the names within an archive."""
+    if file.parent.name in cards() and file.parent.parent.name == "downloads":
+        return cards()[file.parent.name]
+    if name := _corpus_of(_stem(file.name)):
+        return cards()[name]
+    if not (is_zip(file) or is_tar(file)) or not file.is_file():
+        return None
+    try:
+        members = [PurePosixPath(name) for name in member_names(file)]
+    except InputError:
+        return None
+    texts = [
+        m for m in members if m.suffix[1:].lower() in _codes() or (m.suffix in (".tsv", ".txt") and m.stem != "README")
+    ]
+    inside = {_corpus_of(_stem(member.name)) for member in texts}
+    return cards()[inside.pop()] if len(inside) == 1 and inside != {""} else None
+
+
+def _corpus_of(stem: str) -> str:
+    """Return the corpus that a file is named after, "" for none.
+
+    Beside the name there are but languages, versions, dates and sizes: what else there is in a name may tell of another
+    text, whose licence is not known ("not-tatoeba", "tatoeba-and-news"). Names that do not tell their corpus on their own
+    ("en-ja.bicleaner05") are those of its card, languages and all.
     """
-    words = [word for word in re.split(r"[\W_]+", stem.lower()) if word not in LANGUAGES and not _NUMBER.fullmatch(word)]
-    return words[0] if len(words) == 1 and words[0] != _OWN_FILES else ""
+    name, languages = _parted(stem)
+    return name if name in _named_after() else _file_names().get((name, languages), "")
+
+
+def _parted(stem: str) -> tuple[str, frozenset[str]]:
+    """Part a file's name into what names the corpus, and the languages."""
+    words = [word for word in re.split(r"[\W_]+", stem.lower()) if word and not _NUMBER.fullmatch(word)]
+    codes = _codes()
+    return " ".join(word for word in words if word not in codes), frozenset(codes[word] for word in words if word in codes)
+
+
+@lru_cache(maxsize=1)
+def _codes() -> dict[str, str]:
+    """Return the language of each code that is used in the names of files."""
+    codes = {code: code for code in LANGUAGES} | {language.iso3: code for code, language in LANGUAGES.items()}
+    for card in cards().values():
+        for release in card.versions:
+            codes |= {word: code for code, own in release.codes.items() for word in re.split(r"[\W_]+", own.lower())}
+    return codes
+
+
+@lru_cache(maxsize=1)
+def _named_after() -> frozenset[str]:
+    """Return the names of the corpora that have files."""
+    return frozenset(name for name, card in cards().items() if card.versions)
+
+
+@lru_cache(maxsize=1)
+def _file_names() -> dict[tuple[str, frozenset[str]], str]:
+    """Return the corpus of each name that cards give files, parted; names that two corpora share tell nothing."""
+    owners: dict[tuple[str, frozenset[str]], set[str]] = {}
+    for card in cards().values():
+        for release in card.versions:
+            for languages in release.pairs or release.languages:
+                names = release.names(languages.split("-"))
+                for pattern in (*release.files, *release.urls, *release.members.values()):
+                    name, found = _parted(_stem(PurePosixPath(pattern.format(**names)).name))
+                    if name and "*" not in pattern:
+                        owners.setdefault((name, found), set()).add(card.name)
+    return {key: names.pop() for key, names in owners.items() if len(names) == 1}
 
 
 def _stem(file: str) -> str:
     """Return the name of a file, whatever its folder, without what tells its format."""
     name = Path(file).name
-    while (path := Path(name)).suffix in _ENDINGS:
+    while (path := Path(name)).suffix.lower() in _ENDINGS:
         name = path.stem
     return name
 
