@@ -3,13 +3,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError
 from xswe.files import write_json
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
+from xswe.language.texts import Texts
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 
 FUGASHI = {"zh": "jieba", "ja": "fugashi"}
@@ -80,6 +81,23 @@ def test_teacher_segments_tile_the_run(tokenizer):
     run = "我们今天去图书馆学习"
     spans = make_segmenter("teacher", "zh", tokenizer)(run)
     assert "".join(run[a:b] for a, b in spans) == run
+
+
+METASPACE = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+
+
+@pytest.mark.parametrize("cutter", [METASPACE, pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), METASPACE])])
+def test_the_lone_mark_of_a_teachers_pieces_takes_no_character_from_the_first_word(cutter):
+    scores = {"<unk>": -20.0, "▁": -2.0, "彼女は": -3.0, "彼": -9.0, "女は": -9.0, "学校": -4.0, "▁京都": -5.0}
+    pieces = Tokenizer(models.Unigram(list(scores.items()), unk_id=0))
+    pieces.pre_tokenizer = cutter
+    assert pieces.encode("彼女は").tokens == ["▁", "彼女は"]
+    splitter = WordSplitter(("en", "zh", "ja"), PIECES, pieces)
+    assert forms(splitter, "彼女は学校。京都の") == ["彼女は", "学校", "京都", "の"]
+    units = WordUnits(["彼", "女は", "彼女は", "学校", "京都"], splitter, pieces)
+    for look_up in (units._plainly, lambda texts: units._make_fast()(Texts.of(texts))):
+        assert look_up(["彼女は学校。京都の"]).ids.tolist() == [2, 3, 4]
+    assert units.locate(["彼女は学校"]).starts.tolist() == [0, 3]
 
 
 @pytest.mark.parametrize(("name", "language"), [("jieba", "ja"), ("fugashi", "zh"), ("mecab", "ja")])

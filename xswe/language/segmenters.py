@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from xswe.errors import ConfigError, DependencyError
+from xswe.language.unigram import MARK
 
 Spans = list[tuple[int, int]]
 
@@ -65,16 +66,18 @@ def _jieba() -> Segmenter:
 
 
 def _teacher(tokenizer: Tokenizer) -> Segmenter:
-    def settle(offsets: Spans) -> Spans:
+    def settle(encoding: Encoding) -> Spans:
         out: Spans = []
-        for start, end in offsets:
+        for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+            if piece == MARK:  # alone, it reports the first character, which belongs to the piece after it
+                continue
             start = max(start, out[-1][1] if out else 0)  # byte pieces of one character report it several times
             if start < end:
                 out.append((start, end))
         return out
 
     def spans(runs: list[str]) -> list[Spans]:
-        return [settle(encoding.offsets) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
+        return [settle(encoding) for encoding in tokenizer.encode_batch(runs, add_special_tokens=False)]
 
     def lines(runs: list[str]) -> str:
         found = zip(runs, spans(runs), strict=True)
