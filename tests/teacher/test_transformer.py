@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.errors import ConfigError, ModelError
 from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
@@ -40,10 +41,41 @@ def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(
         places = packed.pop("offset_mapping")[0].numpy()
         with torch.inference_mode():
             plain = teacher.model(**packed).last_hidden_state[0].numpy()
-        keep = places[:, 1] > places[:, 0]
+        keep = (places[:, 1] > places[:, 0]) & (packed["input_ids"][0].numpy() != teacher.tokenizer.vocab["▁"])
         np.testing.assert_allclose(found[row][0], plain[keep], atol=1e-5)
         np.testing.assert_array_equal(found[row][1], places[keep, 0])
         np.testing.assert_array_equal(found[row][2], places[keep, 1])
+
+
+def xlmr_like(scores):
+    """A small encoder whose tokenizer puts the mark of a word's start before Han and Kana, too."""
+    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
+
+    pieces = Tokenizer(models.Unigram(list(scores.items()), unk_id=0))
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    specials = {"pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>", "unk_token": "<unk>"}
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=pieces, **specials)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    torch.manual_seed(0)
+    places = {"max_position_embeddings": 64, "pad_token_id": wrapped.pad_token_id}
+    model = XLMRobertaModel(XLMRobertaConfig(vocab_size=len(wrapped), **sizes, **places)).eval()
+    return TransformerTeacher(TeacherConfig(), model, wrapped, "cls")
+
+
+def test_the_lone_mark_has_no_state_and_the_word_after_it_has_its_own():
+    pieces = {"<unk>": -20.0, "彼女は": -3.0, "学校": -4.0, "▁a": -3.0}
+    teacher = xlmr_like(pieces | {"▁": -2.0})
+    assert teacher.tokenizer.tokenize("彼女は学校 a") == ["▁", "彼女は", "学校", "▁a"]
+    packed = teacher.tokenizer("彼女は学校 a", return_tensors="pt")
+    with torch.inference_mode():
+        plain = teacher.model(**packed).last_hidden_state[0].numpy()
+    hidden, starts, ends = collect(teacher, ["彼女は学校 a"])[0]
+    np.testing.assert_allclose(hidden, plain[1:], atol=1e-6)
+    assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == [(0, 3), (3, 5), (5, 7)]
+    # A tokenizer that knows no mark by itself has nothing to leave out: "▁" is unknown to it, and so a piece.
+    unmarked = xlmr_like(pieces)
+    assert unmarked.tokenizer.tokenize("彼女は a") == ["▁", "彼女は", "▁a"]
+    assert len(collect(unmarked, ["彼女は a"])[0][0]) == 3
 
 
 def test_batches_hold_similar_lengths_and_every_text_once(teacher, sample):

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.files import fingerprint, read_json
+from xswe.language.unigram import MARK
 from xswe.language.units import in_blocks
 from xswe.progress import track
 from xswe.teacher.base import States
@@ -204,8 +205,13 @@ class TransformerTeacher:
         return out
 
     def states(self, texts: Sequence[str], batches: Sequence[np.ndarray]) -> Iterator[States]:
-        """Encode the given batches, in order; special tokens, padding and the prompt are left out."""
+        """Encode the given batches, in order; special tokens, padding, the prompt and lone marks are left out.
+
+        The mark of a word's start, where it is a token by itself, reports the place of the character after it. Its state
+        would be averaged into that word's, which the paper's does not hold (EN paper 3.1).
+        """
         prompt, cut = self.config.prompt, 0
+        mark = self.tokenizer.backend_tokenizer.token_to_id(MARK)
         for rows in batches:
             batch = [prompt + texts[row] for row in rows]
             packed = self._tokenize(batch, places=True)
@@ -214,6 +220,8 @@ class TransformerTeacher:
             special = packed.pop("special_tokens_mask").numpy().astype(bool)
             real = ~special & packed["attention_mask"].numpy().astype(bool) & (places[..., 1] > 0)
             real &= places[..., 0] < places[..., 1]
+            if mark is not None:
+                real &= packed["input_ids"].numpy() != mark
             hidden = self._forward(packed)
             lengths = real.sum(1)
             offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
