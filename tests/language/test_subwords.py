@@ -38,6 +38,22 @@ def test_a_model_without_chinese_does_not_fold():
     assert text_normaliser(("en", "zh")).normalize_str("語る") == "语る"
 
 
+def test_folding_can_be_switched_off_and_the_folder_says_so(tmp_path, sample):
+    texts = sample["zh"][:200] + ["我們試試看", "漢語"] * 20
+    assert text_normaliser(("en", "zh"), folding=False).normalize_str("語Ａ") == "語a"
+    units = SubwordUnits(train_subwords(texts, ("en", "zh"), 1500, folding=False), "subwords", ("en", "zh"), folding=False)
+    assert units.trained_here  # the compiled look-up knows it, too
+    assert {"們", "们", "語", "语"} <= set("".join(units.tokens))
+    folded = SubwordUnits(train_subwords(texts, ("en", "zh"), 1500), "subwords", ("en", "zh"))
+    assert not {"們", "語"} & set("".join(folded.tokens))
+    assert "folding" not in folded.settings
+    units.save(tmp_path)
+    write_json(tmp_path / "config.json", {"units": units.settings})
+    again = load_units(tmp_path)
+    assert again.settings == units.settings == {"kind": "subwords", "languages": ["en", "zh"], "folding": False}
+    assert again.bags(["我們"]).ids.tolist() == units.bags(["我們"]).ids.tolist() != units.bags(["我们"]).ids.tolist()
+
+
 def test_the_folding_table_is_opencc_by_character():
     table = simplified_characters()
     assert table["圖"] == "图"

@@ -23,17 +23,18 @@ SETTINGS = {
     "Chinese alone": (("en", "zh"), PIECES),
     "Japanese alone": (("en", "ja"), BARE),
     "no Han": (("en", "de"), {}),
+    "nothing folded": (("en", "zh"), PIECES, {"folding": False}),
 }
 
 
 @pytest.fixture(scope="module", params=SETTINGS)
 def units(request, tokenizer_json, sample):
-    languages, segmenters = SETTINGS[request.param]
+    languages, segmenters, *options = SETTINGS[request.param]
     pieces = Tokenizer.from_str(tokenizer_json)
-    splitter = WordSplitter(languages, segmenters, pieces)
+    splitter = WordSplitter(languages, segmenters, pieces, **dict(*options))
     counts = {code: count_words(sample[code][:150], splitter) for code in ("en", "de", "zh", "ja")}
     # A third of the words, so that much is unknown; and a mark, which is never looked up.
-    words = most_frequent(counts, dict.fromkeys(counts, 300))
+    words = [*most_frequent(counts, dict.fromkeys(counts, 300)), "我們", "我们", "國"]
     return WordUnits(list(dict.fromkeys([*words, "!", "«", "ǆ", "ab", "A", "ΣΑΣ"])), splitter, pieces)
 
 

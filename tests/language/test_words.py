@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,6 +131,26 @@ def test_round_trip_through_a_folder(tmp_path, tokenizer, sample, segmenters):
     assert again.tokens == units.tokens
     assert again.bags(texts).ids.tolist() == units.bags(texts).ids.tolist()
     assert again.locate(texts).starts.tolist() == units.locate(texts).starts.tolist()
+
+
+def test_traditional_characters_stay_where_folding_is_off(tmp_path, segmented):
+    splitter = WordSplitter(("en", "zh"), {"zh": "jieba"}, None, folding=False)
+    assert "".join(forms(splitter, "我們試試看ＡＢ")) == "我們試試看AB"
+    units = WordUnits(["我們", "我们"], splitter, None)
+    assert units.bags(["我們"]).ids.tolist() == [0]
+    assert pickle.loads(pickle.dumps(units)).bags(["我們"]).ids.tolist() == [0]
+    units.save(tmp_path)
+    write_json(tmp_path / "config.json", {"units": units.settings})
+    again = load_units(tmp_path)
+    assert again.settings == units.settings
+    assert again.settings["folding"] is False
+    assert again.bags(["我們", "我们"]).ids.tolist() == [0, 1]
+    # A folder that says nothing of it folds, as folders written before the setting existed do.
+    folded = WordUnits(["我们"], WordSplitter(("en", "zh"), {"zh": "jieba"}, None), None)
+    folded.save(tmp_path)
+    write_json(tmp_path / "config.json", {"units": folded.settings})
+    assert "folding" not in folded.settings
+    assert load_units(tmp_path).bags(["我們"]).ids.tolist() == [0]
 
 
 def test_runs_and_kana():

@@ -35,7 +35,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana
 from xswe.language.tokenizer_files import unknown_id
 from xswe.language.unigram import MARK
-from xswe.language.words import CLEAN, WordUnits
+from xswe.language.words import WordUnits
 
 _UNKNOWN = "<unk>"
 _BONUS = 1e-4  # a character: above the rounding of a path's score, below what tells two segmentations apart
@@ -194,9 +194,10 @@ class _Spelling:
         self._units = units
         folding = units.splitter.folding
         if folding is not None and "ja" not in units.languages:
-            self.normaliser, folding = folding, None  # all Han is Chinese: the tokenizer folds it as the splitter does
+            # All Han is Chinese: the tokenizer folds it as the splitter does.
+            self.normaliser, folding = units.splitter.normaliser("zh"), None
         else:
-            self.normaliser = CLEAN
+            self.normaliser = units.splitter.normaliser(None)
         self._simplified = _folded(folding)
         self._of_words = _inverse(self._simplified)
         self._of_pieces = _inverse(_folded(pieces.normalizer if pieces is not None else None) | self._simplified)

@@ -76,8 +76,9 @@ def prune(model: StaticEmbedding, units: int, counts: np.ndarray | None = None) 
     if isinstance(model.units, SubwordUnits):
         tokenizer, kept = _prune_unigram(model.units.tokenizer, units, counts)
         scales = None if model.scales is None else model.scales[kept]
-        lone_mark = bool(model.units.settings.get("lone_mark"))
-        fewer_pieces = SubwordUnits(tokenizer, model.units.kind, model.units.languages, lone_mark=lone_mark)
+        old = model.units
+        lone_mark = bool(old.settings.get("lone_mark"))
+        fewer_pieces = SubwordUnits(tokenizer, old.kind, old.languages, lone_mark=lone_mark, folding=old.folding)
         return replace(model, units=fewer_pieces, matrix=model.matrix[kept], scales=scales)
     raise ConfigError(f"units of the kind {model.units.kind} cannot be pruned")
 

@@ -13,6 +13,8 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from tokenizers import normalizers
+
 from xswe.errors import DependencyError
 
 _HAN_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x30000))
@@ -28,6 +30,11 @@ def simplified_characters() -> dict[str, str]:
     convert = OpenCC("t2s").convert
     characters = (chr(code) for low, high in _HAN_BLOCKS for code in range(low, high))
     return {c: s for c in characters if (s := convert(c)) != c and len(s) == 1}
+
+
+def folding_step() -> normalizers.Normalizer:
+    """Return the normaliser that folds traditional characters into simplified ones."""
+    return normalizers.Precompiled(compiled_charsmap(simplified_characters()))
 
 
 def compiled_charsmap(table: dict[str, str]) -> bytes:

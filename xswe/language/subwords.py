@@ -33,6 +33,7 @@ class SubwordUnits:
         kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
         languages: codes of the model's languages.
         lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
+        folding: whether folding traditional Chinese was asked for; the tokenizer does it, here it is only remembered.
         state: what the tokenizer is made of, where that is at hand.
     """
 
@@ -43,9 +44,11 @@ class SubwordUnits:
         languages: Sequence[str],
         *,
         lone_mark: bool = False,
+        folding: bool = True,
         state: dict[str, Any] | None = None,
     ) -> None:
         self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
+        self.folding = folding
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._seen = 0  # characters looked up by the tokenizer so far
@@ -97,8 +100,10 @@ class SubwordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind, languages, and the lone mark where it is a unit."""
-        return {"kind": self.kind, "languages": list(self.languages)} | ({"lone_mark": True} if self._lone_mark else {})
+        """Kind, languages, the lone mark where it is a unit, and folding where it is switched off."""
+        kept = {"lone_mark": True} if self._lone_mark else {}
+        kept |= {"folding": False} if not self.folding and "zh" in self.languages else {}
+        return {"kind": self.kind, "languages": list(self.languages), **kept}
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""
@@ -159,7 +164,8 @@ class SubwordUnits:
         units = read_json(folder / "config.json")["units"]
         path = folder / "tokenizer.json"
         tokenizer, state = state_for_later(path) or (load_tokenizer(path), None)
-        return cls(tokenizer, units["kind"], units["languages"], lone_mark=bool(units.get("lone_mark")), state=state)
+        kept = {"lone_mark": bool(units.get("lone_mark")), "folding": units.get("folding", True) is not False}
+        return cls(tokenizer, units["kind"], units["languages"], **kept, state=state)
 
 
 def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:

@@ -16,37 +16,45 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.language.folding import compiled_charsmap, simplified_characters
+from xswe.language.folding import folding_step
 from xswe.language.scripts import CJK_CHARACTERS
 
 logger = logging.getLogger(__name__)
 MARK = "▁"  # of a word's start
 
 
-def text_normaliser(languages: Sequence[str]) -> normalizers.Normalizer:
+def text_normaliser(languages: Sequence[str], folding: bool = True) -> normalizers.Normalizer:
     """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
 
     NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
     the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
-    languages that share a character then share its vector.
+    languages that share a character then share its vector. ``folding=False`` leaves them as they are.
     """
     steps: list[normalizers.Normalizer] = [
         normalizers.NFKC(),
         normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=True),
     ]
-    if "zh" in languages:
-        steps.append(normalizers.Precompiled(compiled_charsmap(simplified_characters())))
+    if "zh" in languages and folding:
+        steps.append(folding_step())
     return normalizers.Sequence(steps)
 
 
 def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
     """Return a tokenizer that folds traditional Chinese first, if the model knows Chinese and this one does not yet."""
-    normaliser = tokenizer.normalizer
-    if "zh" not in languages or (normaliser is not None and normaliser.normalize_str("語") == "语"):
-        return tokenizer
-    folding = normalizers.Precompiled(compiled_charsmap(simplified_characters()))
-    tokenizer.normalizer = normalizers.Sequence([folding, *([normaliser] if normaliser is not None else [])])
+    if "zh" in languages and not folds(tokenizer):
+        put_first(tokenizer, folding_step())
     return tokenizer
+
+
+def folds(tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer folds traditional Chinese characters into simplified ones by itself."""
+    return tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("語") == "语"
+
+
+def put_first(tokenizer: Tokenizer, step: normalizers.Normalizer) -> None:
+    """Have a tokenizer normalise texts by ``step``, and then as before."""
+    own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    tokenizer.normalizer = normalizers.Sequence([step, *own])
 
 
 def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
@@ -93,7 +101,9 @@ def is_trained_here(own: dict[str, Any]) -> bool:
     )
 
 
-def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1) -> Tokenizer:
+def train_subwords(
+    texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1, folding: bool = True
+) -> Tokenizer:
     """Train one Unigram vocabulary over texts of all the model's languages.
 
     Args:
@@ -101,6 +111,7 @@ def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 3
         languages: codes of the model's languages.
         size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
         threads: threads of the trainer.
+        folding: whether traditional Chinese becomes simplified, where the model knows Chinese.
 
     Returns:
         A tokenizer: the normaliser and the chunks above, Unigram.
@@ -114,7 +125,7 @@ def train_subwords(texts: Iterable[str], languages: Sequence[str], size: int = 3
     except ImportError:
         raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
     tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages), chunker()
+    tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages, folding), chunker()
     counts: Counter[str] = Counter()
     for text in texts:
         chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))

@@ -15,7 +15,7 @@ from xswe.errors import ModelError
 from xswe.files import read_json
 from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import LANGUAGES, check_languages
-from xswe.language.folding import compiled_charsmap, simplified_characters
+from xswe.language.folding import folding_step
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.texts import Texts
@@ -56,7 +56,8 @@ class WordSplitter:
         languages: codes of the model's languages.
         segmenters: segmenter name for ``zh`` and ``ja``; see :func:`xswe.language.segmenters.make_segmenter`.
         pieces: the teacher's tokenizer, for segmenters named ``teacher``.
-        folding: the normaliser that folds Chinese; made from OpenCC if the model knows Chinese and none is given.
+        folding: whether traditional Chinese becomes simplified, where the model knows Chinese (the authors' code folds
+            nothing); or the normaliser that does it, if it is at hand already: else it is made from OpenCC.
     """
 
     def __init__(
@@ -64,20 +65,21 @@ class WordSplitter:
         languages: Sequence[str],
         segmenters: Mapping[str, str],
         pieces: Tokenizer | None,
-        folding: normalizers.Normalizer | None = None,
+        folding: normalizers.Normalizer | bool = True,
     ) -> None:
         self.languages, self._pieces = check_languages(languages), pieces
         spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
-        if "zh" in spaceless and folding is None:
-            folding = normalizers.Sequence([CLEAN, normalizers.Precompiled(compiled_charsmap(simplified_characters()))])
-        self.folding = folding if "zh" in spaceless else None
+        if "zh" not in spaceless or folding is False:
+            self.folding = None
+        else:
+            self.folding = folding if folding is not True else folding_step()
         self._cut = pre_tokenizers.BertPreTokenizer()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Segmenters are functions, and objects of libraries, that no copy can hold: they are made again.
-        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding)
+        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False)
 
     @property
     def han_languages(self) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ class WordSplitter:
 
     def normaliser(self, language: str | None) -> normalizers.Normalizer:
         """Return the normaliser of texts whose Han is in a language."""
-        return self.folding if language == "zh" and self.folding is not None else CLEAN
+        return normalizers.Sequence([CLEAN, self.folding]) if language == "zh" and self.folding is not None else CLEAN
 
     def lookup(self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]) -> OneLanguage:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
@@ -165,12 +167,14 @@ class WordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind, languages, segmenters, and whether there is a back-off."""
+        """Kind, languages, segmenters, whether there is a back-off, and folding where it is switched off."""
+        kept = {"folding": False} if "zh" in self.languages and self.splitter.folding is None else {}
         return {
             "kind": self.kind,
             "languages": list(self.languages),
             "segmenters": self.splitter.segmenters,
             "backoff": self.pieces is not None,
+            **kept,
         }
 
     def identify(self, form: str) -> int:
@@ -246,7 +250,7 @@ class WordUnits:
     def save(self, folder: Path) -> None:
         """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
         tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(self.tokens)}, unk_token=""))
-        tokenizer.normalizer = self.splitter.folding or CLEAN
+        tokenizer.normalizer = self.splitter.normaliser("zh")
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         tokenizer.save(str(folder / "words.json"), pretty=False)
         if self.pieces is not None:
@@ -256,13 +260,16 @@ class WordUnits:
     def load(cls, folder: Path) -> WordUnits:
         """Load from a model folder (``config.json`` names the languages and segmenters)."""
         units = read_json(folder / "config.json")["units"]
-        vocabulary, normaliser = _read_words(folder / "words.json")
+        vocabulary, folding = _read_words(folder / "words.json")
         pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
-        return cls(vocabulary, WordSplitter(units["languages"], units["segmenters"], pieces, normaliser), pieces)
+        splitter = WordSplitter(
+            units["languages"], units["segmenters"], pieces, units.get("folding", True) and (folding or True)
+        )
+        return cls(vocabulary, splitter, pieces)
 
 
 def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
-    """Read a vocabulary and its normaliser; a tokenizer of all words would take four times the memory of a list."""
+    """Read a vocabulary and what folds Chinese; a tokenizer of all words would take four times the memory of a list."""
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a model of words needs it: fetch or train the model again")
     try:
@@ -270,6 +277,8 @@ def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
         index = state["model"]["vocab"]
         state["model"]["vocab"] = {}
         vocabulary = sorted(index, key=index.__getitem__)
+        steps = (state["normalizer"] or {}).get("normalizers", [])
+        state["normalizer"] = next((step for step in steps if step["type"] == "Precompiled"), None)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{path}: not a vocabulary of words ({error}); fetch or train the model again") from None
     if [index[word] for word in vocabulary] != list(range(len(vocabulary))):

@@ -30,11 +30,14 @@ from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.unigram import train_subwords, with_folding
 from xswe.language.units import UnitKind, Units
+from xswe.language.unigram import folds, train_subwords, with_folding
+from xswe.language.units import UnitKind, Units, load_units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.parallel import call, in_order
 from xswe.progress import track
 from xswe.teacher.base import Teacher
 from xswe.teacher.transformer import mini_folder
+from xswe.training.settings import OFF, decisive
 from xswe.training.stages import Stages, check_whole
 from xswe.training.word_counts import WordCounts
 
@@ -58,6 +61,8 @@ class UnitsConfig:
         sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
         most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
         segmenters: for ``words``: zh by ``teacher`` (paper) or ``jieba``, ja by ``teacher`` (paper) or ``fugashi``.
+        folding: whether traditional Chinese becomes simplified, where the model knows Chinese; the authors' code folds
+            nothing.
     """
 
     kind: UnitKind = "subwords"
@@ -68,6 +73,7 @@ class UnitsConfig:
         default_factory=lambda: {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000}
     )
     segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
+    folding: bool = field(default=True, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.kind not in ("subwords", "words", "teacher"):
@@ -209,7 +215,7 @@ def make_units(
         vocabulary = "corpus" if sum(map(len, bitexts)) >= _ENOUGH_PAIRS else "mini"
         logger.info("units.vocabulary=auto: %s", vocabulary)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
-    inputs: dict[str, Any] = {"languages": list(languages), "config": asdict(config), "vocabulary": vocabulary}
+    inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
     inputs["ready"] = fingerprint(ready.to_str()) if ready else None
     inputs["corpus"] = None if ready and config.kind != "words" else [corpus_identity, seed]
 
@@ -220,10 +226,11 @@ def make_units(
             counts.save(folder)
             units: Units = counted
         elif ready:
-            units = SubwordUnits(ready, config.kind, languages)
+            units = SubwordUnits(ready, config.kind, languages, folding=config.folding)
         else:
             sample = _sample_texts(bitexts, config.sample, seed)
-            units = SubwordUnits(train_subwords(sample, languages, config.size, threads), "subwords", languages)
+            trained = train_subwords(sample, languages, config.size, threads, config.folding)
+            units = SubwordUnits(trained, "subwords", languages, folding=config.folding)
         units.save(folder)
         write_json(folder / "config.json", {"units": units.settings})
 
@@ -240,10 +247,26 @@ def _ready_tokenizer(
     if config.kind == "teacher":
         if pieces is None:
             raise ConfigError("units.kind=teacher needs a teacher: set teacher=mini, or units=subwords")
-        return with_folding(pieces_only(pieces), languages)
+        own = pieces_only(pieces)
+        if config.folding:
+            return with_folding(own, languages)
+        _check_unfolded(own, "the teacher's tokenizer", languages)
+        return own
     if vocabulary == "corpus":
         return None
-    return pieces_only(load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary)))
+    given = pieces_only(load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary)))
+    if not config.folding:
+        _check_unfolded(given, f"the tokenizer of units.vocabulary={vocabulary}", languages)
+    return given
+
+
+def _check_unfolded(tokenizer: Tokenizer, name: str, languages: Sequence[str]) -> None:
+    """Refuse a tokenizer that folds traditional Chinese by itself where nothing is to be folded."""
+    if "zh" in languages and folds(tokenizer):
+        raise ConfigError(
+            f"units.folding=false, but {name} folds traditional Chinese by itself: set units=subwords "
+            "units.vocabulary=corpus, or units=words, or leave units.folding=true"
+        )
 
 
 def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) -> Iterator[str]:
@@ -258,7 +281,7 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 def _count_vocabulary(
     bitexts: Sequence[Bitext | Sentences], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[WordUnits, WordCounts]:
-    splitter = WordSplitter(languages, config.segmenters, pieces)
+    splitter = WordSplitter(languages, config.segmenters, pieces, config.folding)
     counts = {}
     for language in languages:
         texts = texts_of(bitexts, language)

@@ -1,0 +1,50 @@
+"""The units stage: what each choice makes of the same corpus."""
+
+from __future__ import annotations
+
+import pytest
+
+from xswe.commands.train import sample_paths
+from xswe.corpus.bitext import CorpusConfig
+from xswe.errors import ConfigError
+from xswe.training.inputs import UnitsConfig, make_corpus, make_units
+from xswe.training.settings import decisive
+from xswe.training.stages import Stages
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory, tokenizer_json):
+    """Make the units of a small English-Chinese corpus."""
+    from tokenizers import Tokenizer
+
+    folder = tmp_path_factory.mktemp("run")
+    paths = dict(sample_paths(("en", "zh")))
+    lines = [f"We understand the language of dream number {k}.\t我們明白第{k}個夢的語言。\n" for k in range(200)]
+    (folder / "traditional.tsv").write_text("".join(lines), encoding="utf-8")
+    paths["en-zh"] = [*paths["en-zh"], str(folder / "traditional.tsv")]
+    stages = Stages(folder / "run")
+    corpus, identity, pairs = make_corpus(stages, ("en", "zh"), CorpusConfig(paths=paths), 0)
+
+    def units(config, pieces=None):
+        pieces = pieces or Tokenizer.from_str(tokenizer_json)
+        return make_units(stages, corpus, identity, pairs, ("en", "zh"), config, pieces, 0, 1)[0]
+
+    return units
+
+
+def test_folding_is_a_switch_of_words_and_subwords(make):
+    for kind in ("words", "subwords"):
+        settings = {"kind": kind, "vocabulary": "corpus", "size": 4000}
+        assert "語" in "".join(make(UnitsConfig(**settings, folding=False)).tokens), kind
+        assert "語" not in "".join(make(UnitsConfig(**settings)).tokens), kind
+
+
+def test_pieces_that_fold_by_themselves_are_refused_where_nothing_is_to_be_folded(make):
+    for config in (UnitsConfig("teacher", folding=False), UnitsConfig("subwords", "mini", folding=False)):
+        with pytest.raises(ConfigError, match=r"folding=false.*units\.vocabulary=corpus"):
+            make(config)
+
+
+def test_a_switch_at_its_default_is_not_in_the_fingerprint():
+    assert "folding" not in decisive(UnitsConfig())
+    assert decisive(UnitsConfig(folding=False))["folding"] is False
