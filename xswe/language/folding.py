@@ -41,7 +41,7 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     """Compile a character table to sentencepiece's form, which ``tokenizers.normalizers.Precompiled`` reads.
 
     Args:
-        table: what each character becomes.
+        table: what each character (or short text) becomes; an empty text removes it.
 
     Returns:
         The map as sentencepiece serialises it (a double-array trie and its strings).
@@ -55,7 +55,7 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         rules = Path(folder) / "rules.tsv"
         # Only the normaliser of this throw-away model is wanted; the two lines it is trained on do not matter.
-        rules.write_text("".join(f"{ord(a):X}\t{ord(b):X}\n" for a, b in sorted(table.items())), encoding="ascii")
+        rules.write_text("".join(f"{_codes(a)}\t{_codes(b)}\n" for a, b in sorted(table.items())), encoding="ascii")
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(["a b c d e f g", "h i j k l m n"]),
             model_writer=model,
@@ -67,3 +67,8 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(model.getvalue())
     return proto.normalizer_spec.precompiled_charsmap
+
+
+def _codes(text: str) -> str:
+    """Write a text as the rules' file wants it: hexadecimal code points with blanks between them."""
+    return " ".join(f"{ord(character):X}" for character in text)
