@@ -17,11 +17,12 @@ import json
 import struct
 import tempfile
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from settings import run_script
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -138,9 +139,7 @@ def read_packed(file: Path) -> Packed:
     tensors = _read_tensors(cursor, width)
     # The same number from its four bytes: 1e-12 is no float32, and the checkpoint's configuration says 1e-12.
     epsilon = float(np.format_float_scientific(np.float32(epsilon), unique=True))
-    return Packed(
-        width, layers, heads, inner, rows, positions, types, epsilon, pieces, special, characters, tensors
-    )
+    return Packed(width, layers, heads, inner, rows, positions, types, epsilon, pieces, special, characters, tensors)
 
 
 def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], dict[str, int]]:
@@ -148,7 +147,7 @@ def _read_pieces(cursor: _Cursor) -> tuple[list[tuple[str, float]], dict[str, in
     count, bos, eos, pad, unknown, size = cursor.take("5iQ")
     offsets, scores = cursor.array("<u4", count + 1), cursor.array("<f4", count)
     blob = cursor.text(size)
-    texts = [blob[a:b].decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    texts = [blob[a:b].decode() for a, b in pairwise(offsets)]
     pieces = list(zip(texts, map(float, scores), strict=True))
     return pieces, {"<s>": bos, "</s>": eos, "<pad>": pad, "<unk>": unknown}
 
@@ -174,7 +173,10 @@ def _read_tensors(cursor: _Cursor, width: int) -> dict[str, np.ndarray]:
             if kind == _FOUR_BITS
             else np.frombuffer(cursor.data, "<f4", count, offset)
         )
-        found[_name(name)] = values if name.endswith(".b") or "ln." in name else values.reshape(-1, _columns(name, values, width))
+        if not (name.endswith(".b") or "ln." in name):
+            # All matrices have the encoder's width but the one back from the inner layer, which has as many rows.
+            values = values.reshape(width, -1) if name.endswith("fo.w") else values.reshape(-1, width)
+        found[_name(name)] = values
     return found
 
 
@@ -182,11 +184,6 @@ def unpack_blocks(blocks: np.ndarray) -> np.ndarray:
     """Return the weights of 4-bit blocks, float32: byte j holds weight j in its low and weight j + 16 in its high half."""
     nibbles = np.concatenate([blocks["nibbles"] & 15, blocks["nibbles"] >> 4], axis=1)
     return ((nibbles.astype(np.float32) - 8) * blocks["scale"].astype(np.float32)[:, None]).ravel()
-
-
-def _columns(name: str, values: np.ndarray, width: int) -> int:
-    """Return the columns of a matrix: all have the encoder's width but the one back from the inner layer."""
-    return values.size // width if name.endswith("fo.w") else width
 
 
 def _name(name: str) -> str:
@@ -211,11 +208,11 @@ def make_tokenizer(packed: Packed) -> Tokenizer:
 
 
 def write(packed: Packed, folder: Path, dtype: str = "float16") -> None:
-    """Write a folder that transformers and sentence-transformers load; it appears whole or not at all.
+    """Write what transformers and sentence-transformers load.
 
     Args:
         packed: what the package says.
-        folder: where to.
+        folder: an empty folder.
         dtype: of the weights, ``float16`` or ``float32``.
     """
     from transformers import PreTrainedTokenizerFast
@@ -253,29 +250,21 @@ def write(packed: Packed, folder: Path, dtype: str = "float16") -> None:
         model_max_length=packed.positions,
     )
     modules = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
-    with whole_folder(folder) as target:
-        wrapped.save_pretrained(target)
-        save_file(
-            {name: np.ascontiguousarray(values, dtype) for name, values in tensors.items()},
-            target / "model.safetensors",
-            {"format": "pt"},
-        )
-        write_json(target / "config.json", config)
-        write_json(
-            target / "modules.json",
-            [
-                {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-                for i, (path, kind) in enumerate(modules)
-            ],
-        )
-        (target / "1_Pooling").mkdir()
-        pooling = {"word_embedding_dimension": packed.width, "pooling_mode_mean_tokens": True}
-        write_json(target / "1_Pooling" / "config.json", pooling)
-        (target / "2_Normalize").mkdir()
-        write_json(target / "sentence_bert_config.json", {"max_seq_length": packed.positions, "do_lower_case": False})
-        prompts = {"query": PROMPT, "passage": "passage: "}
-        write_json(target / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": "query"})
-        (target / "README.md").write_text(_CARD, encoding="utf-8")
+    wrapped.save_pretrained(folder)
+    weights = save({name: np.ascontiguousarray(values, dtype) for name, values in tensors.items()}, {"format": "pt"})
+    (folder / "model.safetensors").write_bytes(weights)
+    write_json(folder / "config.json", config)
+    for path, _ in modules:
+        (folder / path).mkdir(exist_ok=True)
+    types = [f"sentence_transformers.models.{kind}" for _, kind in modules]
+    steps = [{"idx": i, "name": str(i), "path": path, "type": types[i]} for i, (path, _) in enumerate(modules)]
+    write_json(folder / "modules.json", steps)
+    pooling = {"word_embedding_dimension": packed.width, "pooling_mode_mean_tokens": True}
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": packed.positions, "do_lower_case": False})
+    prompts = {"query": PROMPT, "passage": "passage: "}
+    write_json(folder / "config_sentence_transformers.json", {"prompts": prompts, "default_prompt_name": "query"})
+    (folder / "README.md").write_text(_CARD, encoding="utf-8")
 
 
 _CARD = """---
@@ -353,8 +342,9 @@ def main(settings: dict[str, Any]) -> None:
         if settings[name] not in choices:
             raise ConfigError(f"{name}={settings[name]}: use {' or '.join(choices)}")
     folder = Path(settings["output"])
-    write(read_packed(package_file()), folder, settings["dtype"])
-    found = check(folder, sample_sentences(settings["texts"]), settings["threads"])
+    with whole_folder(folder) as temporary:  # so that a folder of this name is one that passed
+        write(read_packed(package_file()), temporary, settings["dtype"])
+        found = check(temporary, sample_sentences(settings["texts"]), settings["threads"])
     print(json.dumps(found, indent=1))
     if settings["figures"] == "true":
         print(json.dumps(measure(folder, settings["threads"]), indent=1))
