@@ -6,7 +6,7 @@ import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -36,7 +36,8 @@ class TeacherConfig:
         model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for
             weights that an installed Python package carries.
         revision: of a hub model.
-        prompt: put before each sentence, joined as it stands (write the blank if there is to be one).
+        prompt: put before each sentence, joined as it stands (write the blank if there is to be one); None for the
+            default prompt of the folder's sentence-transformers settings, where it has one.
         pooling: how :meth:`TransformerTeacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
             settings and takes ``cls`` where there are none.
         max_tokens: longer sentences are cut there, with a warning.
@@ -48,7 +49,7 @@ class TeacherConfig:
 
     model: str = "mini"
     revision: str | None = None
-    prompt: str = ""
+    prompt: str | None = None
     pooling: Pooling = "auto"
     max_tokens: int = 512
     batch_tokens: int = 2048
@@ -86,6 +87,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
             raise ModelError(_explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
+    config = replace(config, prompt=_prompt(where, config.revision) if config.prompt is None else config.prompt)
     return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
 
 
@@ -121,19 +123,35 @@ def _explain(where: str, error: Exception) -> str:
     return f"teacher {where}: cannot be loaded ({found[:300]}); {cure}"
 
 
+def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
+    """Return a file of a folder's, or a hub model's, sentence-transformers settings; None if it has none."""
+    if Path(where).is_dir():
+        return file if (file := Path(where) / name).is_file() else None
+    from transformers.utils import cached_file
+
+    found = cached_file(where, name, revision=revision, _raise_exceptions_for_missing_entries=False)
+    return Path(found) if found else None
+
+
+def _prompt(where: str, revision: str | None) -> str:
+    """Return what sentence-transformers would put before each text of its own accord."""
+    file = _settings_file(where, "config_sentence_transformers.json", revision)
+    settings = read_json(file) if file else {}
+    name = settings.get("default_prompt_name")
+    if name is None:
+        return ""
+    prompt = (settings.get("prompts") or {}).get(name)
+    if not isinstance(prompt, str):
+        raise ModelError(f"{file}: there is no prompt {name!r}, its default; set teacher.prompt")
+    return prompt
+
+
 def _pooling(config: TeacherConfig, where: str) -> str:
     """Decide the pooling: as told, else as the folder's sentence-transformers settings say, else CLS."""
     if config.pooling != "auto":
         return config.pooling
-    settings = Path(where) / "1_Pooling" / "config.json"
-    if not Path(where).is_dir():
-        from transformers.utils import cached_file
-
-        found = cached_file(
-            where, "1_Pooling/config.json", revision=config.revision, _raise_exceptions_for_missing_entries=False
-        )
-        settings = Path(found) if found else settings
-    if not settings.is_file():
+    settings = _settings_file(where, "1_Pooling/config.json", config.revision)
+    if settings is None:
         return "cls"
     modes = read_json(settings)
     mode = modes.get("pooling_mode") or next(
@@ -210,7 +228,7 @@ class TransformerTeacher:
         The mark of a word's start, where it is a token by itself, reports the place of the character after it. Its state
         would be averaged into that word's, which the paper's does not hold (EN paper 3.1).
         """
-        prompt, cut = self.config.prompt, 0
+        prompt, cut = self.config.prompt or "", 0
         mark = self.tokenizer.backend_tokenizer.token_to_id(MARK)
         for rows in batches:
             batch = [prompt + texts[row] for row in rows]
@@ -234,7 +252,7 @@ class TransformerTeacher:
         """Encode texts to unit vectors, float32 (n, d)."""
         out, cut = np.zeros((len(texts), self.dim), np.float32), 0
         for rows in track(self.batches(texts), f"encode with {Path(self.name).name}", unit="batch"):
-            packed = self._tokenize([self.config.prompt + texts[row] for row in rows])
+            packed = self._tokenize([(self.config.prompt or "") + texts[row] for row in rows])
             cut += _count_cut(packed)
             hidden = self._forward(packed).float()
             if self.pooling == "cls":
