@@ -12,7 +12,7 @@ import time
 import pytest
 
 from xswe.mining.work import work_off
-from xswe.parallel import Lock, in_order, run, share
+from xswe.parallel import Lock, alongside, in_order, run, share
 from xswe.team import awake
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
@@ -133,3 +133,50 @@ def test_a_copy_of_a_lock_is_another_lock():
         for made in (copy.deepcopy(lock), pickle.loads(pickle.dumps(lock))):
             with made:
                 assert made is not lock
+
+
+def test_what_is_done_alongside_is_done_in_order_by_one_thread():
+    seen = []
+
+    def note(item):
+        seen.append((item, threading.get_ident()))
+        return item * item
+
+    taken = (item for item in range(50))
+    assert list(alongside(note, taken)) == [item * item for item in range(50)]
+    assert [item for item, _ in seen] == list(range(50))
+    assert len({thread for _, thread in seen}) == 1
+    assert seen[0][1] != threading.get_ident()
+
+
+def test_after_a_call_that_fails_alongside_none_is_made():
+    seen = []
+
+    def broken(item):
+        seen.append(item)
+        time.sleep(0.01)
+        if item == 3:
+            raise ZeroDivisionError
+        return item
+
+    results = alongside(broken, iter(range(50)))
+    got = []
+    with pytest.raises(ZeroDivisionError):
+        got.extend(iter(results))
+    assert seen == [0, 1, 2, 3]
+
+
+def test_whoever_stops_early_ends_the_thread_and_the_iterable():
+    ended = threading.Event()
+
+    def items():
+        try:
+            yield from range(1000)
+        finally:
+            ended.set()
+
+    results = alongside(str, items())
+    assert next(results) == "0"
+    results.close()
+    assert ended.is_set()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("xswe-alongside")]

@@ -10,8 +10,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
@@ -141,8 +141,43 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
         RuntimeError: the caller goes on in a process forked since, where none of the calls under way will end.
     """
     if threads <= 1:
-        yield from map(function, items)
-        return
+        return iter(map(function, items))
+    return _in_advance(lambda item: _pool(threads).submit(function, item), items, threads + 1)
+
+
+def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> Generator[T, None, None]:
+    """Like ``map(function, items)``, with the calls made on one other thread while this one gets the next items.
+
+    The calls are made one after the other, in order, so that a function may change what it keeps: it works on one item
+    while the iterable works on the next. After a call that fails none is made. Else as :func:`in_order`.
+
+    Args:
+        function: what to call.
+        items: may be the slow part.
+        most: results that may wait; this many items and one more are held at a time.
+    """
+    broken: list[bool] = []
+
+    def one(item: S) -> T:
+        if broken:
+            raise CancelledError
+        try:
+            return function(item)
+        except BaseException:
+            broken.append(True)
+            raise
+
+    source = iter(items)
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="xswe-alongside") as pool:
+            yield from _in_advance(lambda item: pool.submit(one, item), source, most)
+    finally:
+        if isinstance(source, Generator):
+            source.close()  # now, and not when whoever holds the error lets go of it
+
+
+def _in_advance(submit: Callable[[S], Future[T]], items: Iterable[S], most: int) -> Iterator[T]:
+    """Submit a call for each item, with ``most`` of them under way while the next item is taken; results in order."""
     waiting: deque[Future[T]] = deque()
     failed: Exception | None = None
     source, process = iter(items), os.getpid()
@@ -161,8 +196,8 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
             except Exception as error:
                 failed = error
                 break
-            waiting.append(_pool(threads).submit(function, item))
-            if len(waiting) > threads + 1:
+            waiting.append(submit(item))
+            if len(waiting) > most:
                 yield oldest()
         while waiting:
             yield oldest()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -135,6 +138,75 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
     assert resumed.contexts.tolist() == undisturbed.contexts.tolist()
     total = sum(len(sample.texts) for sample in samples)
     assert len(teacher.encoded) == total - 3 * killed_after
+
+
+class Slow(FakeTeacher):
+    """Takes its time over each batch, as a device does: without the interpreter."""
+
+    def states(self, texts, batches):
+        for made in super().states(texts, batches):
+            time.sleep(0.02)
+            yield made
+
+
+class SlowUnits(WordUnits):
+    fails_at = None
+
+    def locate(self, texts):
+        time.sleep(0.02)
+        if self.fails_at is not None:
+            self.fails_at -= 1
+            if self.fails_at < 0:
+                raise Killed
+        return super().locate(texts)
+
+
+def helpers():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("xswe-alongside")]
+
+
+def test_the_teacher_works_while_the_batch_before_is_harvested():
+    units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
+    sample = sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(90)])
+    undisturbed = extract(FakeTeacher(), units, [sample], ExtractConfig(isolated=False))
+    begun = time.monotonic()
+    made = extract(Slow(), units, [sample], ExtractConfig(isolated=False))
+    seconds = time.monotonic() - begun
+    assert made.matrix.tobytes() == undisturbed.matrix.tobytes()
+    assert 30 * 0.02 <= seconds < 30 * 0.03  # one after the other they take 30 times .04
+    assert not helpers()
+
+
+def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path):
+    units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
+    samples = [sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(30)])]
+    undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
+    units.fails_at = 4
+    options = {"checkpoint": tmp_path / "c", "identity": "x", "checkpoint_seconds": 0.0}
+    with pytest.raises(Killed):
+        extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), **options)
+    assert not helpers()
+    units.fails_at, teacher = None, FakeTeacher()
+    # No batch after the one that failed was harvested: the checkpoint has the four before it.
+    resumed = extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
+    assert len(teacher.encoded) == 30 - 4 * 3
+    assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
+
+
+def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path):
+    class Interrupted(FakeTeacher):
+        def states(self, texts, batches):
+            yield from super().states(texts, batches[:2])
+            raise KeyboardInterrupt
+
+    samples = [sample_of(units, ["a cat", "dog cat at", "cat", "a dog at a cat", "at a", "a", "dog"])]
+    options = {"checkpoint": tmp_path / "c", "identity": "x", "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        extract(Interrupted(), units, samples, ExtractConfig(isolated=False), **options)
+    assert not helpers()
+    teacher = FakeTeacher()
+    extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
+    assert len(teacher.encoded) == 1
 
 
 def test_a_checkpoint_of_other_inputs_is_not_resumed(units, tmp_path):

@@ -40,7 +40,9 @@ def slow_ranking(anchors, candidates, objective, same):
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("prefixes", [(), (16, 8, 4)])
 @pytest.mark.parametrize("directions", ["source", "both"])
-@pytest.mark.parametrize(("negatives", "alike", "margin"), [(0, False, 0.0), (0, True, 0.2), (41, False, 0.1), (17, True, 0.0)])
+@pytest.mark.parametrize(
+    ("negatives", "alike", "margin"), [(0, False, 0.0), (0, True, 0.2), (41, False, 0.1), (17, True, 0.0)]
+)
 def test_ranking_over_candidates_equals_the_formula(threads, prefixes, directions, negatives, alike, margin):
     rng = np.random.default_rng(0)
     a, c = unit(rng, 23, 16), unit(rng, 23 + negatives, 16)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,10 @@ from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.files import fingerprint, read_json
+from xswe.language.texts import Texts
 from xswe.language.unigram import MARK
 from xswe.language.units import in_blocks
+from xswe.parallel import alongside
 from xswe.progress import track
 from xswe.teacher.base import States
 
@@ -210,7 +212,7 @@ class TransformerTeacher:
 
         Length is measured in UTF-8 bytes, which is near enough to tokens and costs nothing.
         """
-        sizes = np.array([len(text.encode("utf-8", "replace")) for text in texts], np.int64)
+        sizes = Texts.of(texts).sizes
         order = np.argsort(sizes, kind="stable")
         out, start = [], 0
         while start < len(order):
@@ -228,25 +230,35 @@ class TransformerTeacher:
         The mark of a word's start, where it is a token by itself, reports the place of the character after it. Its state
         would be averaged into that word's, which the paper's does not hold (EN paper 3.1).
         """
-        prompt, cut = self.config.prompt or "", 0
-        mark = self.tokenizer.backend_tokenizer.token_to_id(MARK)
-        for rows in batches:
-            batch = [prompt + texts[row] for row in rows]
-            packed = self._tokenize(batch, places=True)
-            cut += _count_cut(packed)
-            places = packed.pop("offset_mapping").numpy() - len(prompt)
-            special = packed.pop("special_tokens_mask").numpy().astype(bool)
-            real = ~special & packed["attention_mask"].numpy().astype(bool) & (places[..., 1] > 0)
-            real &= places[..., 0] < places[..., 1]
-            if mark is not None:
-                real &= packed["input_ids"].numpy() != mark
-            hidden = self._forward(packed)
-            lengths = real.sum(1)
-            offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-            flat = hidden[_torch().from_numpy(real).to(hidden.device)].float().cpu().numpy()
-            where = np.ascontiguousarray(places[real], np.int32)
-            yield States(rows, flat, offsets, where[:, 0].clip(min=0), where[:, 1])
+        cut = 0
+        with closing(alongside(partial(self._tokens_of, texts), batches, most=2)) as tokenized:
+            for packed, rows, real, places, over in tokenized:
+                cut += over
+                hidden = self._forward(packed)
+                lengths = real.sum(1)
+                offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+                flat = hidden[_torch().from_numpy(real).to(hidden.device)].float().cpu().numpy()
+                where = np.ascontiguousarray(places[real], np.int32)
+                yield States(rows, flat, offsets, where[:, 0].clip(min=0), where[:, 1])
         self._tell(cut, sum(map(len, batches)), "has no state")
+
+    def _tokens_of(self, texts: Sequence[str], rows: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, int]:
+        """Tokenise a batch, while the encoder works on the one before.
+
+        Returns:
+            What the encoder reads; the rows; bool (b, t), which tokens have a state that is wanted; int (b, t, 2), their
+            places; how many texts were cut.
+        """
+        prompt, mark = self.config.prompt or "", self.tokenizer.token_to_id(MARK)
+        packed = self._tokenize([prompt + texts[row] for row in rows], places=True)
+        over = _count_cut(packed)
+        places = packed.pop("offset_mapping").numpy() - len(prompt)
+        special = packed.pop("special_tokens_mask").numpy().astype(bool)
+        real = ~special & packed["attention_mask"].numpy().astype(bool) & (places[..., 1] > 0)
+        real &= places[..., 0] < places[..., 1]
+        if mark is not None:
+            real &= packed["input_ids"].numpy() != mark
+        return packed, rows, real, places, over
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts to unit vectors, float32 (n, d)."""

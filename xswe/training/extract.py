@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,8 +21,10 @@ from numba import njit
 from xswe.checkpoint import load_checkpoint, save_checkpoint
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
+from xswe.language.bags import Bags
 from xswe.language.texts import Texts
 from xswe.language.units import Units
+from xswe.parallel import alongside
 from xswe.progress import bar
 from xswe.teacher.base import States, Teacher
 from xswe.training.settings import OFF
@@ -132,12 +135,11 @@ def _harvest(
 
 
 def _harvest_batch(
-    states: States, units: Units, texts: Sequence[str], contexts: Contexts, sums: np.ndarray, counts: np.ndarray
+    states: States, units: Units, texts: Texts, contexts: Contexts, sums: np.ndarray, counts: np.ndarray
 ) -> None:
     """Harvest one batch of token states."""
-    located = units.locate([texts[row] for row in states.rows])
-    sizes = np.diff(contexts.offsets)[states.rows]
-    wanted = [contexts.units[contexts.offsets[row] : contexts.offsets[row + 1]] for row in states.rows]
+    located = units.locate(texts.take(states.rows))
+    wanted = Bags(contexts.units, contexts.offsets).take(states.rows)
     _harvest(
         states.hidden,
         states.offsets,
@@ -147,8 +149,8 @@ def _harvest_batch(
         located.bags.offsets,
         located.starts,
         located.ends,
-        np.concatenate(wanted),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        wanted.ids,
+        wanted.offsets,
         sums,
         counts,
     )
@@ -189,6 +191,20 @@ class _Progress:
         logger.info("resuming the extraction in language %d at batch %d", self.language, self.batch)
 
 
+class _Keeper:
+    """Writes a checkpoint now and then."""
+
+    def __init__(self, state: _Progress, path: Path | None, seconds: float, identity: str) -> None:
+        self._state, self._path, self._seconds, self._identity = state, path, seconds, identity
+        self._saved = time.monotonic()
+
+    def __call__(self) -> None:
+        """Write one, if it is time."""
+        if self._path is not None and time.monotonic() - self._saved > self._seconds:
+            self._state.save(self._path, self._identity)
+            self._saved = time.monotonic()
+
+
 def extract(
     teacher: Teacher,
     units: Units,
@@ -216,19 +232,26 @@ def extract(
     separate = config.merge == "separate"
     state = _Progress(len(units.tokens), teacher.dim, len(samples) if separate else 1)
     state.restore(checkpoint, identity)
-    saved = time.monotonic()
+    keeper = _Keeper(state, checkpoint, checkpoint_seconds, identity)
     while state.language < len(samples):
         sample = samples[state.language]
         batches = teacher.batches(sample.texts)
         done = sum(len(rows) for rows in batches[: state.batch])
-        with bar(f"extract {sample.code}", len(sample.texts), "sentence", done) as progress:
-            for states in teacher.states(sample.texts, batches[state.batch :]):
-                _harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
-                state.batch += 1
-                progress.update(len(states.rows))
-                if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                    state.save(checkpoint, identity)
-                    saved = time.monotonic()
+
+        def harvest(states: States, sample: LanguageSample = sample) -> int:
+            _harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
+            state.batch += 1
+            keeper()
+            return len(states.rows)
+
+        # The teacher is never kept waiting: a batch is harvested, and a checkpoint written, while it works on the next.
+        encoded = teacher.states(sample.texts, batches[state.batch :])
+        with (
+            bar(f"extract {sample.code}", len(sample.texts), "sentence", done) as progress,
+            closing(alongside(harvest, encoded)) as harvested,
+        ):
+            for sentences in harvested:
+                progress.update(sentences)
         state.close_language(sample.counts, config.merge)
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
     tables = matrix.reshape(-1, len(units.tokens), teacher.dim)

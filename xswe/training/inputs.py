@@ -28,10 +28,8 @@ from xswe.language.codes import check_languages
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
-from xswe.language.unigram import train_subwords, with_folding
-from xswe.language.units import UnitKind, Units
 from xswe.language.unigram import folds, train_subwords, with_folding
-from xswe.language.units import UnitKind, Units, load_units
+from xswe.language.units import UnitKind, Units
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.parallel import call, in_order
 from xswe.progress import track

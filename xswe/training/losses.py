@@ -271,7 +271,9 @@ def candidates_on(
         if both:
             by_column[:size] = factor / columns[:size]
         over_blocks(
-            lambda a, b: _candidates_to_gradient(cosines[a:b], a, rows[a:b], by_column, factor, f(directions)), size, threads
+            lambda a, b: _candidates_to_gradient(cosines[a:b], a, rows[a:b], by_column, factor, f(directions)),
+            size,
+            threads,
         )
     log_partition = np.log(rows.astype(np.float64))
     if both:
