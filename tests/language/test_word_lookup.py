@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
 from xswe.language.bags import Bags
 from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana, is_punctuation, kana_codes
@@ -24,13 +24,26 @@ SETTINGS = {
     "Japanese alone": (("en", "ja"), BARE),
     "no Han": (("en", "de"), {}),
     "nothing folded": (("en", "zh"), PIECES, {"folding": False}),
+    "all by a teacher that marks runs, too": (("en", "de", "zh", "ja"), PIECES),
 }
+
+
+def pieces_of(name, tokenizer_json):
+    """A teacher's tokenizer; with special tokens, as a teacher has them, or of the kind of XLM-R's."""
+    pieces = Tokenizer.from_str(tokenizer_json)
+    if "marks runs" in name:
+        pieces.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+        mark = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+        pieces.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), mark])
+    if "teacher" in name:
+        pieces.add_special_tokens(["<s>", "<pad>"])
+    return pieces
 
 
 @pytest.fixture(scope="module", params=SETTINGS)
 def units(request, tokenizer_json, sample):
     languages, segmenters, *options = SETTINGS[request.param]
-    pieces = Tokenizer.from_str(tokenizer_json)
+    pieces = pieces_of(request.param, tokenizer_json)
     splitter = WordSplitter(languages, segmenters, pieces, **dict(*options))
     counts = {code: count_words(sample[code][:150], splitter) for code in ("en", "de", "zh", "ja")}
     # A third of the words, so that much is unknown; and a mark, which is never looked up.
@@ -123,20 +136,27 @@ def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
         if segmenter is None or segmenter.tokenizer is None:
             assert getattr(lookup, "_cutter", None) is None
             continue
+        assert lookup._cutter is not None
         runs = [t[a:b] for t in sample[code] for a, b in cjk_runs(t)] + ["語", "𠮷𠮷野家", "𪚥𪚥語𪚥", "々々"]
-        data, ends, sizes = lookup._cutter([run.encode() for run in runs])
-        assert sizes.tolist() == [len(words) for words in words_of(segmenter, runs)]
-        raw, starts = data.tobytes(), [0, *ends.tolist()]
-        found = [raw[a:b].decode() for a, b in zip(starts, ends.tolist(), strict=False)]
+        cut = lookup._cutter([run.encode() for run in runs])
+        assert cut.done.all()
+        assert cut.sizes.tolist() == [len(words) for words in words_of(segmenter, runs)]
+        raw, starts = cut.data.tobytes(), [0, *cut.ends.tolist()]
+        found = [raw[a:b].decode() for a, b in zip(starts, cut.ends.tolist(), strict=False)]
         assert found == [word for words in words_of(segmenter, runs) for word in words]
-        assert lookup._cutter(["語ﾞ".encode()]) is None  # a mark may join what stands before it
+        # A mark may join what stands before it; its neighbours are cut nevertheless.
+        cut = lookup._cutter(["語語".encode(), "語ﾞ".encode(), "語語".encode()])
+        assert cut.done.tolist() == [True, False, True]
+        runs, words = lookup.cut([run.encode() for run in ("語語", "語ﾞ", "猫語")])
+        found = [words.data[a:b].tobytes().decode() for a, b in zip(words.starts, words.ends, strict=True)]
+        assert found == [word for line in words_of(segmenter, [run.decode() for run in runs]) for word in line]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["all by the teacher", "all by libraries"])
+@pytest.mark.parametrize("name", ["all by the teacher", "all by libraries", "all by a teacher that marks runs, too"])
 def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):
     languages, segmenters = SETTINGS[name]
-    pieces = Tokenizer.from_str(tokenizer_json)
+    pieces = pieces_of(name, tokenizer_json)
     splitter = WordSplitter(languages, segmenters, pieces)
     texts = list(lines_of(xswe_data))
     vocabulary = most_frequent({"en": count_words(texts[::50], splitter)}, {"en": 100_000})

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from xswe.language.alphabet import Alphabet
+from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags
 from xswe.language.chunks import Fresh, Table, new_table, remember, room_for
-from xswe.language.scan import scan
+from xswe.language.scan import expand, scan
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import without_pieces
 from xswe.language.trie import build_trie
 from xswe.language.unigram import MARK
-from xswe.language.viterbi import UNLEARNT, Search, make_search
+from xswe.language.viterbi import NO_SEARCH, UNLEARNT, Search, make_search
 from xswe.parallel import Lock
 
 _UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
@@ -79,6 +79,39 @@ class Lookup:
 
     def _remember(self, fresh: Fresh) -> None:
         self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
+
+
+class Deferred(Lookup):
+    """A look-up whose scan leaves new chunks to :meth:`_resolve`, many at a time.
+
+    Args:
+        alphabet: what normaliser and chunker do to each character.
+        known: words known from the start; one id each.
+        slow: looks up the texts that are left.
+    """
+
+    _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever come again
+
+    def __init__(self, alphabet: Alphabet, known: Table, slow: Callable[[list[str]], Bags]) -> None:
+        super().__init__(alphabet, slow)
+        self._known = known
+
+    def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
+        met = len(fresh.where)
+        if not met:
+            return Bags(ids[: ends[-1]], ends), status
+        starts, sizes, pieces = self._resolve(fresh)
+        out, out_ends = np.empty(ends[-1] - met + int(sizes.sum()), np.int32), np.zeros_like(ends)
+        expand(ids, ends, starts, sizes, pieces, out, out_ends)
+        where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
+        kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= self._longest_run)
+        self._remember(Fresh(where[kept], fresh.text, pieces))
+        return Bags(out, out_ends), status
+
+    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find the ids of each new chunk: where they start, how many they are, and the ids of all."""
+        raise NotImplementedError
 
 
 def alphabet_of(state: dict[str, Any]) -> Alphabet:

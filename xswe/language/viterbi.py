@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.language.alphabet import CJK, CLASS_SHIFT, UNKNOWN
+from xswe.language.alphabet import CLASS_SHIFT, UNKNOWN, WORD
 from xswe.language.trie import Trie
 from xswe.language.utf8 import decode_character
 from xswe.memory import LEAN
@@ -60,7 +60,7 @@ def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: flo
 
 def make_paths() -> Paths:
     """Return room for one search at a time."""
-    room = LONGEST_CHUNK + 1
+    room = LONGEST_CHUNK + 2  # a mark may stand before the longest
     node, came, path, symbols = (np.empty(room, np.int32) for _ in range(4))
     return Paths(symbols, np.empty(room, np.float64), node, came, path)
 
@@ -129,15 +129,35 @@ def follow_back(size: int, search: Search, paths: Paths) -> int:
     return count
 
 
+@njit(inline="always")
+def _pieces_back(size: int, search: Search, paths: Paths, origin: np.ndarray, ends: np.ndarray, total: int) -> Any:
+    """Write where the best path's pieces end in ``origin``'s terms to ``ends[total:]``, last first; returns the new total.
+
+    Neighbouring unknown characters are one piece; a piece that ends where nothing was read yet (a lone mark) is none.
+    """
+    end, behind = size, False
+    while end > 0 and origin[end] > origin[0]:
+        node = paths.node[end]
+        unknown = node < 0 or search.values[node] == search.unknown
+        if not (unknown and behind):
+            ends[total] = origin[end]
+            total += 1
+        behind, end = unknown, paths.came[end]
+    return total
+
+
 @njit(nogil=True, cache=True)
 def cut_runs(
     data: np.ndarray,
     offsets: np.ndarray,
     entries: np.ndarray,
+    kind: int,
+    mark: int,
     search: Search,
     paths: Paths,
     ends: np.ndarray,
     counts: np.ndarray,
+    status: np.ndarray,
 ) -> int:
     """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
 
@@ -145,37 +165,90 @@ def cut_runs(
         data: uint8, the bytes of all runs.
         offsets: int64 (n + 1,), where they start.
         entries: the first array of an alphabet.
+        kind: the class that it gives to the characters of such runs.
+        mark: symbol of what the tokenizer puts before a run, -1 for nothing. It is no piece of its own.
         search: the pieces.
         paths: room to work in.
         ends: int64, receives the end of each piece in ``data``.
         counts: int64 (n,), receives how many pieces each run has.
+        status: uint8 (n,), receives ``DONE``; ``UNLEARNT``; or ``LEFT`` where not each character is one for one. Runs that
+            are not ``DONE`` have no pieces.
 
     Returns:
-        ``DONE``; or, as soon as a character is met that needs it, ``UNLEARNT`` or (not one ideograph for another) ``LEFT``.
+        How many pieces all runs have.
     """
-    origin, values, total = np.empty(LONGEST_CHUNK + 1, np.int64), search.values, 0
+    origin, total = np.empty(LONGEST_CHUNK + 2, np.int64), 0
     for row in range(len(offsets) - 1):
         place, stop, size = offsets[row], offsets[row + 1], 0
+        status[row], counts[row] = DONE, 0
+        origin[0] = place
+        if mark >= 0:
+            paths.symbols[0], origin[1], size = mark, place, 1
         while place < stop:
             code, width = decode_character(data, place)
             entry = entries[code]
-            if entry == UNKNOWN:
-                return UNLEARNT
-            if entry >> CLASS_SHIFT != CJK or size >= LONGEST_CHUNK:
-                return LEFT
+            if entry >> CLASS_SHIFT != kind or size >= LONGEST_CHUNK:
+                status[row] = UNLEARNT if entry == UNKNOWN else LEFT
+                break
             paths.symbols[size] = search.symbols[entry & ((1 << CLASS_SHIFT) - 1)]
             place, size = place + width, size + 1
             origin[size] = place
+        if status[row] != DONE:
+            continue
         viterbi(size, search, paths)
-        # Backwards along the path; a piece after an unknown one, itself unknown, is part of it.
-        begun, end, behind = total, size, False
-        while end > 0:
-            node = paths.node[end]
-            unknown = node < 0 or values[node] == search.unknown
-            if not (unknown and behind):
-                ends[total] = origin[end]
-                total += 1
-            behind, end = unknown, paths.came[end]
+        begun = total
+        total = _pieces_back(size, search, paths, origin, ends, total)
         ends[begun:total] = ends[begun:total][::-1].copy()
         counts[row] = total - begun
-    return DONE
+    return total
+
+
+@njit(nogil=True, cache=True)
+def cut_chunks(
+    text: np.ndarray,
+    where: np.ndarray,
+    kinds: np.ndarray,
+    mark: int,
+    search: Search,
+    paths: Paths,
+    items: np.ndarray,
+    starts: np.ndarray,
+) -> None:
+    """Cut normalised chunks into pieces, and count the characters of each.
+
+    Args:
+        text: uint8, the bytes of all chunks.
+        where: int32 (n, 4), of :class:`xswe.language.chunks.Fresh`.
+        kinds: int32 (n,), the classes; a ``WORD`` stands for itself with the mark before it.
+        mark: symbol of the mark.
+        search: the pieces.
+        paths: room to work in.
+        items: int32, receives of each piece its id, and of how many characters it is, the mark included; room for two
+            numbers a byte and two a chunk.
+        starts: int64 (n + 1,), receives where the items of each chunk start.
+    """
+    total = 0
+    for row in range(len(where)):
+        starts[row], size = total, 0
+        place, stop = np.int64(where[row, 0]), np.int64(where[row, 0]) + where[row, 1]
+        if kinds[row] == WORD:
+            paths.symbols[0], size = mark, 1
+        while place < stop:
+            code, width = decode_character(text, place)
+            paths.symbols[size] = search.symbols[code]
+            place, size = place + width, size + 1
+        viterbi(size, search, paths)
+        first, end = total, size
+        while end > 0:
+            node = paths.node[end]
+            piece = search.values[node] if node >= 0 else search.unknown
+            if piece == search.unknown and total > first and items[total - 2] == piece:
+                items[total - 1] += end - paths.came[end]
+            else:
+                items[total], items[total + 1] = piece, end - paths.came[end]
+                total += 2
+            end = paths.came[end]
+        for k in range((total - first) // 4 * 2):  # the pairs were written last first
+            other = total - 2 - (k & -2) + (k & 1)
+            items[first + k], items[other] = items[other], items[first + k]
+    starts[len(where)] = total

@@ -6,10 +6,9 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -17,16 +16,14 @@ from tokenizers import Tokenizer
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags, concatenate
 from xswe.language.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
-from xswe.language.lookup import Lookup, alphabet_of, characters_of, search_of
-from xswe.language.scan import any_of, expand
+from xswe.language.lookup import Deferred, Lookup
+from xswe.language.run_cutter import RunCutter
+from xswe.language.scan import any_of
 from xswe.language.scripts import around_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.texts import Texts
-from xswe.language.unigram import is_trained_here
-from xswe.language.viterbi import DONE, LONGEST_CHUNK, NO_SEARCH, UNLEARNT, cut_runs, make_paths
-from xswe.parallel import Lock
+from xswe.language.viterbi import LONGEST_CHUNK
 
-_LONGEST_RUN = 36  # bytes; longer runs of Han and Kana hardly ever come again
 _MOST_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
 _FIRST_KANA = 0xE3  # first byte of the lowest Kana in UTF-8
@@ -44,20 +41,41 @@ class WordLookup:
 
     def __call__(self, texts: Texts) -> Bags:
         """Look texts up."""
+        parts = self.by_language(texts)
+        if len(parts) == 1:
+            return parts[0][0](texts)
+        bags = concatenate([lookup(texts.take(rows)) for lookup, rows in parts])
+        return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
+
+    def by_language(self, texts: Texts) -> list[tuple[Lookup, np.ndarray]]:
+        """Return the look-ups that texts need, and which of the texts, ascending rows, each is for."""
+        everything = np.arange(len(texts))
         if len(self._by_language) == 1:
-            return next(iter(self._by_language.values()))(texts)
+            return [(next(iter(self._by_language.values())), everything)]
         kana = np.empty(len(texts), bool)
         any_of(*texts.frozen, kana_codes(), _FIRST_KANA, kana)
-        if not kana.any():
-            return self._by_language["zh"](texts)
-        if kana.all():
-            return self._by_language["ja"](texts)
-        with_kana, without = np.flatnonzero(kana), np.flatnonzero(~kana)
-        parts = self._by_language["ja"](texts.take(with_kana)), self._by_language["zh"](texts.take(without))
-        return concatenate(parts).take(np.argsort(np.concatenate([with_kana, without])))
+        if not kana.any() or kana.all():
+            return [(self._by_language["ja" if kana.any() else "zh"], everything)]
+        return [(self._by_language["ja"], np.flatnonzero(kana)), (self._by_language["zh"], np.flatnonzero(~kana))]
 
 
-class OneLanguage(Lookup):
+class Words(NamedTuple):
+    """Words of Han and Kana.
+
+    Attributes:
+        data: uint8, the bytes of all.
+        starts: int64 (words,), where each starts in them.
+        ends: int64 (words,), one past its last byte.
+        sizes: int64 (n,), how many of them each of n runs has, in the order of the runs.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    sizes: np.ndarray
+
+
+class OneLanguage(Deferred):
     """The look-up of texts whose Han is in one language.
 
     Args:
@@ -84,93 +102,80 @@ class OneLanguage(Lookup):
             parts = [piece for part in parts for piece in (around_runs(part) if segmenter is not None else [part])]
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
 
-        super().__init__(Alphabet(normalise, chunks, ""), slow)
-        self._segmenter, self._ids, self._known = segmenter, ids, known
+        super().__init__(Alphabet(normalise, chunks, ""), known, slow)
+        self._segmenter, self._ids = segmenter, ids
         self._cutter = ids.cutter_of(segmenter.tokenizer) if segmenter is not None else None
 
-    def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
-        ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
-        met = len(fresh.where)
-        if not met:
-            return Bags(ids[: ends[-1]], ends), status
-        starts, sizes, pieces = self._resolve(fresh)
-        out, out_ends = np.empty(ends[-1] - met + int(sizes.sum()), np.int32), np.zeros_like(ends)
-        expand(ids, ends, starts, sizes, pieces, out, out_ends)
-        where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
-        kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= _LONGEST_RUN)
-        self._remember(Fresh(where[kept], fresh.text, pieces))
-        return Bags(out, out_ends), status
-
     def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find the ids of each new chunk: where they start, how many they are, and the ids of all."""
         raw = fresh.text[: fresh.where[-1, 0] + fresh.where[-1, 1]].tobytes()
         chunks = [raw[start : start + size] for start, size in fresh.where[:, :2].tolist()]
         kinds = dict(zip(chunks, fresh.pieces[: len(chunks)].tolist(), strict=True))
         words = [chunk for chunk, kind in kinds.items() if kind != CJK]
-        runs = [chunk for chunk, kind in kinds.items() if kind == CJK]
-        # Chunk after chunk, with -1 for what is unknown.
-        run_ids, run_sizes = self._of_runs(runs)
+        runs, cut = self.cut([chunk for chunk, kind in kinds.items() if kind == CJK])
         word_ids = np.fromiter((self._word(word.decode("utf-8")) for word in words), np.int32, len(words))
-        ids = np.concatenate([word_ids, run_ids])
-        bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(words), np.int64), run_sizes]))
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
+        before, ids = self._entries(word_ids, self._ids_of(cut), cut)
         place = {chunk: i for i, chunk in enumerate(chain(words, runs))}
         places = np.fromiter(map(place.__getitem__, chunks), np.int64, len(chunks))
-        return before[places], np.diff(before)[places], ids[ids >= 0]
+        return before[places], np.diff(before)[places], ids
 
-    def _of_runs(self, runs: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of the words of runs, -1 for what is unknown, and how many words each run has."""
+    def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the table is to hold of words and runs: where each one's numbers start, (n + 1,), and the numbers.
+
+        Args:
+            word_ids: int32, the id of each word, -1 for what is unknown.
+            run_ids: int32, those of each word of the runs.
+            cut: the runs.
+        """
+        ids = np.concatenate([word_ids, run_ids])
+        bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), cut.sizes]))
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
+        return before, ids[ids >= 0]
+
+    def cut(self, runs: list[bytes]) -> tuple[list[bytes], Words]:
+        """Cut runs of Han and Kana into words; returns them in the order in which they were cut, and the words."""
         if not runs or self._segmenter is None:
-            return np.zeros(0, np.int32), np.zeros(0, np.int64)
-        found = self._cutter(runs) if self._cutter is not None else None
-        if found is not None:
-            data, ends, sizes = found
-            starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        else:
-            data, starts, ends, sizes = _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
-        ids = np.empty(len(ends), np.int32)
-        room = np.empty(max(map(len, runs)) // 8 + WINDOW + 1, np.uint64)
-        first_ids(data, starts, ends, self._known, room, room.view(np.uint8), np.empty(len(ids), np.uint64), ids)
-        missing, raw = np.flatnonzero(ids == -2), data.tobytes()
-        places = zip(starts[missing].tolist(), ends[missing].tolist(), strict=True)
+            none = np.zeros(0, np.int64)
+            return [], Words(np.zeros(0, np.uint8), none, none, none)
+        if self._cutter is None:
+            return runs, _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
+        found = self._cutter(runs)
+        starts = np.concatenate([np.zeros(1, np.int64), found.ends[:-1]])
+        if found.done.all():
+            return runs, Words(found.data, starts, found.ends, found.sizes)
+        # A run that could not be cut has no word, but its bytes stand between those of its neighbours.
+        sizes, lengths = found.sizes[found.done], np.fromiter(map(len, runs), np.int64, len(runs))
+        firsts = np.cumsum(sizes) - sizes
+        starts[firsts] = (np.cumsum(lengths) - lengths)[found.done]
+        left = [run for run, done in zip(runs, found.done.tolist(), strict=True) if not done]
+        other = _words_of(self._segmenter.lines([run.decode("utf-8") for run in left]))
+        base = len(found.data)
+        words = Words(
+            np.concatenate([found.data, other.data]),
+            np.concatenate([starts, other.starts + base]),
+            np.concatenate([found.ends, other.ends + base]),
+            np.concatenate([sizes, other.sizes]),
+        )
+        return [run for run, done in zip(runs, found.done.tolist(), strict=True) if done] + left, words
+
+    def _ids_of(self, cut: Words) -> np.ndarray:
+        """Return the ids of the words of runs, -1 for what is unknown, int32 (words,)."""
+        ids = np.empty(len(cut.ends), np.int32)
+        if not len(ids):
+            return ids
+        room, keys = (
+            np.empty(int((cut.ends - cut.starts).max()) // 8 + WINDOW + 1, np.uint64),
+            np.empty(len(ids), np.uint64),
+        )
+        first_ids(cut.data, cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
+        missing, raw = np.flatnonzero(ids == -2), cut.data.tobytes()
+        places = zip(cut.starts[missing].tolist(), cut.ends[missing].tolist(), strict=True)
         words = [raw[start:end].decode("utf-8") for start, end in places]
         self._ids.learn(words)
         ids[missing] = [self._ids[word] for word in words]
-        return ids, sizes
+        return ids
 
     def _word(self, word: str) -> int:
         return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
-
-
-class RunCutter:
-    """Runs of Han and Kana to the pieces of a tokenizer of our kind, in compiled code.
-
-    Args:
-        state: what is in its ``tokenizer.json``.
-    """
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self._alphabet, self._search = alphabet_of(state), search_of(state, np.zeros(1, bool))
-        self._lock = Lock()
-
-    @classmethod
-    def of(cls, tokenizer: Tokenizer) -> RunCutter | None:
-        """Return the compiled twin of a tokenizer, None if it is of another kind."""
-        state = json.loads(tokenizer.to_str())
-        return cls(state) if is_trained_here(state) else None
-
-    def __call__(self, runs: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Cut runs: their bytes, where each word ends, and how many words each has; None if that needs the tokenizer."""
-        offsets = np.cumsum([0, *map(len, runs)])
-        texts = Texts(np.frombuffer(b"".join(runs), np.uint8), offsets)
-        ends, sizes = np.empty(offsets[-1], np.int64), np.empty(len(runs), np.int64)
-        paths = make_paths()
-        status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, paths, ends, sizes)
-        if status == UNLEARNT:
-            with self._lock:
-                self._alphabet.learn(characters_of(texts))
-            status = cut_runs(texts.data, offsets, self._alphabet.table[0], self._search, paths, ends, sizes)
-        return (texts.data, ends[: sizes.sum()], sizes) if status == DONE else None
 
 
 class Ids(dict[str, int]):
@@ -206,16 +211,15 @@ class Ids(dict[str, int]):
         unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
         if not unknown or self._cutter is None:
             return
-        cut = self._cutter([word.encode("utf-8") for word in unknown])
-        if cut is not None:
-            raw, ends, sizes = cut[0].tobytes(), cut[1].tolist(), cut[2].tolist()
-            start, first = 0, 0
-            for word, size in zip(unknown, sizes, strict=True):
-                stops = ends[first : first + size]
-                prefixes = [raw[start:stop].decode("utf-8") for stop in reversed(stops[:-1])]
+        packed = [word.encode("utf-8") for word in unknown]
+        cut = self._cutter(packed)
+        ends, start, first = cut.ends.tolist(), 0, 0
+        for word, raw, size, done in zip(unknown, packed, cut.sizes.tolist(), cut.done.tolist(), strict=True):
+            if done:
+                prefixes = [raw[: stop - start].decode("utf-8") for stop in reversed(ends[first : first + size - 1])]
                 found = (self._find(prefix) for prefix in prefixes)
                 self[word] = next((i for i in found if i >= 0), -1)
-                start, first = stops[-1], first + size
+            start, first = start + len(raw), first + size
 
     def _find(self, word: str) -> int:
         found = self._index.get(word, -1)
@@ -228,15 +232,15 @@ class Ids(dict[str, int]):
         return found >= 0
 
 
-def _words_of(lines: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Find words in lines of them: the bytes, where each word starts and ends, and how many words each line has."""
+def _words_of(lines: str) -> Words:
+    """Find words in lines of them, a line a run."""
     data = np.frombuffer(f"{lines}\n".encode(), np.uint8)
     between = np.flatnonzero(data <= _BLANK)
     starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
     there = starts < ends
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
     lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
-    return data, starts[there], ends[there], np.diff(before[lasts], prepend=0)
+    return Words(data, starts[there], ends[there], np.diff(before[lasts], prepend=0))
 
 
 def known_words(words: Sequence[str]) -> Table:
