@@ -7,6 +7,7 @@ import pytest
 
 from xswe.language.bags import Bags
 from xswe.training.optimisers import Adam
+from xswe.training.refine import RefineConfig
 
 torch = pytest.importorskip("torch")
 ROWS, WIDTH = 40, 8
@@ -68,3 +69,26 @@ def test_threads_give_the_same_bytes():
         for optimiser in (one, two):
             optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradients, 0.01)
     assert one.matrix.tobytes() == two.matrix.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["lazy", "dense"])
+def test_weight_decay_with_a_cosine_schedule_equals_torchs_adamw(kind):
+    transformers = pytest.importorskip("transformers")
+    rng = np.random.default_rng(4)
+    start = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)
+    config = RefineConfig(steps=30, rate=0.2, constant=0.0, warmup=0.1, schedule="cosine")
+    ours = Adam(start.copy(), kind, decay=0.1)
+    table = torch.nn.Parameter(torch.tensor(start))
+    theirs = torch.optim.AdamW([table], lr=0.2, weight_decay=0.1)
+    schedule = transformers.get_cosine_schedule_with_warmup(theirs, 3, 30)
+    for step, (bags, gradients) in enumerate(batches(rng, 30)):
+        if kind == "lazy":  # which is the same where every row is in every batch
+            bags = Bags.of([*([row] for row in range(ROWS)), *([] for _ in range(len(gradients) - ROWS))])
+            gradients = rng.normal(size=(len(bags), WIDTH)).astype(np.float32)
+        ours.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradients, config.rate_at(step))
+        theirs.zero_grad()
+        naive_gradient(table, bags, gradients)
+        theirs.step()
+        schedule.step()
+    assert np.abs(ours.matrix - start).max() > 0.5
+    np.testing.assert_allclose(ours.matrix, table.detach().numpy(), atol=1e-4)

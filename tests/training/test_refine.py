@@ -156,6 +156,33 @@ def test_the_rate_is_constant_then_falls_to_zero():
     assert RefineConfig(steps=100, rate=1.0, constant=1.0).rate_at(99) == 1.0
 
 
+@pytest.mark.parametrize(("shape", "name"), [("linear", "linear"), ("cosine", "cosine")])
+@pytest.mark.parametrize("steps", [10, 97])
+def test_the_rate_is_that_of_transformers_schedules(shape, name, steps):
+    transformers = pytest.importorskip("transformers")
+    config = RefineConfig(steps=steps, rate=0.2, constant=0.0, warmup=0.1, schedule=shape)
+    optimiser = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=0.2)
+    theirs = transformers.get_scheduler(name, optimiser, int(np.ceil(steps * 0.1)), steps)
+    for step in range(steps):
+        assert config.rate_at(step) == pytest.approx(theirs.get_last_lr()[0], abs=1e-12)
+        optimiser.step()
+        theirs.step()
+
+
+def test_a_constant_rate_may_rise_first_and_fall_as_a_cosine():
+    config = RefineConfig(steps=100, rate=1.0, constant=0.5, warmup=0.2, schedule="cosine")
+    assert [round(config.rate_at(s), 3) for s in (0, 10, 20, 49, 50, 75)] == [0.0, 0.5, 1.0, 1.0, 1.0, 0.5]
+
+
+def test_epochs_are_as_many_steps_as_the_pairs_take():
+    config = RefineConfig(steps=7, batch=32, evaluate_every=20, patience=0)
+    made = refine(start(), [toy(), toy(100, seed=3)], [], replace(config, epochs=2), Objective())
+    by_steps = refine(start(), [toy(), toy(100, seed=3)], [], replace(config, steps=24), Objective())
+    assert made.steps == 24  # 300 // 32 + 100 // 32 batches, twice
+    assert made.matrix.tobytes() == by_steps.matrix.tobytes()
+    assert refine(start(), [toy(5)], [], replace(config, epochs=0.1), Objective()).steps == 1
+
+
 def test_equal_bags_share_a_number():
     numbers = equal_bags(Bags.of([[1, 2], [2, 1], [1, 2], [], [1], [], [1, 2, 0]]))
     assert numbers[0] == numbers[2]
@@ -176,7 +203,9 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
     assert fresh.at(12)[1].tolist() == schedule.at(12)[1].tolist()
 
 
-@pytest.mark.parametrize("wrong", [{"optimiser": "sgd"}, {"batch": 1}, {"constant": 2.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"optimiser": "sgd"}, {"batch": 1}, {"constant": 2.0}, {"schedule": "step"}, {"warmup": 1.5}, {"epochs": -1}]
+)
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         RefineConfig(**wrong)
@@ -193,11 +222,82 @@ def test_near_bags_share_a_number_where_they_share_their_units():
     assert len(np.unique(numbers[0])) == 300
 
 
-def test_dropping_leaves_the_first_of_equal_sentences():
-    source = Bags.of([[1], [2], [1], [3], [4]])
-    target = Bags.of([[5], [6], [7], [6], [8]])
-    rows = ParallelBags(source, target).distinct(np.array([4, 2, 0, 3, 1]))
-    assert rows.tolist() == [4, 2, 3]
+def repeating(n, distinct, seed=0):
+    """A bitext in which a text stands in several pairs, once in a while on both sides."""
+    rng = np.random.default_rng(seed)
+    sides = [[[int(word)] for word in rng.integers(0, distinct, n)] for _ in range(2)]
+    return ParallelBags(*map(Bags.of, sides), alike=True)
+
+
+def texts_of(bitext, rows):
+    bags = bitext.batch(rows)
+    return [tuple(bags.ids[a:b]) for a, b in zip(bags.offsets, bags.offsets[1:], strict=False)]
+
+
+def test_dropped_pairs_wait_and_others_fill_the_batch():
+    bitext = repeating(400, 300)
+    plain, without = Schedule((400,), 50, seed=1), Schedule((400,), 50, seed=1, texts=[bitext.texts()])
+    batches = [without.at(step)[1] for step in range(without.per_epoch)]
+    assert [len(rows) for rows in batches] == [50] * 8
+    for step, rows in enumerate(batches):
+        texts = texts_of(bitext, rows)
+        sides = {frozenset(pair) for pair in zip(texts[:50], texts[50:], strict=True)}
+        assert sum(map(len, sides)) == len(set(texts))
+        assert len(set(texts_of(bitext, plain.at(step)[1]))) < len(set(texts))  # as they come, texts are repeated
+    # What waited comes soon: hardly a pair is left for the next epoch.
+    assert len(set(np.concatenate(batches).tolist())) > 380
+    fresh = Schedule((400,), 50, seed=1, texts=[bitext.texts()])
+    assert fresh.at(5)[1].tolist() == batches[5].tolist()
+    assert fresh.at(8)[1].tolist() != batches[0].tolist()
+
+
+def test_too_few_distinct_texts_make_a_smaller_batch():
+    bitext = ParallelBags(Bags.of([[1], [2], [1], [3], [4]]), Bags.of([[5], [6], [7], [6], [8]]))
+    schedule = Schedule((5,), 4, seed=0, texts=[bitext.texts()])
+    rows = schedule.at(0)[1].tolist()
+    assert len(rows) == 3
+    assert 4 in rows
+    assert len({0, 2} & set(rows)) == len({1, 3} & set(rows)) == 1
+
+
+def test_a_text_is_dropped_wherever_it_stands():
+    a, b = Bags.of([[1], [2], [3], [4]]), Bags.of([[5], [1], [6], [7]])
+    negatives, bounds = Bags.of([[8], [6], [], []]), np.array([0, 1, 1, 1, 4])
+    held = []
+    for bitext in (
+        ParallelBags(a, b),
+        ParallelBags(a, b, alike=True),
+        ParallelBags(a, b, alike=True, negatives=negatives, bounds=bounds),
+    ):
+        rows = Schedule((4,), 4, seed=3, texts=[bitext.texts()]).at(0)[1]
+        held.append(set(rows.tolist()))
+    assert held[0] == {0, 1, 2, 3}
+    assert len(held[1] & {0, 1}) == 1  # text 1 is the source of one and the target of the other
+    assert {2, 3} <= held[1]
+    assert len(held[2] & {2, 3}) == 1  # text 6 is a target and a negative; those without a known unit are no text
+
+
+def test_sentences_of_one_language_are_dropped_where_they_are_equal():
+    bitext = ParallelBags(Bags.of([[1], [2], [1], [3]]))
+    rows = Schedule((4,), 4, seed=0, texts=[bitext.texts()]).at(0)[1].tolist()
+    assert len(rows) == 3
+    assert {1, 3} <= set(rows)
+
+
+def test_negatives_follow_the_targets_of_a_batch():
+    bitext = ParallelBags(
+        *(Bags.of(one) for one in ([[1], [2], [3]], [[4], [5], [6]])),
+        negatives=Bags.of([[7], [], [5, 5], [8]]),
+        bounds=np.array([0, 1, 1, 4]),
+    )
+    assert texts_of(bitext, [2, 0, 1]) == [(3,), (1,), (2,), (6,), (4,), (5,), (5, 5), (8,), (7,)]
+    source, target = bitext.same(np.array([2, 0, 1]))
+    assert (len(source), len(target)) == (3, 6)
+    alike = replace(bitext, alike=True, negatives=Bags.of([[4], [], [3], [8]]))
+    anchors, target, again = alike.same(np.array([2, 0]))
+    assert anchors.tolist() == again.tolist()
+    assert target[2] == anchors[0]  # the negative 3 of the anchor 3
+    assert target[4] == target[1]  # the negative 4 of the pair whose target is 4
 
 
 def test_neighbours_of_a_tree_are_near():
@@ -257,5 +357,6 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
     assert set(decisive(Objective())) == {
         *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
     }
-    assert not {"duplicates", "near", "neighbours", "average"} & set(decisive(RefineConfig()))
+    later = {"duplicates", "near", "neighbours", "average", "epochs", "warmup", "schedule", "decay"}
+    assert not later & set(decisive(RefineConfig()))
     assert decisive(RefineConfig(near=True))["near"] is True

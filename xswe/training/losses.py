@@ -243,8 +243,8 @@ def candidates_on(
         temperature: t.
         margin: m, in cosine.
         same: int (k,) and (k + n,): equal numbers mark equal anchors, and equal candidates; a candidate that is the
-            anchor's positive, or another positive of the same anchor, is no negative. A third array, int (k,), has the anchors'
-            numbers as the candidates are numbered, where an anchor may be among them.
+            anchor's positive, or another positive of the same anchor, is no negative. A third array, int (k,), has the
+            anchors' numbers as the candidates are numbered, where an anchor may be among them.
         both: rank in both directions, not from anchors to candidates alone.
         threads: how many threads share the rows.
         gradient: compute the gradient.

@@ -35,7 +35,7 @@ def grouped(
         if projection is None:
             shape = unit.shape[1], _WIDTH
             projection = np.random.default_rng([seed, 23]).normal(0, shape[0] ** -0.5, shape).astype(np.float32)
-        both = unit[: len(rows)] + unit[len(rows) :] if len(unit) > len(rows) else unit
+        both = unit[: len(rows)] + unit[len(rows) : 2 * len(rows)] if len(unit) > len(rows) else unit
         points[rows] = both @ projection
     return tree_order(points, size, seed)
 

@@ -168,6 +168,7 @@ class Adam:
         clip: scale the gradient down to this Euclidean norm (over all rows together); 0 for never.
         threads: how many threads share the rows.
         steps: how many steps were taken.
+        decay: before a step, the rows that it moves shrink by this times the rate (AdamW; Loshchilov and Hutter 2019).
         moments: float32 (units, 2 d), the running means of each row's gradient and of its square.
     """
 
@@ -176,6 +177,7 @@ class Adam:
     clip: float = 0.0
     threads: int = 1
     steps: int = 0
+    decay: float = 0.0
     moments: np.ndarray = field(init=False, repr=False)
     _slot: np.ndarray = field(init=False, repr=False)
 
@@ -204,6 +206,10 @@ class Adam:
             norm = sum(over_blocks(lambda a, b: _squared_norm(a, b, ends, bags, gradients), n, self.threads)) ** 0.5
             scale = min(1.0, self.clip / (norm + 1e-6))
         f = np.float32
+        if self.decay > 0 and self.kind == "lazy":
+            self.matrix[rows[:n]] *= f(1.0 - rate * self.decay)
+        elif self.decay > 0:
+            self.matrix *= f(1.0 - rate * self.decay)
         bias1, bias2 = 1 - BETA1**self.steps, 1 - BETA2**self.steps
         betas = f(BETA1), f(BETA2), f(EPSILON)
         if self.kind == "lazy":

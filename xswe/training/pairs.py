@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,7 +12,9 @@ from xswe.corpus.hashing import hash_texts
 from xswe.language.bags import Bags
 from xswe.mapped import Spans
 from xswe.training.features import RowVectors
+from xswe.training.schedule import PairTexts
 
+_HASHES = 3  # of a signature
 _BLOCK = 1 << 18  # bags read at a time when all are
 _STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
 
@@ -42,22 +44,35 @@ class ParallelBags:
         target: n bags; None for sentences of one language.
         teacher: float (n, e), a teacher's unit vectors of the sentences, where distillation is wanted.
         near: count texts as equal that share most of their units.
+        alike: both sides are of one language, so that a text of one may also be on the other.
+        negatives: m bags, texts that say something else than the source of their pair; None for none.
+        bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
     """
 
     source: Bags
     target: Bags | None = None
     teacher: np.ndarray | RowVectors | None = None
     near: bool = False
+    alike: bool = False
+    negatives: Bags | None = None
+    bounds: np.ndarray | None = None
     same_source: np.ndarray = field(init=False, repr=False)
     same_target: np.ndarray = field(init=False, repr=False)
+    same_negative: np.ndarray = field(init=False, repr=False)
     readers: list[Spans | None] = field(init=False, repr=False)  # of sides too large to stay in memory
 
     def __post_init__(self) -> None:
-        equal = near_bags if self.near else equal_bags
-        object.__setattr__(self, "same_source", equal(self.source))
-        object.__setattr__(self, "same_target", self.same_source if self.target is None else equal(self.target))
-
-        readers = [Spans.of(side.ids) if side.ids.nbytes > _STAYS else None for side in self.sides]
+        columns = [self.source, *(side for side in (self.target, self.negatives) if side is not None)]
+        # What can be equal is numbered together.
+        groups = [columns] if self.alike or self.target is None else [columns[:1], columns[1:]]
+        numbers = [one for group in groups for one in numbered_together(group, self.near)]
+        object.__setattr__(self, "same_source", numbers[0])
+        object.__setattr__(self, "same_target", numbers[0] if self.target is None else numbers[1])
+        none = np.zeros(0, np.int32)
+        object.__setattr__(self, "same_negative", none if self.negatives is None else numbers[-1])
+        if self.negatives is not None:
+            self.same_negative[self.negatives.lengths == 0] = -1  # nothing in it is known: no negative at all
+        readers = [Spans.of(side.ids) if side.ids.nbytes > _STAYS else None for side in columns]
         object.__setattr__(self, "readers", readers)
 
     def __len__(self) -> int:
@@ -73,16 +88,29 @@ class ParallelBags:
         """Units of the longer side of each pair, int64 (n,)."""
         return self.source.lengths if self.target is None else np.maximum(self.source.lengths, self.target.lengths)
 
+    def negatives_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return which negatives the pairs ``rows`` have, one pair after the other; those of no known unit are left out."""
+        if self.bounds is None:
+            return np.zeros(0, np.int64)
+        found = Bags(np.arange(len(self.same_negative)), np.asarray(self.bounds)).take(rows).ids
+        return found[self.same_negative[found] >= 0].astype(np.int64)
+
     def batch(self, rows: np.ndarray) -> Bags:
-        """The bags of a batch: the sources of ``rows``, then their targets."""
+        """The bags of a batch: the sources of ``rows``, then their targets, then their negatives."""
         rows = np.asarray(rows, np.int64)
-        offsets = np.zeros(len(self.sides) * len(rows) + 1, np.int64)
-        for k, side in enumerate(self.sides):
-            _ends(np.asarray(side.offsets), rows, offsets[k * len(rows) :])
+        parts = [(side, rows) for side in self.sides]
+        if self.negatives is not None:
+            parts.append((self.negatives, self.negatives_of(rows)))
+        offsets = np.zeros(sum(len(chosen) for _, chosen in parts) + 1, np.int64)
+        first, firsts = 0, []
+        for side, chosen in parts:
+            firsts.append(first)
+            _ends(np.asarray(side.offsets), chosen, offsets[first:])
+            first += len(chosen)
         ids = np.empty(offsets[-1], np.int32)
-        for k, (side, reader) in enumerate(zip(self.sides, self.readers, strict=True)):
-            places = offsets[k * len(rows) : (k + 1) * len(rows) + 1]
-            starts = np.asarray(side.offsets)[rows]
+        for (side, chosen), first, reader in zip(parts, firsts, self.readers, strict=True):
+            places = offsets[first : first + len(chosen) + 1]
+            starts = np.asarray(side.offsets)[chosen]
             if reader is None:
                 _copy(np.asarray(side.ids), starts, places, ids)
             else:
@@ -91,15 +119,19 @@ class ParallelBags:
                 ids[places[0] : places[-1]] = read
         return Bags(ids, offsets)
 
-    def same(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers that mark equal sources, and equal targets, of a batch."""
-        return self.same_source[rows], self.same_target[rows]
+    def same(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Numbers that mark equal texts of a batch, as :class:`~xswe.training.objective.Objective` takes them."""
+        source, target = self.same_source[rows], self.same_target[rows]
+        if self.negatives is not None:
+            target = np.concatenate([target, self.same_negative[self.negatives_of(rows)]])
+        return (source, target, source) if self.alike else (source, target)
 
-    def distinct(self, rows: np.ndarray) -> np.ndarray:
-        """Return those ``rows`` of which no earlier one has an equal source or target, in order."""
-        for same in (self.same_source, self.same_target):
-            rows = rows[np.sort(np.unique(same[rows], return_index=True)[1])]
-        return rows
+    def texts(self) -> PairTexts:
+        """Which texts are equal, as :class:`~xswe.training.schedule.Schedule` takes them."""
+        bounds = np.zeros(len(self) + 1, np.int64) if self.bounds is None else np.asarray(self.bounds)
+        # A sentence alone is no pair, and its only text must not stand in its own way.
+        target = np.arange(len(self), dtype=np.int32) if self.target is None else self.same_target
+        return PairTexts(self.same_source, target, self.same_negative, bounds, self.alike and self.target is not None)
 
     def teacher_of(self, rows: np.ndarray) -> np.ndarray | None:
         """The teacher's vectors of a batch, float32 (k, e), if there are any."""
@@ -108,21 +140,32 @@ class ParallelBags:
 
 def equal_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
-
-    def hashed(block: Bags, keys: np.ndarray) -> None:
-        ids = np.ascontiguousarray(block.ids)
-        hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
-
-    return _numbered(bags, hashed)
+    return numbered_together([bags], near=False)[0]
 
 
-def _numbered(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
-    """Number the bags by their keys, which ``keys_of`` writes for a block of them into a uint64 (n,)."""
+def numbered_together(columns: Sequence[Bags], near: bool) -> list[np.ndarray]:
+    """Number the bags of several columns so that equal (or nearly equal) ones share a number, int32 (n,) a column."""
+    keys = np.concatenate([_keys(bags, _signed if near else _hashed) for bags in columns])
+    numbers = np.unique(keys, return_inverse=True)[1].astype(np.int32)
+    return np.split(numbers, np.cumsum([len(bags) for bags in columns])[:-1])
+
+
+def _hashed(block: Bags, keys: np.ndarray) -> None:
+    ids = np.ascontiguousarray(block.ids)
+    hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
+
+
+def _signed(block: Bags, keys: np.ndarray) -> None:
+    _signatures(np.asarray(block.ids), block.offsets, _HASHES, keys)
+
+
+def _keys(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
+    """Return the keys that ``keys_of`` writes for a block of bags, of all of them, uint64 (n,)."""
     keys = np.empty(len(bags), np.uint64)
     for start in range(0, len(bags), _BLOCK):
         keys_of(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
         bags.release()
-    return np.unique(keys, return_inverse=True)[1].astype(np.int32)
+    return keys
 
 
 @njit(nogil=True, cache=True)
@@ -144,11 +187,11 @@ def _signatures(ids: np.ndarray, offsets: np.ndarray, hashes: int, out: np.ndarr
         out[i] = signature
 
 
-def near_bags(bags: Bags, hashes: int = 3) -> np.ndarray:
+def near_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that nearly equal ones probably share a number, int32 (n,).
 
-    Two bags share it with probability J ** ``hashes``, where J is the overlap of their sets of units (Jaccard's; Broder
-    1997): always if they have the same units in any order, at J = 0.9 three times in four, at J = 0.3 three times in
-    a hundred.
+    Two bags share it with probability J ** 3 (one factor a hash function), where J is the overlap of their sets of units
+    (Jaccard's; Broder 1997): always if they have the same units in any order, at J = 0.9 three times in four, at J = 0.3
+    three times in a hundred.
     """
-    return _numbered(bags, lambda block, keys: _signatures(np.asarray(block.ids), block.offsets, hashes, keys))
+    return numbered_together([bags], near=True)[0]

@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -44,15 +44,16 @@ class RefineConfig:
         steps: most steps taken (paper: 30,000).
         batch: translation pairs a batch (JA paper and code: 128).
         rate: Adam's learning rate (paper: 1e-3).
-        constant: fraction of the steps before the rate falls linearly to zero (paper: 1.0, never).
+        constant: fraction of the steps before the rate falls to zero (paper: 1.0, never).
         optimiser: ``lazy`` or ``dense`` (paper).
         clip: largest gradient norm, 0 for none (reference code: 5.0).
         evaluate_every: steps between looks at the development pairs (reference code: 40).
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
         seed: decides the batches.
         threads: how many threads share a step.
-        duplicates: equal sentences of a batch are no negatives of each other (``mask``), only the first of them stays in
-            the batch (``drop``), or they are treated like any others (``keep``, paper).
+        duplicates: equal sentences of a batch are no negatives of each other (``mask``), no batch has a sentence twice
+            (``drop``): the second pair waits for a later batch, and another is drawn; or they are treated like any others
+            (``keep``, paper).
         near: count sentences as equal that share most of their units, too.
         neighbours: pairs drawn together because the table finds them similar at the start of an epoch: each is a hard
             negative of the others. 0 for batches drawn at random.
@@ -61,6 +62,10 @@ class RefineConfig:
         per_unit: with ``contexts``, pairs are drawn by at most this many sentences of each unit (reference code, one
             language: 2); 0 for all.
         average: fraction of the steps, at the end, over which tables are averaged; 0 for the last (or best) table.
+        epochs: passes over the training pairs, in place of ``steps``; 0 goes by steps.
+        warmup: fraction of the steps, at the start, over which the rate rises linearly from zero.
+        schedule: how the rate falls, after ``warmup`` and ``constant``: ``linear`` or ``cosine``.
+        decay: weight decay of AdamW, decoupled from the gradient; ``lazy`` lets only the rows of a batch decay.
     """
 
     steps: int = 2500
@@ -79,6 +84,10 @@ class RefineConfig:
     sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
     per_unit: int = field(default=0, metadata=OFF)
     average: float = field(default=0.0, metadata=OFF)
+    epochs: float = field(default=0.0, metadata=OFF)
+    warmup: float = field(default=0.0, metadata=OFF)
+    schedule: Literal["linear", "cosine"] = field(default="linear", metadata=OFF)
+    decay: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.duplicates not in ("mask", "drop", "keep"):
@@ -96,11 +105,31 @@ class RefineConfig:
 
         if not 0 < self.rate < math.inf or not 0 <= self.clip < math.inf or self.patience < 0:
             raise ConfigError("refine needs rate > 0, clip >= 0 and patience >= 0")
+        if self.schedule not in ("linear", "cosine"):
+            raise ConfigError(f"refine.schedule={self.schedule!r}: use 'linear' or 'cosine'")
+        if not 0 <= self.epochs < math.inf or not 0 <= self.warmup <= 1 or not 0 <= self.decay * self.rate < 1:
+            raise ConfigError("refine needs epochs >= 0, 0 <= warmup <= 1, decay >= 0 and decay * rate < 1")
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is any step to take."""
+        return self.steps > 0 or self.epochs > 0
+
+    def for_corpus(self, per_epoch: int) -> RefineConfig:
+        """Return the settings by steps alone, ``per_epoch`` of them a pass over the training pairs."""
+        return replace(self, steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
 
     def rate_at(self, step: int) -> float:
         """Learning rate of ``step`` (from 0)."""
-        start = self.constant * self.steps
-        return self.rate if step < start else self.rate * (self.steps - step) / max(1.0, self.steps - start)
+        rising = math.ceil(self.warmup * self.steps)
+        if step < rising:
+            return self.rate * step / rising
+        start = max(self.constant * self.steps, rising)
+        if step < start:
+            return self.rate
+        if self.schedule == "cosine":
+            return self.rate * 0.5 * (1.0 + math.cos(math.pi * (step - start) / max(1.0, self.steps - start)))
+        return self.rate * (self.steps - step) / max(1.0, self.steps - start)
 
 
 @dataclass
@@ -126,7 +155,7 @@ class Trainer:
     def __init__(self, matrix: np.ndarray, config: RefineConfig, objective: Objective) -> None:
         self.config, self.objective = config, objective
         self.matrix = matrix
-        self.optimiser = Adam(matrix, config.optimiser, config.clip, config.threads)  # type: ignore[arg-type]
+        self.optimiser = Adam(matrix, config.optimiser, config.clip, config.threads, decay=config.decay)  # type: ignore[arg-type]
 
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
@@ -154,8 +183,6 @@ class Trainer:
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it."""
-        if self.config.duplicates == "drop":
-            rows = bitext.distinct(rows)
         threads, bags = self.config.threads, bitext.batch(rows)
         unit, norms = self.vectors(bags)
         halves = unit[: len(rows)], unit[len(rows) :]
@@ -205,8 +232,11 @@ def refine(
     """
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
-    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
     schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed, config.neighbours)
+    if config.duplicates == "drop":
+        schedule.texts = [bitext.texts() for bitext in bitexts]
+    config = config.for_corpus(schedule.per_epoch)
+    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
     shape = list(matrix.shape)
     identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
     state, mean = BestTable(trainer.matrix, trainer.optimiser), _Mean(trainer.matrix) if config.average else None

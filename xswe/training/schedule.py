@@ -3,8 +3,97 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
+
+
+class PairTexts(NamedTuple):
+    """Which texts of a bitext are equal: equal numbers mark equal texts.
+
+    Attributes:
+        source: int32 (n,), of each pair's source.
+        target: int32 (n,), of its target.
+        negatives: int32 (m,), of the negatives of all pairs, as the targets are numbered; -1 for one that does not count.
+        bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
+        alike: sources are numbered as the targets are: a text may be either.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    negatives: np.ndarray
+    bounds: np.ndarray
+    alike: bool
+
+
+@njit(nogil=True, cache=True)
+def _free(
+    row: int,
+    batch: int,
+    source: np.ndarray,
+    target: np.ndarray,
+    negatives: np.ndarray,
+    bounds: np.ndarray,
+    in_source: np.ndarray,
+    in_target: np.ndarray,
+) -> bool:
+    """Tell whether no text of a pair is in the batch yet, and if so put them there."""
+    if in_source[source[row]] == batch or in_target[target[row]] == batch:
+        return False
+    for t in range(bounds[row], bounds[row + 1]):
+        if negatives[t] >= 0 and in_target[negatives[t]] == batch:
+            return False
+    in_source[source[row]] = batch
+    in_target[target[row]] = batch
+    for t in range(bounds[row], bounds[row + 1]):
+        if negatives[t] >= 0:
+            in_target[negatives[t]] = batch
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _fill(
+    order: np.ndarray,
+    size: int,
+    source: np.ndarray,
+    target: np.ndarray,
+    negatives: np.ndarray,
+    bounds: np.ndarray,
+    in_source: np.ndarray,
+    in_target: np.ndarray,
+    rows: np.ndarray,
+    starts: np.ndarray,
+) -> None:
+    """Fill batches with the pairs of ``order``; a pair whose text is in the batch already waits for the next.
+
+    Where too few are left to fill a batch, pairs are drawn again from the start of ``order``. ``rows`` receives the batches
+    one after the other, ``starts`` where each starts.
+    """
+    n, head, filled = len(order), 0, 0
+    following = np.arange(1, n + 1)  # of the pairs not taken yet, as a list of places in order
+    for batch in range(len(starts) - 1):
+        starts[batch] = filled
+        end, before, place = filled + size, -1, head
+        while place < n and filled < end:
+            after = following[place]
+            if _free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+                rows[filled] = order[place]
+                filled += 1
+                if before < 0:
+                    head = after
+                else:
+                    following[before] = after
+            else:
+                before = place
+            place = after
+        place = 0
+        while place < n and filled < end:
+            if _free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+                rows[filled] = order[place]
+                filled += 1
+            place += 1
+    starts[-1] = filled
 
 
 @dataclass
@@ -18,6 +107,8 @@ class Schedule:
         neighbours: pairs that :meth:`regroup` keeps together, 0 for none: then batches are drawn at random.
         groups: for each bitext, its rows ordered so that each run of ``neighbours`` rows stays together.
         groups_epoch: the epoch that they are for.
+        texts: which texts of each bitext are equal: then no batch has one twice. A pair whose text is in the batch already
+            is postponed to a later one, and another drawn instead; None takes pairs as they come.
     """
 
     sizes: tuple[int, ...]
@@ -26,9 +117,10 @@ class Schedule:
     neighbours: int = 0
     groups: list[np.ndarray] | None = None
     groups_epoch: int = -1
+    texts: list[PairTexts] | None = None
     _epoch: int = field(default=-1, init=False)
     _order: np.ndarray = field(init=False, repr=False)
-    _permutations: list[np.ndarray] = field(init=False, repr=False)
+    _batches: list[tuple[np.ndarray, np.ndarray]] = field(init=False, repr=False)  # of each bitext: rows, starts
 
     @property
     def per_epoch(self) -> int:
@@ -52,13 +144,26 @@ class Schedule:
         together = self.groups[k][:whole].reshape(-1, self.neighbours)
         return np.concatenate([together[generator.permutation(len(together))].ravel(), self.groups[k][whole:]])
 
+    def _cut(self, order: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cut an epoch's pairs of a bitext into batches; returns the rows, and where each batch starts."""
+        size, count = min(self.batch, len(order)), max(1, len(order) // self.batch)
+        if self.texts is None or not len(order):
+            return order, np.minimum(np.arange(count + 1) * self.batch, len(order))
+        source, target, negatives, bounds, alike = self.texts[k]
+        in_target = np.full(int(max(*(side.max(initial=0) for side in (source, target, negatives)), 0)) + 1, -1, np.int32)
+        in_source = in_target if alike else np.full(len(in_target), -1, np.int32)
+        rows, starts = np.empty(count * size, np.int64), np.zeros(count + 1, np.int64)
+        _fill(order, size, source, target, negatives, bounds, in_source, in_target, rows, starts)
+        return rows[: starts[-1]], starts
+
     def at(self, step: int) -> tuple[int, np.ndarray]:
         """Return the bitext and the rows of the batch of ``step`` (from 0)."""
         epoch, position = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._permutations = [self._permutation(epoch, k, size) for k, size in enumerate(self.sizes)]
+            self._batches = [self._cut(self._permutation(epoch, k, size), k) for k, size in enumerate(self.sizes)]
             slots = [(k, i) for k, size in enumerate(self.sizes) if size for i in range(max(1, size // self.batch))]
             self._order = np.random.default_rng([self.seed, epoch, len(self.sizes)]).permutation(np.array(slots))
         bitext, index = (int(x) for x in self._order[position])
-        return bitext, self._permutations[bitext][index * self.batch : (index + 1) * self.batch]
+        rows, starts = self._batches[bitext]
+        return bitext, rows[starts[index] : starts[index + 1]]
