@@ -96,8 +96,8 @@ def remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig)
     for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
         if old not in models and (old / "model.safetensors").is_file():
             shutil.rmtree(old)
-    for place, steps in ((folder, config.refine.steps), (folder / "spans", config.spans.steps)):
-        if not steps:
+    for place, trained in ((folder, config.refine.trains), (folder / "spans", config.spans.steps > 0)):
+        if not trained:
             for file in [*place.glob("history.csv"), *place.glob("tensorboard/events.out.tfevents.*")]:
                 file.unlink()
     for name in ("languages", "steps", "tensorboard", "spans/tensorboard", "spans"):

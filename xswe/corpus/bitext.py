@@ -13,6 +13,7 @@ import numpy as np
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
 from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
+from xswe.corpus.negatives import Negatives, join_negatives
 from xswe.corpus.pairs import PairFile, check_columns
 from xswe.corpus.rows import Rows, copied
 from xswe.corpus.seen import Admission
@@ -38,7 +39,7 @@ class CorpusConfig:
             a mapping from ``en-de`` and the like to such a list.
         cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
         offline: never ask the network; files must be in the cache.
-        columns: 0-based source and target column of tab-separated files.
+        columns: 0-based source and target column of tab-separated files, and any columns of negatives.
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
         max_characters: longer sides are dropped.
         min_score: pairs whose score in the corpus is lower are dropped; None reads no scores. An entry of ``paths`` may
@@ -55,7 +56,7 @@ class CorpusConfig:
     paths: Any = ()
     cache: str = ""
     offline: bool = False
-    columns: tuple[int, int] = (0, 1)
+    columns: tuple[int, ...] = (0, 1)
     on_error: OnError = "raise"
     max_characters: int = 1000
     min_score: float | None = None
@@ -114,11 +115,13 @@ class Bitext:
         languages: source and target code.
         source: n texts.
         target: n texts, row i the translation of source i.
+        negatives: texts of the target's language that say something else; None where no pair has any.
     """
 
     languages: tuple[str, str]
     source: Texts | TextView
     target: Texts | TextView
+    negatives: Negatives | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -130,19 +133,23 @@ class Bitext:
 
     def take(self, rows: np.ndarray) -> Bitext:
         """Return the pairs ``rows``."""
-        return Bitext(self.languages, self.source.take(rows), self.target.take(rows))
+        negatives = None if self.negatives is None else self.negatives.take(rows)
+        return Bitext(self.languages, self.source.take(rows), self.target.take(rows), negatives)
 
     def save(self, folder: Path) -> None:
         """Write both sides into ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
         self.source[:].save(folder, f"{self.name}.source")
         self.target[:].save(folder, f"{self.name}.target")
+        if self.negatives is not None:
+            self.negatives.save(folder, self.name)
 
     @classmethod
     def open(cls, folder: Path, languages: tuple[str, str]) -> Bitext:
         """Memory-map what :meth:`save` wrote."""
         name = "-".join(languages)
-        return cls(languages, Texts.open(folder, f"{name}.source"), Texts.open(folder, f"{name}.target"))
+        sides = Texts.open(folder, f"{name}.source"), Texts.open(folder, f"{name}.target")
+        return cls(languages, *sides, Negatives.open(folder, name))
 
 
 def make_admission(config: CorpusConfig) -> Admission:
@@ -183,13 +190,13 @@ def clean_file(
     return in_order(call, cleaned(), threads)
 
 
-def kept_rows(rows: Rows, reasons: np.ndarray) -> tuple[Texts, Texts]:
-    """Return both sides of the pairs that no reason drops."""
+def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:
+    """Return the pairs that no reason drops."""
     kept = np.flatnonzero(reasons == 0)
     if len(kept) == len(rows):
-        return rows.source, rows.target
+        return rows
     sides = [copied(side.data, side.offsets[kept], side.offsets[kept + 1]) for side in (rows.source, rows.target)]
-    return sides[0], sides[1]
+    return Rows(sides[0], sides[1], negatives=None if rows.negatives is None else rows.negatives.take(kept))
 
 
 def load_bitext(
@@ -201,17 +208,18 @@ def load_bitext(
         The bitext, in file order, and the report.
     """
     report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config)
-    sides: tuple[list[Texts], list[Texts]] = ([], [])
+    blocks: list[Rows] = []
     with bar(f"read {'-'.join(languages)}", unit="pair") as progress:
         for file in files:
             for block in clean_file(file, config, cleaner, threads):
                 reasons = reasons_of(block, admission)
                 report.add(len(block.rows), reasons, block.rows.skipped)
-                for parts, side in zip(sides, kept_rows(block.rows, reasons), strict=True):
-                    parts.append(side)
+                blocks.append(kept_rows(block.rows, reasons))
                 progress.update(len(block.rows))
             report.checksums |= {str(path): digest_of(path) for path in file.files}
-    bitext = Bitext(languages, concatenate(sides[0]), concatenate(sides[1]))
+    negatives = join_negatives([rows.negatives for rows in blocks], [len(rows) for rows in blocks])
+    sides = [concatenate([getattr(rows, side) for rows in blocks]) for side in ("source", "target")]
+    bitext = Bitext(languages, sides[0], sides[1], negatives)
     logger.info("%s: %s", bitext.name, report.summary())
     return bitext, report
 
@@ -238,6 +246,7 @@ def describe_files(files: Sequence[PairFile]) -> list[Any]:
     for file in files:
         layout: list[Any] = [file.format, file.columns, file.members, file.score, file.fields]
         layout += [] if file.min_score is None else [file.min_score]
+        layout += [{"negatives": file.negatives}] if file.negatives else []
         out.append([[digest_of(path) for path in file.files], str(file.hub), getattr(file.hub, "revision", None), layout])
     return out
 

@@ -16,7 +16,8 @@ import numpy as np
 from xswe.corpus import kernels
 from xswe.corpus.archives import open_member
 from xswe.corpus.lines import BLOCK_LINES, Lines
-from xswe.corpus.pairs import PairFile, read_pairs, read_tables
+from xswe.corpus.negatives import Negatives
+from xswe.corpus.pairs import PairFile, read_pairs, read_records, read_tables
 from xswe.corpus.rows import Rows, copied, pack
 from xswe.corpus.streams import (
     MAX_LINE_BYTES,
@@ -59,13 +60,14 @@ def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = Fal
         yield from _moses(file, on_error, scores)
     else:
         skipped = Skipped()
-        blocks = (
-            read_tables(file)
-            if file.format in ("parquet", "hub")
-            else pack(read_pairs(file, on_error=on_error, skipped=skipped))
-        )
+        if file.format in ("parquet", "hub"):
+            blocks = read_tables(file)
+        elif file.format == "jsonl":
+            blocks = pack(read_records(file, on_error=on_error, skipped=skipped), file.with_negatives)
+        else:
+            blocks = pack(read_pairs(file, on_error=on_error, skipped=skipped))
         for rows in blocks:
-            yield _ready(Rows(rows.source, rows.target, None, dict(skipped.counts)))
+            yield _ready(Rows(rows.source, rows.target, None, dict(skipped.counts), rows.negatives))
             skipped.counts.clear()
         if skipped.counts:
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
@@ -98,14 +100,26 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
         kernels.cut_lines(block.data, block.offsets, *file.columns, MAX_LINE_BYTES, spans, status)
+        further = [_column(block, int(column), status) for column in file.negatives]
         if on_error == "raise":
-            _complain(block, status, file.source, number, file.columns)
+            _complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
         spans = spans[fine]
         source, target = copied(block.data, spans[:, 0], spans[:, 1]), copied(block.data, spans[:, 2], spans[:, 3])
-        return Rows(source, target, None if score is None else _score_column(block, score, fine), _counted(status))
+        texts = [copied(block.data, one[fine, 0], one[fine, 1]) for one in further]
+        negatives = Negatives.of_columns(texts) if texts else None
+        scores = None if score is None else _score_column(block, score, fine)
+        return Rows(source, target, scores, _counted(status), negatives)
 
     return job
+
+
+def _column(block: Texts, column: int, status: np.ndarray) -> np.ndarray:
+    """Return where a further column starts and stops, int64 (n, 4); lines that lack it are noted in ``status``."""
+    spans, own = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
+    kernels.cut_lines(block.data, block.offsets, column, column, MAX_LINE_BYTES, spans, own)
+    np.maximum(status, own, out=status)
+    return spans
 
 
 def _score_column(block: Texts, column: int, rows: np.ndarray) -> np.ndarray:
@@ -179,7 +193,7 @@ def _counted(status: np.ndarray) -> dict[str, int]:
     return {reason: int(counts[code]) for code, reason in _REASONS.items() if counts[code]}
 
 
-def _complain(block: Texts, status: np.ndarray, name: str | Path, number: int, columns: tuple[int, int]) -> None:
+def _complain(block: Texts, status: np.ndarray, name: str | Path, number: int, columns: tuple[int, ...]) -> None:
     """Raise the error of the first damaged line, if there is one."""
     bad = np.flatnonzero(status > kernels.EMPTY)
     if not len(bad):

@@ -18,6 +18,7 @@ import numpy as np
 from xswe.corpus.decontamination import EvaluationTexts
 from xswe.corpus.hashing import hash_pairs, sketch
 from xswe.corpus.kernels import characters, count_classes
+from xswe.corpus.negatives import Negatives
 from xswe.corpus.rows import Rows, stripped, text_hashes
 from xswe.errors import ConfigError
 from xswe.language.codes import LANGUAGES
@@ -137,11 +138,21 @@ class Cleaner:
     def __call__(self, rows: Rows, min_score: float | None = None) -> Cleaned:
         """Clean one block; pairs whose own score is below ``min_score`` are dropped."""
         sides = [_changed(side, step) for side, step in zip((rows.source, rows.target), self._steps, strict=True)]
-        rows = Rows(sides[0], sides[1], rows.score, rows.skipped)
+        rows = Rows(sides[0], sides[1], rows.score, rows.skipped, self._fit(rows.negatives))
         reason = np.zeros(len(rows), np.uint8)
         for number, bad in self._checks(rows, min_score):
             reason[bad & (reason == 0)] = number
         return self._keyed(rows, reason)
+
+    def _fit(self, negatives: Negatives | None) -> Negatives | None:
+        """Change negatives as the targets are changed, and leave out those that must not be trained on."""
+        if negatives is None:
+            return None
+        texts = _changed(negatives.texts[:], self._steps[1])
+        kept = (texts.sizes > 0) & (_characters(texts) <= self._max_characters)
+        if self._evaluation is not None:
+            kept &= ~np.logical_or(*self._evaluation.known(texts))
+        return Negatives(texts, negatives.bounds).where(kept)
 
     def hashed(self, rows: Rows) -> Cleaned:
         """Return the keys of pairs that were cleaned before."""

@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from xswe.corpus.cleaning import Cleaner
 from xswe.corpus.pairs import PairFile
 from xswe.corpus.rows import Rows
 from xswe.corpus.sources import digest_of, entries_of, is_card
-from xswe.corpus.store import append_texts, map_unfinished, text_writer
+from xswe.corpus.store import NegativesWriter, append_texts, map_unfinished, text_writer
 from xswe.errors import ConfigError
 from xswe.files import file_digest, fingerprint, held, read_json, write_json
 from xswe.progress import bar
@@ -134,12 +135,20 @@ class _Conversion:
         name = "-".join(languages)
         self.source = text_writer(folder, f"{name}.source", tuple(state["source"]))
         self.target = text_writer(folder, f"{name}.target", tuple(state["target"]))
+        begun = state.get("negatives", ((0, 0), 0))
+        wanted = any(file.with_negatives for file in files)
+        self.negatives = NegativesWriter(folder, name, *begun) if wanted else None
         self.cleaner: Cleaner = make_cleaner(languages, config)
         self.admission = make_admission(config)
 
     def run(self) -> CorpusReport:
         """Convert all files, from where the last run stopped."""
-        with self.source, self.target, bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress:
+        with (
+            self.source,
+            self.target,
+            self.negatives or nullcontext(),
+            bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress,
+        ):
             self.remember()
             progress.update(self.report.read)
             for number in range(self.file, len(self.files)):
@@ -148,9 +157,11 @@ class _Conversion:
                 for block in clean_file(file, self.config, self.cleaner, self.threads, skip=self.block):
                     reasons = reasons_of(block, self.admission)
                     self.report.add(len(block.rows), reasons, block.rows.skipped)
-                    source, target = kept_rows(block.rows, reasons)
-                    append_texts(self.source, source)
-                    append_texts(self.target, target)
+                    rows = kept_rows(block.rows, reasons)
+                    append_texts(self.source, rows.source)
+                    append_texts(self.target, rows.target)
+                    if self.negatives is not None:
+                        self.negatives.append(rows.negatives, len(rows))
                     self.block += 1
                     since += len(block.rows)
                     progress.update(len(block.rows))
@@ -166,17 +177,18 @@ class _Conversion:
         """Bring everything to the disk and note the place reached."""
         self.source.sync()
         self.target.sync()
-        write_json(
-            self.folder / "progress.json",
-            {
-                "identity": self.identity,
-                "file": self.file,
-                "block": self.block,
-                "source": self.source.state,
-                "target": self.target.state,
-                "report": asdict(self.report),
-            },
-        )
+        state = {
+            "identity": self.identity,
+            "file": self.file,
+            "block": self.block,
+            "source": self.source.state,
+            "target": self.target.state,
+            "report": asdict(self.report),
+        }
+        if self.negatives is not None:
+            self.negatives.sync()
+            state["negatives"] = self.negatives.state
+        write_json(self.folder / "progress.json", state)
 
     def remember(self) -> None:
         """Show the admission what an earlier run kept."""

@@ -15,7 +15,7 @@ from xswe.corpus.memories import read_tmx, read_xliff
 from xswe.corpus.packing import PACKED, without_packing
 from xswe.corpus.rows import Rows
 from xswe.corpus.streams import OnError, Skipped, read_lines, too_few_columns, unequal_sides
-from xswe.corpus.tables import HubSet, read_hub, read_jsonl, read_parquet
+from xswe.corpus.tables import Fields, HubSet, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError, InputError
 
 PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
@@ -44,8 +44,9 @@ class PairFile:
         score: the 0-based column, or in an archive the member, that holds the corpus's own score; None for none.
         fields: names of the source's and the target's field in records; None for the language codes.
         hub: for ``hub``, the data set.
-        languages: source and target language.
+        languages: source and target language; the same one twice for pairs of one language.
         min_score: pairs of this file with a lower score are dropped; None for ``corpus.min_score``.
+        negatives: 0-based columns, or names of fields, of texts that say something else than the source.
     """
 
     source: Path
@@ -58,6 +59,18 @@ class PairFile:
     hub: HubSet | None = None
     languages: tuple[str, str] = ("", "")
     min_score: float | None = None
+    negatives: tuple[int | str, ...] = ()
+
+    @property
+    def record(self) -> Fields:
+        """Which fields of records are read."""
+        return Fields(self.languages, self.fields, tuple(map(str, self.negatives)))
+
+    @property
+    def with_negatives(self) -> bool:
+        """Whether negatives are read where there are any."""
+        records = self.format in ("jsonl", "parquet", "hub")
+        return self.record.with_negatives if records else bool(self.negatives)
 
     @property
     def files(self) -> list[Path]:
@@ -68,7 +81,7 @@ class PairFile:
 
 
 def find_pairs(
-    paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, str], columns: tuple[int, int] = (0, 1)
+    paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, str], columns: tuple[int, ...] = (0, 1)
 ) -> list[PairFile]:
     """Resolve what a user typed to files of pairs.
 
@@ -94,7 +107,9 @@ def find_pairs(
         given, own = (entry["path"], entry.get("columns", columns)) if isinstance(entry, Mapping) else (entry, columns)
         own = check_columns(own, "corpus.columns")
         for file in _resolve(given):
-            pair = _pair_file(file, languages, own)
+            pair = _pair_file(file, languages, (own[0], own[1]))
+            if pair.format == "tsv":
+                pair = replace(pair, negatives=own[2:])
             if isinstance(entry, Mapping):
                 pair = _with_entry(pair, entry)
             if pair not in out:
@@ -102,15 +117,17 @@ def find_pairs(
     return out
 
 
-def check_columns(columns: Any, where: str) -> tuple[int, int]:
-    """Return two columns counted from 0, as a pair.
+def check_columns(columns: Any, where: str) -> tuple[int, ...]:
+    """Return two columns counted from 0, and those of negatives after them.
 
     Raises:
         ConfigError: they are anything else.
     """
-    if isinstance(columns, Sequence) and len(columns) == 2 and all(type(c) is int and c >= 0 for c in columns):
-        return columns[0], columns[1]
-    raise ConfigError(f"{where}={columns!r}: name two columns counted from 0, as in {where}=[0,1]")
+    if isinstance(columns, Sequence) and len(columns) >= 2 and all(type(c) is int and c >= 0 for c in columns):
+        return tuple(columns)
+    raise ConfigError(
+        f"{where}={columns!r}: name two columns counted from 0, as in {where}=[0,1] (further ones are of negatives)"
+    )
 
 
 def _resolve(given: str | Path) -> list[Path]:
@@ -135,7 +152,7 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
     if kind is not None:
         return PairFile(file, None, columns, kind, languages=languages)
     language = without_packing(file).suffix.lstrip(".")
-    if language not in languages:
+    if language not in languages or languages[0] == languages[1]:
         return PairFile(file, None, columns, languages=languages)
     other = languages[1 - languages.index(language)]
     stem = without_packing(file).with_suffix("")
@@ -150,7 +167,7 @@ def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -
     """Decide what an archive holds: a Moses pair, or one tab-separated file."""
     names = member_names(file)
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
-    if all(len(side) == 1 for side in sides):
+    if all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
         return PairFile(file, None, columns, "moses", (sides[0][0], sides[1][0]), languages=languages)
     texts = [name for name in names if name.endswith((".tsv", ".txt")) and "readme" not in name.lower()]
     if len(texts) == 1:
@@ -166,15 +183,17 @@ def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> PairFile:
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a data set; they are {', '.join(known)}")
     settings = {name: entry[name] for name in known[1:-1] if name in entry}
     data = HubSet(str(entry["hub"]), **settings)
-    return PairFile(Path(data.repo), format="hub", hub=data, fields=_two_fields(entry.get("fields")), languages=languages)
+    fields, negatives = _fields(entry.get("fields"))
+    return PairFile(Path(data.repo), format="hub", fields=fields, hub=data, languages=languages, negatives=negatives)
 
 
-def _two_fields(fields: Any) -> tuple[str, str] | None:
+def _fields(fields: Any) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
+    """Return the fields of source and target that an entry names, and those of negatives."""
     if fields is None:
-        return None
-    if isinstance(fields, str) or len(fields) != 2:
-        raise ConfigError(f"corpus.paths: fields={fields!r} must name two fields, source and target")
-    return str(fields[0]), str(fields[1])
+        return None, ()
+    if isinstance(fields, str) or len(fields) < 2:
+        raise ConfigError(f"corpus.paths: fields={fields!r} must name source and target, and any negatives after them")
+    return (str(fields[0]), str(fields[1])), tuple(map(str, fields[2:]))
 
 
 def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
@@ -182,10 +201,12 @@ def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
     known = ("path", "columns", "score", "fields", "members", "min_score")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
+    fields, negatives = _fields(entry.get("fields"))
     return replace(
         pair,
         score=entry.get("score", pair.score),
-        fields=_two_fields(entry.get("fields")),
+        fields=fields,
+        negatives=negatives or pair.negatives,
         members=tuple(entry.get("members", pair.members)),
         min_score=least_score(entry),
     )
@@ -224,7 +245,7 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
     elif file.format == "catalogue":
         yield from read_catalogue(file.source, file.languages, on_error=on_error, skipped=skipped)
     elif file.format == "jsonl":
-        yield from read_jsonl(file.source, file.languages, file.fields, on_error=on_error, skipped=skipped)
+        yield from ((a, b) for a, b, *_ in read_records(file, on_error=on_error, skipped=skipped))
     elif file.format in ("tmx", "xliff"):
         read = read_tmx if file.format == "tmx" else read_xliff
         yield from read(file.source, file.languages, on_error=on_error, skipped=skipped)
@@ -236,8 +257,13 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
 def read_tables(file: PairFile) -> Iterator[Rows]:
     """Stream the blocks of a Parquet file or a data set of the hub."""
     if file.hub is not None:
-        return read_hub(file.hub, file.languages, file.fields)
-    return read_parquet(file.source, file.languages, file.fields)
+        return read_hub(file.hub, file.record)
+    return read_parquet(file.source, file.record)
+
+
+def read_records(file: PairFile, *, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
+    """Stream the pairs of a file of JSON lines, each followed by its negatives."""
+    return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
 
 
 def _read_moses(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from xswe.corpus.hashing import hash_texts
 from xswe.corpus.kernels import copy_spans, strip_spans
+from xswe.corpus.negatives import Negatives
 from xswe.language.texts import Texts
 
 BLOCK_PAIRS = 8192  # of the readers that go pair by pair
@@ -24,12 +25,14 @@ class Rows:
         target: n texts.
         score: float32 (n,), the corpus's own score, NaN where it has none; or None.
         skipped: lines left out by reason, in place of an error.
+        negatives: of each pair, where the file names any.
     """
 
     source: Texts
     target: Texts
     score: np.ndarray | None = None
     skipped: dict[str, int] = field(default_factory=dict)
+    negatives: Negatives | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -67,8 +70,16 @@ def text_hashes(texts: Texts) -> np.ndarray:
     return out
 
 
-def pack(pairs: Iterable[tuple[str, str]]) -> Iterator[Rows]:
-    """Pack pairs of strings, a block at a time."""
+def one_line_each(negatives: Negatives) -> Negatives:
+    """Return negatives with each text in one line, as :func:`one_line` makes it, and without those that are then empty."""
+    texts = one_line(negatives.texts[:])
+    return Negatives(texts, negatives.bounds).where(texts.sizes > 0)
+
+
+def pack(pairs: Iterable[tuple[str, ...]], negatives: bool = False) -> Iterator[Rows]:
+    """Pack pairs of strings, a block at a time; with ``negatives``, what follows a pair are its negatives."""
     pairs = iter(pairs)
     while block := list(islice(pairs, BLOCK_PAIRS)):
-        yield Rows(one_line(Texts.of([a for a, _ in block])), one_line(Texts.of([b for _, b in block])))
+        source, target = (one_line(Texts.of([pair[k] for pair in block])) for k in range(2))
+        further = one_line_each(Negatives.of([pair[2:] for pair in block])) if negatives else None
+        yield Rows(source, target, negatives=further)

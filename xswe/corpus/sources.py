@@ -79,7 +79,7 @@ def card_version(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def find_sources(
-    entries: Sequence[Any], languages: tuple[str, str], columns: tuple[int, int], cache: str, offline: bool
+    entries: Sequence[Any], languages: tuple[str, str], columns: tuple[int, ...], cache: str, offline: bool
 ) -> list[PairFile]:
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 

@@ -94,4 +94,5 @@ def part_of(bitext: Bitext, rows: np.ndarray) -> Bitext:
     for side in (bitext.source, bitext.target):
         assert isinstance(side, Texts)
         sides.append(TextView([(side, rows)]))
-    return Bitext(bitext.languages, sides[0], sides[1])
+    negatives = None if bitext.negatives is None else bitext.negatives.view(rows)
+    return Bitext(bitext.languages, sides[0], sides[1], negatives)

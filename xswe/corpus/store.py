@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from xswe.corpus.negatives import Negatives
 from xswe.language.bags import id_type
 from xswe.language.texts import Texts
 
@@ -94,6 +95,48 @@ class FlatWriter:
         """Finish both files."""
         self._values.close()
         self._offsets.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class NegativesWriter:
+    """Writes the arrays of ``Negatives`` block by block.
+
+    Args:
+        folder: where to write.
+        name: the pair's name.
+        texts: rows and bytes of the texts to keep of what is there.
+        pairs: pairs to keep of what is there.
+    """
+
+    def __init__(self, folder: Path, name: str, texts: tuple[int, int] = (0, 0), pairs: int = 0) -> None:
+        self._texts = text_writer(folder, f"{name}.negatives", (texts[0], texts[1]))
+        self._counts = GrowingArray(folder / f"{name}.negatives.counts.npy", np.int32, pairs)
+
+    @property
+    def state(self) -> tuple[tuple[int, int], int]:
+        """Rows and bytes of the texts, and pairs, written."""
+        return self._texts.state, self._counts.size
+
+    def append(self, negatives: Negatives | None, pairs: int) -> None:
+        """Add the negatives of so many pairs, None for none."""
+        if negatives is not None:
+            append_texts(self._texts, negatives.texts[:])
+        self._counts.append(np.zeros(pairs, np.int32) if negatives is None else negatives.counts)
+
+    def sync(self) -> None:
+        """Bring what was added so far to the disk."""
+        self._texts.sync()
+        self._counts.sync()
+
+    def close(self) -> None:
+        """Finish all files."""
+        self._texts.close()
+        self._counts.close()
 
     def __enter__(self) -> Self:
         return self

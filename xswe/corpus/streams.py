@@ -86,7 +86,7 @@ def damaged_archive(
     return InputError(path, found, cure, number)
 
 
-def too_few_columns(path: str | Path, found: int, columns: tuple[int, int], number: int) -> InputError:
+def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], number: int) -> InputError:
     """The error of a line without the columns asked for."""
     problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
     cure = "set corpus.columns (counted from 0), or corpus.on_error=skip to leave such lines out"

@@ -169,6 +169,13 @@ def sides(bitext: Bitext | Sentences) -> list[tuple[str, str, Texts | TextView]]
     return [("source", bitext.languages[0], bitext.source), ("target", bitext.languages[1], bitext.target)]
 
 
+def negatives_of(bitext: Bitext | Sentences) -> list[tuple[str, str, Texts | TextView]]:
+    """Return (``negatives``, language, texts) of the negatives, if there are any."""
+    if isinstance(bitext, Sentences) or bitext.negatives is None:
+        return []
+    return [("negatives", bitext.languages[1], bitext.negatives.texts)]
+
+
 def texts_of(bitexts: Sequence[Bitext | Sentences], language: str) -> Texts | TextView:
     """Return all texts of one language."""
     return joined([side for bitext in bitexts for _, code, side in sides(bitext) if code == language])
@@ -302,13 +309,15 @@ def make_bags(
         """Look up each side, and save its bags."""
         for part in PARTS[:2]:
             for bitext in open_part(corpus, part, pairs):
-                for name, _, side in sides(bitext):
+                for name, _, side in [*sides(bitext), *negatives_of(bitext)]:
                     blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
                     jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
                     with bag_writer(folder, f"{part}.{bitext.name}.{name}", len(units.tokens)) as out:
                         for bags in in_order(call, jobs, threads):
                             out.append(bags.ids, bags.offsets)
                             side.release()
+                if isinstance(bitext, Bitext) and bitext.negatives is not None:
+                    np.save(folder / f"{part}.{bitext.name}.bounds.npy", bitext.negatives.bounds)
 
     return stages.run("bags", list(identities), make)
 
@@ -317,6 +326,14 @@ def open_bags(folder: Path, part: str, pair: Pair) -> tuple[Bags, Bags | None]:
     """Memory-map the bags of both sides of a bitext; the second is None for a single language."""
     name = f"{part}.{'-'.join(pair)}"
     return Bags.open(folder, f"{name}.source"), Bags.open(folder, f"{name}.target") if len(pair) == 2 else None
+
+
+def open_negatives(folder: Path, part: str, pair: Pair) -> tuple[Bags, np.ndarray] | None:
+    """Memory-map the bags of a bitext's negatives, and which pair has which (n + 1,); None if it has none."""
+    name = f"{part}.{'-'.join(pair)}"
+    if not (folder / f"{name}.bounds.npy").is_file():
+        return None
+    return Bags.open(folder, f"{name}.negatives"), np.load(folder / f"{name}.bounds.npy", mmap_mode="r")
 
 
 def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:

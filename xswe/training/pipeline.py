@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from xswe.corpus.bitext import Bitext
+from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.monolingual import Sentences
 from xswe.embedding.pooling import pool
@@ -31,12 +31,14 @@ from xswe.teacher.base import Teacher
 from xswe.training.extract import Extraction, LanguageSample, extract
 from xswe.training.features import RowVectors, vectors_stage
 from xswe.training.inputs import (
+    Pair,
     bags_of,
     corpus_report,
     make_bags,
     make_corpus,
     make_units,
     open_bags,
+    open_negatives,
     open_part,
     sides,
     texts_of,
@@ -84,8 +86,8 @@ def train(
     languages = check_languages(config.languages)
     if config.objective.distillation and distilled is None:
         raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
-    if len(languages) == 1 and (config.objective.ranking or "source" not in config.objective.distillation_on):
-        raise ConfigError(f"{languages[0]} alone has no translations to rank: set objective=distillation, or a pair")
+    if len(languages) == 1 and not config.objective.ranking and "source" not in config.objective.distillation_on:
+        raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
     if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
         raise ConfigError(
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
@@ -109,6 +111,20 @@ def train(
         return _Run(config, teacher, folder, distilled).result()
 
 
+def _own_pairs(config: TrainConfig) -> tuple[tuple[str, str], CorpusConfig]:
+    """Return a single language as both sides of a pair, and the corpus of its pairs (anchor, positive)."""
+    (code,) = config.languages
+    paths = config.corpus.paths
+    if isinstance(paths, Mapping):
+        paths = next((paths[name] for name in (f"{code}-{code}", code) if name in paths), None)
+    if not paths:
+        raise ConfigError(
+            f"{code} alone has no translations to rank: give pairs of its texts, as in corpus.paths=[pairs.jsonl] with the "
+            "fields anchor and positive, or set objective=distillation, or a pair"
+        )
+    return (code, code), replace(config.corpus, paths=paths)
+
+
 class _Run:
     """One pass through the stages."""
 
@@ -118,9 +134,10 @@ class _Run:
         self.folder, self.stages = folder, Stages(folder)
         c = config
         self.sampled = c.refine.sample_from == "contexts"
+        languages, corpus = (c.languages, c.corpus) if len(c.languages) > 1 or not c.objective.ranking else _own_pairs(c)
         # Development pairs are then drawn from those of the contexts, and none are set aside before.
-        corpus = replace(c.corpus, development=0.0) if self.sampled else c.corpus
-        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, c.languages, corpus, c.seed, c.threads)
+        corpus = replace(corpus, development=0.0) if self.sampled else corpus
+        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, languages, corpus, c.seed, c.threads)
         corpus_id, pieces = self.corpus_id, None if teacher is None else teacher.tokenizer
         self.units, units_id = make_units(
             self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
@@ -145,7 +162,7 @@ class _Run:
         else:
             start, start_id = self.random_start()
         vectors = self.vectors()
-        final, final_id = self.refinement(start, start_id, vectors) if self.config.refine.steps else (start, start_id)
+        final, final_id = self.refinement(start, start_id, vectors) if self.config.refine.trains else (start, start_id)
         steps["refinement"] = final
         if self.config.spans.steps:
             steps["span training"] = self.span_training(final, final_id)
@@ -174,12 +191,12 @@ class _Run:
         """Stage ``vectors``: the distilled encoder's vectors of one side of each bitext, by part of the corpus."""
         if self.distilled is None:
             return {}
-        hub, alone = self.config.languages[0], len(self.config.languages) == 1
+        hub, alone = self.config.languages[0], len(self.pairs[0]) == 1
         parts = ["train", "development"] + (["held_out"] if alone else [])  # one language is judged by the encoder, too
         texts, read = [], []
         for part in parts:
             for bitext in self.part(part):
-                by_code = {code: (name, side) for name, code, side in sides(bitext)}
+                by_code = {code: (name, side) for name, code, side in reversed(sides(bitext))}
                 name, side = by_code.get(hub, ("source", bitext.source))
                 texts.append(side[:])
                 read.append(name)
@@ -320,9 +337,11 @@ class _Run:
 
     def random_start(self) -> tuple[np.ndarray, str]:
         """Random vectors, for training without a teacher; separate tables start from the same ones."""
-        settings = [len(self.units.tokens), self.config.pca.dim, self.config.seed]
+        c = self.config.pca
+        settings: list[float] = [len(self.units.tokens), c.dim, self.config.seed]
+        settings += [] if c.spread == PCAConfig.spread else [c.spread]
         generator = np.random.default_rng([self.config.seed, 19])
-        matrix = generator.normal(0.0, 0.02, (len(self.units.tokens), self.config.pca.dim)).astype(np.float32)
+        matrix = generator.normal(0.0, c.spread, (len(self.units.tokens), c.dim)).astype(np.float32)
         matrix[[not token for token in self.units.tokens]] = 0.0
         if self.tables.separate:
             return np.tile(matrix, (len(self.config.languages), 1)), fingerprint("random separate", settings)
@@ -338,8 +357,19 @@ class _Run:
                 rows = getattr(self.drawn[self.pairs.index(pair)], part)
                 source, target = source.take(rows), None if target is None else target.take(rows)
             placed = None if target is None else self.tables.place(target, pair[1])
-            made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near))
+            alike = len(pair) == 2 and pair[0] == pair[1]
+            further = self.negatives(part, pair)
+            made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near, alike, *further))
         return made
+
+    def negatives(self, part: str, pair: Pair) -> tuple[Bags, np.ndarray] | tuple[()]:
+        """Return the negatives of a bitext, and which pair has which; nothing if it has none."""
+        found = open_negatives(self.bags, "train" if self.sampled else part, pair)
+        if found and self.sampled:
+            raise ConfigError(
+                "refine.sample_from=contexts draws pairs alone, and the corpus has negatives: set it to corpus"
+            )
+        return (self.tables.place(found[0], pair[1]), found[1]) if found else ()
 
     @cached_property
     def telling(self) -> list[bool]:

@@ -35,6 +35,8 @@ class PCAConfig:
         sample_from: sentences are drawn from all of the ``corpus``, or from those chosen as ``contexts`` (paper).
         norm: mean norm that the vectors are scaled to before the refinement, 0 for the teacher's own scale (paper). One
             factor for all: it changes no similarity, only how far one step of Adam goes.
+        spread: standard deviation of the numbers of random vectors, where there is no teacher to start from
+            (static-embedding-japanese: 1).
     """
 
     level: str = "sentence"
@@ -43,6 +45,7 @@ class PCAConfig:
     sentences: int = 100_000
     sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
     norm: float = 0.0
+    spread: float = field(default=0.02, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.level not in ("sentence", "word"):
@@ -51,8 +54,8 @@ class PCAConfig:
             raise ConfigError(f"pca.drop={self.drop!r}: use auto, or a number of components that is not negative")
         if self.sample_from not in ("corpus", "contexts"):
             raise ConfigError(f"pca.sample_from={self.sample_from!r}: use corpus or contexts")
-        if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf:
-            raise ConfigError("pca needs dim >= 1, sentences >= 1 and norm >= 0")
+        if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf or not 0 < self.spread < math.inf:
+            raise ConfigError("pca needs dim >= 1, sentences >= 1, norm >= 0 and spread > 0")
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class TrainConfig:
     """Everything that decides a model.
 
     Attributes:
-        languages: codes; the first is the hub of the language pairs. A single one learns by distillation alone.
+        languages: codes; the first is the hub of the language pairs. A single one learns by distillation, or where its
+            objective ranks, from pairs of its own texts (anchor, positive, and any negatives).
         corpus: what to learn from.
         units: what gets a vector.
         contexts: which sentences represent a unit.
