@@ -16,7 +16,7 @@ from xswe.embedding.ensemble import AnyModel, load_any
 from xswe.embedding.locate import locate
 from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError
-from xswe.files import check_output, file_digest, file_stamp, fingerprint, is_special
+from xswe.files import check_output, file_stamp, fingerprint, is_special
 from xswe.language.texts import Texts
 from xswe.parallel import available_threads, in_order
 from xswe.progress import bar
@@ -45,12 +45,11 @@ def run(values: dict[str, Any]) -> str:
     check_output(output, [config.input])
     if is_special(output):
         raise ConfigError(f"output={output}: a pipe or a device, and vectors are not written in order; give a file")
-    folder = locate(config.model)
-    model = load_any(folder)
+    model = load_any(locate(config.model))
     file = VectorFile(output.resolve() if output.is_symlink() else output, model.dim, config.dtype)
     threads = config.threads or available_threads()
     begun = time.monotonic()
-    with open_writer(file, _signature(folder, config, file)) as writer:
+    with open_writer(file, _signature(model, config, file)) as writer:
         kept = writer.kept
         _encode(model, config.input, writer, threads)
     seconds, total = max(time.monotonic() - begun, 1e-9), writer.rows
@@ -81,10 +80,8 @@ def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) ->
             writer.save(rows, digest)
 
 
-def _signature(folder: Path, config: EncodeConfig, file: VectorFile) -> str:
+def _signature(model: AnyModel, config: EncodeConfig, file: VectorFile) -> str:
     """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
     source = Path(config.input)
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
-    parts = {str(path.relative_to(folder)): file_digest(path) for path in files}
     text = file_stamp(source) if source.is_file() else None
-    return fingerprint(__version__, parts, file.path.suffix, file.dtype, file.width, text)
+    return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, text)

@@ -11,7 +11,7 @@ from xswe.commands.config import build
 from xswe.embedding.ensemble import load_any
 from xswe.embedding.locate import locate
 from xswe.errors import ConfigError
-from xswe.files import check_output, file_digest, file_stamp, fingerprint
+from xswe.files import check_output, file_stamp
 from xswe.mining.filters import FilterConfig
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
@@ -35,12 +35,6 @@ def run(values: dict[str, Any]) -> str:
     return summary
 
 
-def model_identity(folder: Path) -> str:
-    """Return a fingerprint of all files of a model folder."""
-    files = sorted(p for p in folder.rglob("*") if p.is_file())
-    return fingerprint([[str(p.relative_to(folder)), file_digest(p)] for p in files])
-
-
 def _search(values: dict[str, Any]) -> dict[str, Any]:
     return {"threads": values["threads"], **values["neighbours"]}
 
@@ -57,11 +51,10 @@ def _mine(values: dict[str, Any]) -> str:
         "filters": build(FilterConfig, values["filters"], "filters"),
     }
     config = build(MineConfig, {**settings, **nested}, "mine")
-    folder = locate(values["model"])
-    model = load_any(folder)
+    model = load_any(locate(values["model"]))
     started = time.monotonic()
     files = str(values["source"]), str(values["target"]), str(values["output"])
-    report = mine_files(model, *files, config, values["work"], model_identity(folder))
+    report = mine_files(model, *files, config, values["work"])
     return summary(report, files[2], time.monotonic() - started)
 
 
@@ -106,10 +99,9 @@ def _score(values: dict[str, Any]) -> str:
         },
         "mine",
     )
-    folder = locate(values["model"])
-    model = load_any(folder)
+    model = load_any(locate(values["model"]))
     files = [str(table)] if table else [str(path) for path in moses]
-    identity = None if "-" in files else [model_identity(folder), [file_stamp(path) for path in files]]
+    identity = None if "-" in files else [model.identity, [file_stamp(path) for path in files]]
     started = time.monotonic()
 
     def lines() -> Any:

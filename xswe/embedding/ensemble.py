@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ class Ensemble:
             raise ConfigError("the models have no language in common: an ensemble encodes what all of them know")
         return made
 
-    @property
+    @cached_property
     def identity(self) -> str:
-        """A fingerprint of the weights and parts."""
+        """A fingerprint of all that decides what :meth:`encode` returns: the weights and the parts' identities."""
         return fingerprint(self.weights, [part.identity for part in self.parts])
 
     @property

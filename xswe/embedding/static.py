@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,16 @@ class StaticEmbedding:
         """Dimensions of a vector."""
         return int(self.matrix.shape[1])
 
-    @property
+    @cached_property
     def identity(self) -> str:
-        """A fingerprint of all that decides the model's vectors: its units in order, and theirs."""
+        """A fingerprint of all that decides what :meth:`encode` returns: the units, and the numbers of the matrix.
+
+        It is that of the folder's content, wherever the folder lies: of ``model.safetensors``, ``tokenizer.json`` (of a
+        model of words: ``words.json`` and ``backoff.json``) and the units in ``config.json``; its description and the
+        model card do not matter.
+        """
         scales = () if self.scales is None else (self.scales,)
-        return fingerprint(self.units.settings, list(self.units.tokens), arrays_digest(self.matrix, *scales))
+        return fingerprint(self.units.identity, arrays_digest(self.matrix, *scales))
 
     @property
     def dtype(self) -> Precision:

@@ -16,7 +16,7 @@ from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.files import score_vectors
 from xswe.evaluation.rows import Row
 from xswe.evaluation.similarity import cosines, pearson
-from xswe.files import fingerprint
+from xswe.files import file_stamp, fingerprint
 from xswe.language.codes import LANGUAGES
 from xswe.progress import track
 
@@ -159,7 +159,7 @@ def _localise(task: Any, root: Path) -> str:
         raise _MissingError(f"{root / hub_name} is missing: put the data set {hub_name} there, or set data.root=null")
     task.metadata = task.metadata.model_copy(update={"dataset": {**task.metadata.dataset, "path": str(folder)}})
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return fingerprint([(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in files])
+    return fingerprint([file_stamp(path) for path in files])
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.files import read_json
+from xswe.files import fingerprint, read_json
 from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import check_languages
 from xswe.language.texts import Texts
-from xswe.language.tokenizer_files import load_tokenizer, state_for_later, unknown_id
+from xswe.language.tokenizer_files import load_tokenizer, state_for_later, unknown_id, without_limits
 from xswe.language.unigram import MARK, is_trained_here
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks
 from xswe.parallel import Lock
@@ -104,6 +104,11 @@ class SubwordUnits:
         kept = {"lone_mark": True} if self._lone_mark else {}
         kept |= {"folding": False} if not self.folding and "zh" in self.languages else {}
         return {"kind": self.kind, "languages": list(self.languages), **kept}
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of settings and tokenizer."""
+        return fingerprint(self.settings, without_limits(self.state()))
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""

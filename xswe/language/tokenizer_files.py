@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,11 @@ def unknown_id(tokenizer: Tokenizer, state: dict[str, Any] | None = None) -> int
     if model.get("unk_id") is not None:
         return int(model["unk_id"])
     return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
+
+
+def without_limits(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tokenizer's state without what units never use: where texts are cut, and what they are filled up with."""
+    return {**state, "padding": None, "truncation": None}
 
 
 def without_pieces(state: dict[str, Any]) -> Tokenizer:

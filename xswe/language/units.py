@@ -54,6 +54,10 @@ class Units(Protocol):
     def settings(self) -> dict[str, Any]:
         """What ``config.json`` says of the units: kind, languages, and what the kind needs to be loaded."""
 
+    @property
+    def identity(self) -> str:
+        """A fingerprint of all that decides what :meth:`bags` returns; made anew at each call."""
+
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; what is unknown is left out."""
 

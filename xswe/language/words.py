@@ -12,14 +12,14 @@ import numpy as np
 from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ModelError
-from xswe.files import read_json
+from xswe.files import fingerprint, read_json
 from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import folding_step
 from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
 from xswe.language.segmenters import make_segmenter
 from xswe.language.texts import Texts
-from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer
+from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer, without_limits
 from xswe.language.unigram import MARK
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 from xswe.parallel import Lock
@@ -177,6 +177,20 @@ class WordUnits:
             **kept,
         }
 
+    @property
+    def identity(self) -> str:
+        """A fingerprint of settings, words in order, normaliser and back-off; the segmenters are named by the settings."""
+        normaliser = json.loads(self._as_tokenizer([]).to_str())
+        backoff = without_limits(json.loads(self.pieces.to_str())) if self.pieces is not None else None
+        return fingerprint(self.settings, self.tokens, normaliser, backoff)
+
+    def _as_tokenizer(self, words: Sequence[str]) -> Tokenizer:
+        """Return normaliser, cuts and some words as a tokenizer."""
+        tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=""))
+        tokenizer.normalizer = self.splitter.normaliser("zh")
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+
     def identify(self, form: str) -> int:
         """Return the id of a word or of what it backs off to, -1 for none."""
         index = self.index
@@ -249,10 +263,7 @@ class WordUnits:
 
     def save(self, folder: Path) -> None:
         """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
-        tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(self.tokens)}, unk_token=""))
-        tokenizer.normalizer = self.splitter.normaliser("zh")
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        tokenizer.save(str(folder / "words.json"), pretty=False)
+        self._as_tokenizer(self.tokens).save(str(folder / "words.json"), pretty=False)
         if self.pieces is not None:
             self.pieces.save(str(folder / "backoff.json"))
 

@@ -228,7 +228,6 @@ def mine_files(
     output: str,
     config: MineConfig | None = None,
     work: str | None = None,
-    model_id: str | None = None,
 ) -> dict[str, Any]:
     """Mine translations from two text files into a file.
 
@@ -240,7 +239,6 @@ def mine_files(
         config: how.
         work: folder for unfinished work; None for ``<output>.work``. A run that was killed goes on from what it left
             there, to the same bytes.
-        model_id: the model's fingerprint; computed from its vectors if not given.
 
     Returns:
         A report: lines read, kept and dropped, pairs, threshold, quantiles of the scores, seconds of each step.
@@ -249,7 +247,6 @@ def mine_files(
     if str(source) == str(target) == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
     kind = output_format(config.format, output)
-    model_id = model_id or model.identity
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads = config.neighbours.workers
     seconds = {}
@@ -263,7 +260,7 @@ def mine_files(
         for n, (name, path) in enumerate((("source", source), ("target", target))):
             language = config.languages[n] if config.languages else None
             how = SideConfig(str(path), config.ids, language, config.filters, config.storage, config.on_error)
-            sides.append(prepare_side(folder / name, how, encode, model.dim, model_id, name))
+            sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name))
         both = (sides[0], sides[1])
         seconds["read and encode"] = time.monotonic() - start
         start = time.monotonic()

@@ -17,7 +17,7 @@ from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.streams import OnError, Skipped, read_lines
 from xswe.errors import InputError
-from xswe.files import check_input, fingerprint, read_json, whole_folder, write_json
+from xswe.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.language.texts import Texts
 from xswe.mining.filters import FilterConfig, Traits, identity_key, number_key, reason_to_drop
 from xswe.mining.vectors import Storage, Vectors, VectorWriter
@@ -80,13 +80,10 @@ class SideConfig:
     on_error: OnError = "raise"
 
     def identity(self, model: str) -> str:
-        """Return what decides the content of the folder; a file is known by its size and time."""
+        """Return what decides the content of the folder; the file is known by its stamp, the model by its identity."""
         if self.path == "-":
             return fingerprint(time.time_ns())
-        stat = check_input(self.path)
-        return fingerprint(
-            _FORMAT, {**asdict(self), "path": str(Path(self.path).resolve())}, stat.st_size, stat.st_mtime_ns, model
-        )
+        return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
 
 
 class _Column:
@@ -195,7 +192,7 @@ def prepare_side(folder: Path, config: SideConfig, encode: Encode, dim: int, mod
         config: what to read and what to leave out.
         encode: texts to float32 (n, dim) unit vectors.
         dim: dimensions.
-        model: fingerprint of the model.
+        model: the model's identity.
         description: for the progress bar.
 
     Raises:
