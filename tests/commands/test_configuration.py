@@ -10,12 +10,16 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 import xswe
+from xswe.commands import mine
 from xswe.commands.config import build, plain
 from xswe.commands.make_teacher import MakeTeacherConfig
 from xswe.commands.train import takes_sample, train_config
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
+from xswe.mining.filters import FilterConfig
+from xswe.mining.neighbours import SearchConfig
+from xswe.mining.pipeline import MineConfig
 from xswe.resources import resource
 from xswe.teacher.transformer import TeacherConfig
 from xswe.training.encoder import EncoderConfig
@@ -38,6 +42,8 @@ SECTIONS = {
     "teacher": TeacherConfig,
 }
 SET_BY_THE_COMMAND = {"seed", "threads"}
+TRAIN = ("train", "contexts.per_unit=100")  # which the default recipe lowers
+MINE = ("mine", "model=m")
 
 
 def composed(verb: str, *overrides: str) -> dict:
@@ -80,13 +86,26 @@ def test_the_teachers_settings_too(section, cls):
     assert set(composed("make_teacher", "output=x")[section]) == names
 
 
-@pytest.mark.parametrize("section", ["contexts", "extract", "pca", "refine", "objective", "units"])
-def test_the_defaults_of_code_and_configuration_are_the_same(section):
-    values = composed("train", "contexts.per_unit=100")[section]  # which the default recipe lowers
-    made = build(SECTIONS[section], values, section)
-    default = SECTIONS[section]()
-    differing = {f.name for f in dataclasses.fields(made) if getattr(made, f.name) != getattr(default, f.name)}
-    assert not differing - SET_BY_THE_COMMAND
+# Where the defaults of a section stand: the verb and what it is given, the section, and what differs on purpose.
+DEFAULTS = [
+    *((TRAIN, section, cls, set()) for section, cls in SECTIONS.items() if section != "teacher"),
+    (TRAIN, "spans", SpanTraining, set()),
+    (("train", "corpus=local"), "corpus", CorpusConfig, {"sample"}),  # a setting of the command
+    (("make_teacher", "output=x"), "encoder", EncoderConfig, set()),
+    (("make_teacher", "output=x"), "shape", EncoderShape, set()),
+    (MINE, "neighbours", SearchConfig, set()),
+    (MINE, "filters", FilterConfig, set()),
+    (MINE, "", MineConfig, {*mine._OWN, "score"}),  # auto: another score to mine than to score an aligned bitext
+]
+
+
+@pytest.mark.parametrize(("given", "section", "cls", "apart"), DEFAULTS, ids=[cls.__name__ for _, _, cls, _ in DEFAULTS])
+def test_the_defaults_of_code_and_configuration_are_the_same(given, section, cls, apart):
+    values = composed(*given)
+    values = {name: value for name, value in (values[section] if section else values).items() if name not in apart}
+    unsaid = {f.name for f in dataclasses.fields(cls)} - set(values)
+    assert unsaid <= SET_BY_THE_COMMAND | ({"score", "on_error"} if cls is MineConfig else set())
+    assert build(cls, values, section) == cls()
 
 
 def test_the_paper_recipe_holds_the_papers_values():

@@ -46,7 +46,7 @@ def test_filling_up_gives_all_vectors_mean_zero_and_one_length():
 
 def test_the_encoder_starts_as_the_static_model():
     matrix, bags = static(), toy().source
-    trainer = EncoderTrainer(build(matrix, SHAPE, 0), EncoderConfig(), Objective())
+    trainer = EncoderTrainer(build(matrix, SHAPE, 0), EncoderConfig(bfloat16=False), Objective())
     with torch.no_grad():
         found = trainer.pooled(bags)[0].numpy()
     expected = pool(matrix, bags, normalise=True)
@@ -57,7 +57,7 @@ def test_the_encoder_starts_as_the_static_model():
 def test_micro_batches_do_not_change_the_step(micro_batch):
     tables = []
     for size in (40, micro_batch):
-        config = EncoderConfig(batch=40, micro_batch=size, rate=1e-3, token_rate=1e-2, steps=10)
+        config = EncoderConfig(bfloat16=False, batch=40, micro_batch=size, rate=1e-3, token_rate=1e-2, steps=10)
         trainer = EncoderTrainer(build(static(), SHAPE, 0), config, Objective(distillation=1.0))
         for _ in range(2):
             trainer.step(toy(teacher=True), np.arange(40))
@@ -68,7 +68,9 @@ def test_micro_batches_do_not_change_the_step(micro_batch):
 
 def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
     model = build(static(), SHAPE, 0)
-    trainer = EncoderTrainer(model, EncoderConfig(batch=12, rate=0.0, token_rate=0.0), Objective(margin=0.1))
+    trainer = EncoderTrainer(
+        model, EncoderConfig(bfloat16=False, batch=12, rate=0.0, token_rate=0.0), Objective(margin=0.1)
+    )
     bitext = ParallelBags(toy(12).source, toy(12).target)
     value = trainer.step(bitext, np.arange(12))
     gradients = [parameter.grad.clone() for parameter in trainer.body]
@@ -88,11 +90,11 @@ def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
         np.testing.assert_allclose(ours.numpy(), parameter.grad.numpy(), atol=2e-3)
 
 
-CONFIG = EncoderConfig(steps=12, batch=16, micro_batch=8, rate=1e-3, token_rate=1e-2, evaluate_every=4)
+CONFIG = EncoderConfig(bfloat16=False, steps=12, batch=16, micro_batch=8, rate=1e-3, token_rate=1e-2, evaluate_every=4)
 
 
 def test_training_lowers_the_loss():
-    config = EncoderConfig(steps=60, batch=32, rate=2e-3, token_rate=5e-2, evaluate_every=20)
+    config = EncoderConfig(bfloat16=False, steps=60, batch=32, rate=2e-3, token_rate=5e-2, evaluate_every=20)
     history = train_encoder(build(static(), SHAPE, 0), [toy(200)], [toy(40, seed=1)], config, Objective())
     assert history[-1]["development_0"] < 0.5 * history[0]["development_0"]
 

@@ -53,7 +53,7 @@ class CorpusConfig:
         limit: use at most this many pairs (drawn at random), 0 for all.
     """
 
-    paths: Any = ()
+    paths: Any = None
     cache: str = ""
     offline: bool = False
     columns: tuple[int, ...] = (0, 1)
@@ -62,8 +62,8 @@ class CorpusConfig:
     min_score: float | None = None
     clean: CleanConfig = field(default_factory=CleanConfig)
     decontaminate: tuple[str, ...] = ()
-    held_out: float = 0.1
-    development: float = 0.05
+    held_out: float = 0.01
+    development: float = 0.01
     max_held_out: int = 1000
     max_development: int = 1000
     limit: int = 0

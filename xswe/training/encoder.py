@@ -52,16 +52,16 @@ class EncoderConfig:
         threads: torch's threads.
     """
 
-    steps: int = 2000
+    steps: int = 320
     batch: int = 1024
     micro_batch: int = 256
     max_tokens: int = 64
     rate: float = 5e-4
-    token_rate: float = 2e-4
+    token_rate: float = 5e-5
     warmup: float = 0.05
     decay: float = 0.01
-    evaluate_every: int = 250
-    bfloat16: bool = False
+    evaluate_every: int = 40
+    bfloat16: bool = True
     seed: int = 0
     threads: int = 1
 

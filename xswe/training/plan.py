@@ -85,7 +85,7 @@ class TrainConfig:
     pca: PCAConfig = field(default_factory=PCAConfig)
     refine: RefineConfig = field(default_factory=RefineConfig)
     objective: Objective = field(default_factory=Objective)
-    spans: SpanTraining = field(default_factory=lambda: SpanTraining(steps=0))
+    spans: SpanTraining = field(default_factory=SpanTraining)
     seed: int = 0
     threads: int = 1
 

@@ -41,7 +41,7 @@ class SpanTraining:
         threads: how many threads share a step.
     """
 
-    steps: int = 1000
+    steps: int = 0
     batch: int = 512
     rate: float = 2e-4
     scale: float = 30.0
