@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,8 @@ import yaml
 from tokenizers import Tokenizer, models
 
 import xswe
+from xswe.corpus.cards import cards
+from xswe.corpus.packing import PACKED
 from xswe.embedding.card import card, write_card
 from xswe.embedding.licences import Source, derive, sources_of
 from xswe.embedding.static import StaticEmbedding
@@ -105,6 +109,7 @@ def test_a_folder_with_a_card_opens_everywhere(model, known, tmp_path):
         (["GPL-3.0"], "other"),
         (["none of its own; the texts stay under the terms of the web pages"], "other"),
         (["MIT", None], "other"),
+        (["CC BY 4.0", "NTT's terms of use for JParaCrawl"], "other"),
         ([], "other"),
     ],
 )
@@ -144,3 +149,102 @@ def test_a_licence_is_known_of_files_that_bear_the_corpus_name_and_no_other(file
     (source,) = sources_of({"paths": ["x"]}, {"de-en": {"checksums": {file: "1"}}})
     assert (source.licence == "CC BY 2.0 FR") is known
     assert known or source.licence is None
+
+
+def named(file, pair="en-ja", paths=("x",)):
+    """The names of the sources of a run on a file."""
+    return [source.name for source in sources_of({"paths": list(paths)}, {pair: {"checksums": {str(file): "1"}}})]
+
+
+# These say nothing of their corpus on their own: OPUS names all its archives alike.
+SHARED = {"txt.zip", "tar.gz", "txt.xz"}
+
+
+@pytest.mark.parametrize("packing", ["", *PACKED])
+def test_every_file_name_that_a_card_gives_is_known(packing):
+    seen = 0
+    for name, one in cards().items():
+        for release in one.versions:
+            for languages in [pair.split("-") for pair in release.pairs] or [[code] for code in release.languages]:
+                names = release.names(languages)
+                for pattern in (*release.files, *release.urls, *release.members.values()):
+                    file = pattern.format(**names).rpartition("/")[2]
+                    if "*" in file or file.partition(".")[2] in SHARED:
+                        continue
+                    bare = file.removesuffix(".gz").removesuffix(".zip").removesuffix(".tar")
+                    assert named(f"/data/{bare}{packing}", "-".join(languages)) == [name], file
+                    assert named(f"/data/{file}", "-".join(languages)) == [name], file
+                    seen += 1
+    assert seen > 20
+
+
+@pytest.mark.parametrize("packing", ["", *PACKED])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("en-ja.bicleaner05.txt", "jparacrawl"),
+        ("ja-en.bicleaner05.txt", "jparacrawl"),
+        ("de-en.bicleaner05.txt", "de-en.bicleaner05"),  # another project's
+        ("CCMatrix.en-ja.ja", "ccmatrix"),
+        ("CCMatrix.v1.de-en.tsv", "ccmatrix"),
+        ("en-zh.bitextf.tsv", "ccmatrix"),
+        ("NLLB.en-ja.en", "nllb"),
+        ("Tatoeba.cmn-en.cmn", "tatoeba"),
+        ("Tatoeba.deu-eng.deu", "tatoeba"),
+        ("WikiMatrix.en-zh.tsv", "wikimatrix"),
+        ("WikiMatrix-like.en-zh.tsv", "WikiMatrix-like.en-zh"),
+    ],
+)
+def test_files_that_were_unpacked_or_renamed_by_their_source(file, name, packing):
+    assert named(file + packing) == [name]
+
+
+def test_an_archive_is_known_by_its_members(tmp_path):
+    for folder, member in (("a", "NLLB.en-ja"), ("b", "CCMatrix.en-ja"), ("c", "Other.en-ja")):
+        (tmp_path / folder).mkdir()
+        with zipfile.ZipFile(tmp_path / folder / "en-ja.txt.zip", "w") as archive:
+            for ending in ("en", "ja", "scores"):
+                archive.writestr(f"{member}.{ending}", "x\n")
+            archive.writestr("README", "about\n")
+    (tmp_path / "en-ja.bicleaner05.txt").write_text("x\n")
+    with tarfile.open(tmp_path / "en-ja.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "en-ja.bicleaner05.txt", "en-ja/en-ja.bicleaner05.txt")
+    assert named(tmp_path / "a" / "en-ja.txt.zip") == ["nllb"]
+    assert named(tmp_path / "b" / "en-ja.txt.zip") == ["ccmatrix"]
+    assert named(tmp_path / "c" / "en-ja.txt.zip") == ["en-ja"]
+    assert named(tmp_path / "en-ja.tar.gz") == ["jparacrawl"]
+    (tmp_path / "c" / "en-ja.txt.zip").write_bytes(b"damaged since")
+    assert named(tmp_path / "c" / "en-ja.txt.zip") == ["en-ja"]
+
+
+def test_all_sources_of_a_run_are_named_and_bind_the_model(model):
+    paths = {
+        "en-ja": [{"card": "tatoeba"}, {"card": "jparacrawl"}, {"hub": "someone/pairs"}, "kyoto-wiki.tsv"],
+        "en-de": [{"card": "wikimatrix"}],
+    }
+    checksums = {"/c/downloads/jparacrawl/jparacrawl-3.en-ja.tar.gz": "1", "kyoto-wiki.tsv": "2"}
+    sources = sources_of({"paths": paths}, {"en-ja": {"checksums": checksums}})
+    found = {source.name: source for source in sources}
+    assert set(found) == {
+        "Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles",
+        "jparacrawl",
+        "someone/pairs",
+        "tatoeba",
+    }
+    assert found["someone/pairs"].licence is None
+    text = card(model, name="m", settings={}, sources=sources)
+    assert "license: other" in text
+    assert "NTT's terms of use for JParaCrawl (research only, no commercial use, holds for models trained on it)" in text
+    assert derive(sources)[1].startswith("the terms of a source bind the models trained on it (jparacrawl: research only")
+
+
+def test_one_language_has_the_sources_of_its_bitexts():
+    paths = {"en": [{"card": "cc100"}], "en-ja": [{"card": "jparacrawl"}], "de-zh": [{"card": "nllb"}]}
+    found = sources_of({"paths": paths}, {"en": {"checksums": {}}})
+    assert [source.name for source in found] == ["cc100", "jparacrawl"]
+
+
+def test_the_hubs_copy_of_a_corpus_has_its_terms():
+    paths = [{"hub": "sentence-transformers/parallel-sentences-ccmatrix", "config": "en-ja"}]
+    (source,) = sources_of({"paths": paths}, {"en-ja": {"checksums": {}}})
+    assert source.name == "ccmatrix"
