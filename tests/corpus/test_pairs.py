@@ -104,7 +104,7 @@ def test_damaged_lines_name_file_and_line_or_are_skipped_and_counted(tmp_path, c
 @pytest.mark.parametrize("name", ["cut.tsv.gz", "cut.tsv.xz", "cut.tsv.bz2", "cut.tsv.zst"])
 def test_truncated_archives(tmp_path, name):
     rng = np.random.default_rng(0)
-    lines = "".join(f"{a}\t{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2)))
+    lines = "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2)))
     path = write(tmp_path / name, lines)
     path.write_bytes(path.read_bytes()[: -len(path.read_bytes()) // 3])
     with pytest.raises(InputError, match="truncated or damaged"):
@@ -119,7 +119,7 @@ def test_truncated_archives(tmp_path, name):
 def test_archives_damaged_within(tmp_path, name):
     """By both readers: one tells damage to training, the other to whatever reads line by line."""
     rng = np.random.default_rng(0)
-    path = write(tmp_path / name, "".join(f"{a}\t{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2))))
+    path = write(tmp_path / name, "".join(f"a{a}\tb{b}\n" for a, b in rng.integers(0, 1 << 40, (40_000, 2))))
     data = bytearray(path.read_bytes())
     data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)
     path.write_bytes(data)

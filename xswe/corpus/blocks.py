@@ -15,6 +15,7 @@ import numpy as np
 
 from xswe.corpus import kernels
 from xswe.corpus.archives import open_member
+from xswe.corpus.layout import JUDGED, check_columns_are_text, check_sides_are_text
 from xswe.corpus.lines import BLOCK_LINES, Lines
 from xswe.corpus.negatives import Negatives
 from xswe.corpus.pairs import PairFile, read_pairs, read_records, read_tables
@@ -66,11 +67,17 @@ def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = Fal
             blocks = pack(read_records(file, on_error=on_error, skipped=skipped), file.with_negatives)
         else:
             blocks = pack(read_pairs(file, on_error=on_error, skipped=skipped))
-        for rows in blocks:
+        for number, rows in enumerate(blocks):
+            if not number:
+                check_sides_are_text(str(file.hub or file.source), file.languages, *_first(rows))
             yield _ready(Rows(rows.source, rows.target, None, dict(skipped.counts), rows.negatives))
             skipped.counts.clear()
         if skipped.counts:
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
+
+
+def _first(rows: Rows) -> tuple[list[str], list[str]]:
+    return list(rows.source[:JUDGED]), list(rows.target[:JUDGED])
 
 
 def _ready(rows: Rows) -> Job:
@@ -104,6 +111,10 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         if on_error == "raise":
             _complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
+        if number == 1:
+            raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in fine[:JUDGED].tolist())
+            first = [(number + row, line.tobytes().decode("utf-8").rstrip("\r\n")) for row, line in raw]
+            check_columns_are_text(file.source, file.columns, file.languages, first)
         spans = spans[fine]
         source, target = copied(block.data, spans[:, 0], spans[:, 1]), copied(block.data, spans[:, 2], spans[:, 3])
         texts = [copied(block.data, one[fine, 0], one[fine, 1]) for one in further]
@@ -156,7 +167,7 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
             if not min(counts):
                 break
             blocks = [lines.take(min(counts)) for lines in streams]
-            yield _moses_job(blocks, where, number, on_error)
+            yield _moses_job(blocks, where, number, on_error, file.languages)
             number += min(counts)
         damaged = False
         for lines, name in zip(streams, where, strict=True):
@@ -167,7 +178,7 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
             yield from _unequal(where[counts.index(0)], where[counts.index(max(counts))], number, on_error)
 
 
-def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnError) -> Job:
+def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnError, languages: tuple[str, str]) -> Job:
     def job() -> Rows:
         """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = [], []
@@ -179,6 +190,8 @@ def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnE
                 _complain(block, status[-1], name, number, (0, 0))
         fine = np.flatnonzero(np.maximum(status[0], status[1]) == kernels.FINE)
         texts = [copied(b.data, s[fine, 0], s[fine, 1]) for b, s in zip(blocks, spans, strict=True)]
+        if number == 1:
+            check_sides_are_text(" and ".join(where[:2]), languages, *(list(side[:JUDGED]) for side in texts[:2]))
         skipped: dict[str, int] = {}
         for one in status[:2]:
             for reason, count in _counted(one).items():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from xswe.corpus.archives import is_tar, is_zip, member_names
 from xswe.corpus.catalogues import read_catalogue
+from xswe.corpus.layout import JUDGED, check_columns_are_text
 from xswe.corpus.memories import read_tmx, read_xliff
 from xswe.corpus.packing import PACKED, without_packing
 from xswe.corpus.rows import Rows
@@ -281,14 +282,22 @@ def _read_moses(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator
 
 
 def _read_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
+    lines = _lines_with_columns(file, on_error, skipped)
+    first = list(islice(lines, JUDGED))
+    check_columns_are_text(file.source, file.columns, file.languages, first)
+    for _, line in chain(first, lines):
+        fields = line.split("\t")
+        yield fields[file.columns[0]].strip(), fields[file.columns[1]].strip()
+
+
+def _lines_with_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[int, str]]:
     need = max(file.columns) + 1
     for number, line in read_lines(file.source, on_error=on_error, skipped=skipped):
         if line is None or not line.strip():
             continue
-        fields = line.split("\t")
-        if len(fields) < need:
-            if on_error == "raise":
-                raise too_few_columns(file.source, len(fields), file.columns, number)
-            skipped.add("too few columns")
+        if (found := line.count("\t") + 1) >= need:
+            yield number, line
             continue
-        yield fields[file.columns[0]].strip(), fields[file.columns[1]].strip()
+        if on_error == "raise":
+            raise too_few_columns(file.source, found, file.columns, number)
+        skipped.add("too few columns")
