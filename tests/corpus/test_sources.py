@@ -9,7 +9,7 @@ import pytest
 from tests.corpus.test_blocks import moses_zip
 from xswe.corpus.bitext import CorpusConfig, corpus_files, describe, load_bitext
 from xswe.corpus.convert import convert
-from xswe.corpus.prepared import converted_folder
+from xswe.corpus.prepared import converted_folder, prepare
 from xswe.errors import ConfigError
 
 EN_JA = ("en", "ja")
@@ -98,3 +98,18 @@ def test_a_card_says_what_its_files_say(cache):
 def test_mistakes(cache, entry, message):
     with pytest.raises(ConfigError, match=message):
         corpus_files(config(cache, [entry]), [EN_JA])
+
+
+def test_what_is_said_of_a_limited_corpus_is_what_is_kept_of_it(cache, tmp_path, caplog):
+    rows = "".join(f"text {i}\t文{i}\n" for i in range(100))
+    (tmp_path / "own.tsv").write_text(rows, encoding="utf-8")
+    made = config(cache, [str(tmp_path / "own.tsv")], limit=40, held_out=0.1, development=0.1)
+    files = corpus_files(made, [EN_JA])[EN_JA]
+    caplog.set_level("INFO", "xswe")
+    _, sizes = prepare(files, EN_JA, made, 0, tmp_path, tmp_path / "own")
+    assert "100 pairs read, 100 kept, of which corpus.limit draws 40; dropped: none" in caplog.text
+    assert "en-ja: 32 train, 4 development, 4 held out" in caplog.text
+    assert sizes == {"train": 32, "development": 4, "held_out": 4}
+    caplog.clear()
+    prepare(files, EN_JA, made, 0, tmp_path, tmp_path / "own")  # converted already: what is used is said again
+    assert "32 train" in caplog.text

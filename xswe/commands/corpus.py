@@ -130,6 +130,8 @@ def _convert(config: CorpusConfig, languages: tuple[str, ...], output: str | Non
     bitext, report = convert(files, pair, config, place, threads=threads)
     size = sum(path.stat().st_size for path in place.iterdir())
     lines = [_summary(report), "", f"{len(bitext):,} pairs, {size / 1e6:,.1f} MB: {place}"]
+    if 0 < config.limit < len(bitext):
+        lines.append(f"corpus.limit: a training run draws {config.limit:,} of them at random; all are converted")
     for card in map(find_card, _cards(config, pair)):
         lines.append(f"licence: {card.licence}{_restricted(card)}; cite: {card.cite}")
     return "\n".join(lines)

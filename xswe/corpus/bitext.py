@@ -101,10 +101,16 @@ class CorpusReport:
         for reason, count in [*found.items(), *skipped.items()]:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
-    def summary(self) -> str:
-        """One line for the log."""
+    def summary(self, limit: int = 0, what: str = "pairs") -> str:
+        """One line for the log.
+
+        Args:
+            limit: how many of those kept are used (``corpus.limit``), 0 for all.
+            what: pairs, or sentences.
+        """
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.dropped.items())) or "none"
-        return f"{self.read:,} pairs read, {self.kept:,} kept; dropped: {dropped}"
+        used = f", of which corpus.limit draws {limit:,}" if 0 < limit < self.kept else ""
+        return f"{self.read:,} {what} read, {self.kept:,} kept{used}; dropped: {dropped}"
 
 
 @dataclass(frozen=True, eq=False)

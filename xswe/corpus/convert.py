@@ -89,7 +89,7 @@ def convert(
             if folder.exists():
                 folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
             os.replace(partial, folder)
-            logger.info("%s: %s", "-".join(languages), report.summary())
+            logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
     return _open(folder, languages, identity)
 
 

@@ -231,7 +231,7 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
         texts = texts.take(np.flatnonzero(~(exact | normalised)))
     report.kept = len(texts)
     sentences = Sentences((language,), texts)
-    logger.info("%s: %d sentences read, %d kept", language, report.read, report.kept)
+    logger.info("%s: %s", language, report.summary(config.limit, "sentences"))
     return sentences, asdict(report)
 
 

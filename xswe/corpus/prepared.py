@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from xswe.corpus.sources import cache_folder, card_names, entries_of, is_card
 from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import InputError
 from xswe.files import read_json, write_json
+
+logger = logging.getLogger(__name__)
 
 
 def converted_folder(files: Sequence[PairFile], pair: tuple[str, str], config: CorpusConfig, own: Path) -> Path:
@@ -66,7 +69,9 @@ def prepare(
         folder / "train" / f"{bitext.name}.json",
         {"text": os.path.join("..", place.name) if inside else str(place.resolve()), "beside_stage": inside},
     )
-    return report, {part: len(getattr(rows, part)) for part in ("train", "development", "held_out")}
+    sizes = {part: len(getattr(rows, part)) for part in ("train", "development", "held_out")}
+    logger.info("%s: %s", bitext.name, ", ".join(f"{size:,} {part.replace('_', ' ')}" for part, size in sizes.items()))
+    return report, sizes
 
 
 def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
