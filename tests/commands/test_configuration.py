@@ -112,6 +112,9 @@ def test_the_paper_recipe_holds_the_papers_values():
     c = train_config(composed("train", "recipe=paper", "corpus.paths=[a.tsv]", "threads=1"))
     assert isinstance(c, TrainConfig)
     assert (c.contexts.per_unit, c.contexts.candidates, c.contexts.pick) == (100, 2000, "shortest")
+    assert (c.contexts.length, c.pca.sample_from, c.refine.sample_from) == ("tokens", "contexts", "contexts")
+    assert (c.extract.merge, c.extract.shared, c.refine.duplicates) == ("average", "vocabulary", "keep")
+    assert (c.corpus.max_development, c.corpus.development, c.corpus.on_error) == (10_000, 0.1, "skip")
     assert (c.units.kind, c.units.most_frequent) == ("words", {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000})
     assert c.units.segmenters == {"zh": "teacher", "ja": "teacher"}
     assert (c.pca.drop, c.pca.dim, c.pca.sentences, c.pca.norm) == ("auto", 256, 100_000, 0.0)
@@ -119,6 +122,20 @@ def test_the_paper_recipe_holds_the_papers_values():
     assert (c.refine.optimiser, c.refine.clip, c.refine.evaluate_every, c.refine.patience) == ("dense", 5.0, 40, 5)
     assert (c.objective.temperature, c.objective.margin, c.objective.distillation) == (0.05, 0.0, 0.0)
     assert composed("train", "recipe=paper")["teacher"]["model"] == "alibaba-nlp-community/gte-multilingual-base"
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh", "ja"])
+def test_the_paper_recipe_distils_where_there_is_one_language(language):
+    values = composed("train", "recipe=paper", f"pair={language}", "corpus.paths=[a.txt]", "threads=1")
+    c, pair = train_config(values), train_config(composed("train", "recipe=paper", "threads=1"))
+    assert (c.objective.ranking, c.objective.distillation, c.objective.distillation_on) == (0.0, 1.0, ("source",))
+    assert (c.objective.distillation_temperature, c.refine.per_unit) == (0.05, 2)
+    assert dataclasses.replace(c.refine, per_unit=0) == pair.refine
+    assert (c.contexts, c.extract, c.pca) == (pair.contexts, pair.extract, pair.pca)
+    assert values["distilled"] == {"model": "same"}
+    assert composed("train", f"pair={language}")["objective"]["ranking"] == 1.0
+    own = composed("train", "recipe=paper", f"pair={language}", "refine.per_unit=5")
+    assert own["refine"]["per_unit"] == 5
 
 
 @pytest.mark.parametrize("group", ["pair", "teacher", "distilled", "units", "objective", "recipe"])

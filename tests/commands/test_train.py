@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.commands.test_configuration import composed
@@ -32,3 +34,46 @@ def test_outputs_of_earlier_settings_go_and_what_is_not_ours_stays(tmp_path, set
     left = {path.name for path in folder.iterdir()} - {".lock", "stages"}
     assert left == {"model", "results.json", "run.json", "steps"}
     assert [path.name for path in (folder / "steps").iterdir()] == ["notes.txt"]
+
+
+@pytest.fixture
+def paper(tmp_path, tiny_teacher):
+    """Overrides that make recipe=paper as small as its code allows; all else is as it stands."""
+    small = [
+        "contexts.per_unit=2",
+        "pca.dim=8",
+        "refine.steps=80",
+        "corpus=sample",
+        "corpus.max_characters=200",
+        "threads=1",
+    ]
+    teacher = ["teacher=custom", f"teacher.model={tiny_teacher}", f"output={tmp_path / 'run'}"]
+    return lambda *more: composed("train", "recipe=paper", *small, *teacher, *more)
+
+
+def report_of(folder):
+    return json.loads((folder / "run" / "results.json").read_text(encoding="utf-8"))["report"]
+
+
+def test_the_paper_recipe_runs_for_a_pair(tmp_path, paper):
+    assert "refinement" in run(paper("pair=en-ja", "corpus.development=0.1"))
+    report = report_of(tmp_path)
+    assert (report["pca"]["drop"], report["corpus"]["en-ja"]["development"]) == (0, 0)
+    assert report["extraction"]["units_with_contexts"] == report["extraction"]["units_with_vector"]
+    history = report["refinement"]["history"]
+    assert [row["step"] for row in history] == [0, 40, 80]
+    assert history[-1]["development_loss"] < history[0]["development_loss"]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_the_paper_recipe_runs_for_one_language_as_it_stands(tmp_path, paper, language):
+    assert "Spearman with the teacher" in run(paper(f"pair={language}", "corpus.development=0.1"))
+    history = report_of(tmp_path)["refinement"]["history"]
+    assert history[-1]["development_loss"] < history[0]["development_loss"]
+
+
+def test_the_paper_recipe_joins_four_languages_without_refinement(tmp_path, paper):
+    assert "PCA with ABTT" in run(paper("pair=en-de-zh-ja", "refine.steps=0"))
+    report = report_of(tmp_path)
+    assert "refinement" not in report
+    assert set(report["corpus"]) == {"en-de", "en-zh", "en-ja"}

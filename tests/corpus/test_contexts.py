@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xswe.corpus import contexts as contexts_module
-from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags
 
@@ -71,7 +71,63 @@ def test_each_sentence_is_listed_once_and_the_reference_passes_are_counted():
     assert np.all(np.diff(chosen.sentences) > 0)
 
 
-@pytest.mark.parametrize("wrong", [{"pick": "longest"}, {"per_unit": 0}, {"candidates": 0}])
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.integers(1, 4), st.data())
+def test_lengths_that_are_told_decide_what_is_short(lists, n, data):
+    sizes = data.draw(st.lists(st.integers(0, 50), min_size=len(lists), max_size=len(lists)))
+    asked = []
+
+    def lengths(rows):
+        asked.append(rows.tolist())
+        return np.array([sizes[row] for row in rows], np.int64)
+
+    config = ContextConfig(per_unit=n, length="tokens")
+    chosen = by_unit(choose_contexts(Bags.of(lists), 10, config, lengths=lengths), 10)
+    holding = {u: [r for r, one in enumerate(lists) if u in one] for u in range(10)}
+    assert chosen == {u: sorted(sorted(rows, key=lambda r: (sizes[r], r))[:n]) for u, rows in holding.items()}
+    assert asked == [[r for r, one in enumerate(lists) if one]]
+
+
+def test_only_candidates_are_measured():
+    lists, asked = [[0] if i % 2 else [] for i in range(1000)], []
+
+    def lengths(rows):
+        asked.extend(rows.tolist())
+        return -rows % 997
+
+    config = ContextConfig(per_unit=5, candidates=50, length="tokens")
+    chosen = choose_contexts(Bags.of(lists), 1, config, lengths=lengths).sentences
+    assert len(asked) == 50
+    assert chosen.tolist() == sorted(sorted(asked, key=lambda r: (-r % 997, r))[:5])
+    looked_at = choose_contexts(Bags.of(lists), 1, ContextConfig(per_unit=50, candidates=50)).sentences
+    assert sorted(asked) == looked_at.tolist()  # the same candidates as by units
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30), st.sets(st.integers(0, 9)))
+def test_units_that_are_not_wanted_get_no_contexts(lists, units):
+    wanted = np.isin(np.arange(10), list(units))
+    chosen = by_unit(choose_contexts(Bags.of(lists), 10, ContextConfig(per_unit=3), wanted=wanted), 10)
+    expected = naive(lists, 10, 3, "shortest")
+    assert chosen == {u: expected[u] if u in units else [] for u in range(10)}
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30), st.integers(1, 3), st.integers(0, 3))
+def test_sentences_are_drawn_by_unit(lists, n, seed):
+    contexts = choose_contexts(Bags.of(lists), 5, ContextConfig(per_unit=100))
+    drawn = contexts.drawn(n, [seed])
+    assert drawn.tolist() == sorted(set(drawn.tolist())) == contexts.drawn(n, [seed]).tolist()
+    assert len(drawn) <= sum(min(n, len(rows)) for rows in by_unit(contexts, 5).values())
+    for rows in by_unit(contexts, 5).values():
+        assert len(set(rows) & set(drawn.tolist())) >= min(n, len(rows))
+    assert contexts.drawn(0, [seed]).tolist() == contexts.sentences.tolist()
+
+
+def test_contexts_come_back_from_the_disk(tmp_path):
+    made = choose_contexts(Bags.of(LISTS), 6, ContextConfig(per_unit=2))
+    made.save(tmp_path, "en")
+    assert by_unit(Contexts.open(tmp_path, "en"), 6) == by_unit(made, 6)
+
+
+@pytest.mark.parametrize("wrong", [{"pick": "longest"}, {"length": "bytes"}, {"per_unit": 0}, {"candidates": 0}])
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         ContextConfig(**wrong)

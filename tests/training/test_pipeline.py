@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import sys
 import types
@@ -14,10 +15,12 @@ import pytest
 from tests.conftest import FakeTeacher
 from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError
+from xswe.language.units import load_units
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
-from xswe.training.inputs import UnitsConfig, open_part
+from xswe.training.inputs import UnitsConfig, open_part, sides
 from xswe.training.log import RunLog
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
@@ -25,6 +28,7 @@ from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import Stages
 from xswe.training.triplets import SpanTraining
+from xswe.training.word_counts import WordCounts
 
 
 @pytest.fixture(scope="session")
@@ -117,6 +121,118 @@ def test_another_teacher_in_the_same_folder_is_asked_anew(tmp_path, config, fake
     np.testing.assert_allclose(other, 2 * first, rtol=1e-6)
 
 
+WORDS = UnitsConfig(kind="words", most_frequent={"en": 200, "de": 200})
+
+
+def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp_path, config, fake_teacher):
+    c = config(("en", "de"), units=WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    c = replace(c, extract=ExtractConfig("average", isolated=False))
+    contexts, vocabulary = (replace(c, extract=replace(c.extract, shared=s)) for s in ("contexts", "vocabulary"))
+    by_contexts = train(contexts, fake_teacher, tmp_path).stages["extraction"]
+    by_vocabulary = train(vocabulary, fake_teacher, tmp_path).stages["extraction"]
+    (units,) = (tmp_path / "stages").glob("units-*")
+    own, tokens = WordCounts.open(units).own, by_contexts.units.tokens
+    assert own.sum(1).tolist() == [200, 200]
+    assert (own.any(0)).all()
+    changed = (by_contexts.matrix != by_vocabulary.matrix).any(1)
+    assert changed.any()
+    assert not (changed & own.all(0)).any()  # what is in both lists is the mean of both, either way
+    word = int(np.flatnonzero(changed)[0])
+    (stage,) = [s for s in (tmp_path / "stages").glob("contexts-*") if "shared" in (s / "stage.json").read_text()]
+    for k, code in enumerate(("en", "de")):
+        assert not np.isin(Contexts.open(stage, code).units, np.flatnonzero(~own[k])).any()
+    texts = {code: list(by_contexts_texts) for code, by_contexts_texts in _training(tmp_path, ("en", "de")).items()}
+    code = ("en", "de")[int(np.flatnonzero(own[:, word])[0])]
+    chosen = Contexts.open(stage, code)
+    rows = np.repeat(chosen.sentences, np.diff(chosen.offsets))[chosen.units == word]
+    places = [by_contexts.units.locate([texts[code][row]]) for row in rows]
+    ends = [
+        next((a + b - 1) / 2 for i, a, b in zip(p.bags.ids, p.starts, p.ends, strict=True) if i == word) for p in places
+    ]
+    expected = [np.mean(ends), np.mean([len(texts[code][row]) for row in rows]), 1.0]
+    np.testing.assert_allclose(by_vocabulary.matrix[word], expected, rtol=1e-5, err_msg=tokens[word])
+
+
+def _training(folder, pair):
+    corpus = next((folder / "stages").glob("corpus-*"))
+    return {code: texts for bitext in open_part(corpus, "train", (pair,)) for _, code, texts in sides(bitext)}
+
+
+def test_the_shortest_contexts_are_those_of_fewest_tokens(tmp_path, config, fake_teacher):
+    c = config(("en", "de"), contexts=ContextConfig(per_unit=1, length="tokens"), pca=PCAConfig(dim=2))
+    c = replace(c, refine=RefineConfig(steps=0))
+    train(c, fake_teacher, tmp_path)
+    (stage,) = (tmp_path / "stages").glob("contexts-*")
+    texts, chosen = list(_training(tmp_path, ("en", "de"))["en"]), Contexts.open(stage, "en")
+    units = load_units(next((tmp_path / "stages").glob("units-*")))
+    rows = np.repeat(chosen.sentences, np.diff(chosen.offsets))
+    bags = units.bags(texts)
+    for unit, row in list(zip(chosen.units.tolist(), rows.tolist(), strict=True))[::97]:
+        holding = [i for i in range(len(texts)) if unit in bags.ids[bags.offsets[i] : bags.offsets[i + 1]]]
+        assert len(texts[row]) == min(len(texts[i]) for i in holding)
+
+
+def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, config, fake_teacher, caplog):
+    caplog.set_level("INFO", "xswe")
+    c = config(("en", "de", "ja"), contexts=ContextConfig(per_unit=1), pca=PCAConfig(dim=2, sample_from="contexts"))
+    c = replace(c, refine=replace(c.refine, sample_from="contexts"), objective=Objective(distillation=1.0))
+    made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
+    (stage,) = (tmp_path / "stages").glob("contexts-*")
+    chosen = {code: set(Contexts.open(stage, code).sentences.tolist()) for code in c.languages}
+    sizes = {code: len(rows) for code, rows in chosen.items()}
+    assert made.report["pca"]["sentences"] == sum(sizes.values())
+    size = len(_training(tmp_path, ("en", "de"))["en"])
+    first = {"de": 0, "ja": size}
+    some = {name: {row - a for row in chosen["en"] if 0 <= row - a < size} for name, a in first.items()}
+    told = [r.getMessage() for r in caplog.records if "pairs with a context sentence" in r.getMessage()]
+    assert len(told) == 2
+    for line, name in zip(told, ("de", "ja"), strict=True):
+        found, learnt, held = (int(number) for number in re.findall(r"(\d+) (?:pairs|of|to)", line.split(":")[1]))
+        assert found == len(some[name] | chosen[name])
+        assert held == min(1000, int(0.05 * found))
+        assert 0 < learnt <= found - held
+    whole = train(
+        replace(c, refine=replace(c.refine, sample_from="corpus")), fake_teacher, tmp_path, distilled=fake_teacher
+    )
+    assert whole.model.matrix.tobytes() != made.model.matrix.tobytes()
+    assert train(c, fake_teacher, tmp_path, distilled=fake_teacher).model.matrix.tobytes() == made.model.matrix.tobytes()
+
+
+def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config, fake_teacher):
+    calls = []
+    vectors = fake_teacher.vectors
+    fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
+    refine = RefineConfig(steps=20, batch=64, rate=0.02, evaluate_every=10, sample_from="contexts", per_unit=2)
+    c = config(("en",), objective=ALONE, refine=refine, contexts=ContextConfig(per_unit=2), pca=PCAConfig(dim=2))
+    made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
+    corpus = next((tmp_path / "stages").glob("corpus-*"))
+    (whole,), (stage,) = open_part(corpus, "train", (("en",),)), (tmp_path / "stages").glob("contexts-*")
+    held = made.held_out["en"]
+    chosen = {whole.source[int(row)] for row in Contexts.open(stage, "en").sentences}
+    assert set(calls) <= chosen | set(held[0])
+    assert len(set(calls) - set(held[0])) < len(whole)
+    assert "development_loss" in made.report["refinement"]["history"][0]
+
+
+@pytest.mark.parametrize(("drop", "dim"), [("auto", 4), (2, 2)])
+def test_components_that_the_teacher_has_not_are_refused_before_any_work(tmp_path, config, fake_teacher, drop, dim):
+    with pytest.raises(ConfigError, match=r"need vectors of 4 dimensions, the teacher's have 3: .*pca\.dim"):
+        train(config(("en", "de"), pca=PCAConfig(drop=drop, dim=dim)), fake_teacher, tmp_path)
+    assert not (tmp_path / "stages").exists()
+
+
+def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, caplog):
+    caplog.set_level("INFO", "xswe")
+    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    train(c, fake_teacher, tmp_path)
+    assert "the first 0 of 3 components are removed (pca.drop=auto), the next 2 are kept" in caplog.text
+
+
+def test_tokens_are_those_of_a_teacher(tmp_path, config):
+    with pytest.raises(ConfigError, match=r"contexts\.length=tokens"):
+        train(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
+
+
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
     monkeypatch.setattr("xswe.training.features._SHARD", 10)
     from xswe.language.texts import Texts
@@ -194,7 +310,7 @@ def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
 
 
 def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher):
-    from xswe.corpus.contexts import ContextConfig, choose_contexts
+    from xswe.corpus.contexts import choose_contexts
     from xswe.language.subwords import SubwordUnits
     from xswe.language.texts import Texts
     from xswe.training.extract import LanguageSample, extract

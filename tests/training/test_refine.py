@@ -204,7 +204,19 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"optimiser": "sgd"}, {"batch": 1}, {"constant": 2.0}, {"schedule": "step"}, {"warmup": 1.5}, {"epochs": -1}]
+    "wrong",
+    [
+        {"optimiser": "sgd"},
+        {"batch": 1},
+        {"constant": 2.0},
+        {"schedule": "step"},
+        {"warmup": 1.5},
+        {"epochs": -1},
+        {"duplicates": "hide"},
+        {"sample_from": "units"},
+        {"per_unit": 2},
+        {"per_unit": -1, "sample_from": "contexts"},
+    ],
 )
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
@@ -300,6 +312,20 @@ def test_negatives_follow_the_targets_of_a_batch():
     assert target[4] == target[1]  # the negative 4 of the pair whose target is 4
 
 
+def test_kept_duplicates_are_negatives_like_any_others():
+    bitext = ParallelBags(Bags.of([[1], [2], [1], [3]]), Bags.of([[31], [32], [33], [32]]))
+    objective, rows = Objective(margin=0.0), np.arange(4)
+    kept, masked = (Trainer(start(), RefineConfig(batch=4, duplicates=d), objective) for d in ("keep", "mask"))
+    unit = torch.tensor(kept.vectors(bitext.batch(rows))[0])
+    logits = unit[:4] @ unit[4:].T / 0.05
+    answer = torch.arange(4)
+    cross_entropy = torch.nn.functional.cross_entropy
+    plain = float(cross_entropy(logits, answer) + cross_entropy(logits.T, answer))
+    assert kept.loss(bitext, rows) == pytest.approx(plain, rel=1e-5)
+    assert masked.loss(bitext, rows) < plain - 1e-3
+    assert kept.step(bitext, rows, 0.01) == pytest.approx(plain, rel=1e-5)
+
+
 def test_neighbours_of_a_tree_are_near():
     rng = np.random.default_rng(1)
     centres = rng.normal(size=(30, 8)).astype(np.float32)
@@ -357,6 +383,17 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
     assert set(decisive(Objective())) == {
         *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
     }
-    later = {"duplicates", "near", "neighbours", "average", "epochs", "warmup", "schedule", "decay"}
+    later = {
+        "duplicates",
+        "near",
+        "neighbours",
+        "average",
+        "epochs",
+        "warmup",
+        "schedule",
+        "decay",
+        "sample_from",
+        "per_unit",
+    }
     assert not later & set(decisive(RefineConfig()))
     assert decisive(RefineConfig(near=True))["near"] is True
