@@ -33,6 +33,7 @@ from xswe.resources import resource
 
 DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "figures": "false", "threads": 1}
 PROMPT = "query: "
+_NAME = "multilingual-e5-small, 4 bits"
 RESULTS = Path(__file__).parent / "results" / "e5-small.json"
 _BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
 _FOUR_BITS = 1  # the code of a tensor in blocks; the other is float32
@@ -327,13 +328,18 @@ def sample_sentences(count: int) -> dict[str, list[str]]:
 
 
 def measure(folder: Path, threads: int) -> dict[str, Any]:
-    """Evaluate the folder on STS-B and Tatoeba, and write the figures."""
-    from main_job import figures
+    """Evaluate the folder on the Tatoeba test and the STS-B development sets, and write the figures."""
+    from main_job import DATA
 
+    from xswe.commands.evaluate import evaluate
+    from xswe.evaluation.encoders import open_encoder
+
+    sets = [str(DATA / f"dev/stsb.{language}.tsv") for language in ("en", "de", "ja", "zh")]
     with tempfile.TemporaryDirectory() as scratch:
-        rows = figures(f"st:{folder}", ["en", "de", "ja", "zh"], threads, Path(scratch))
-    write_json(RESULTS, {"model": "multilingual-e5-small, 4 bits", "prompt": PROMPT, "rows": rows})
-    return {f"{row['task']} {row['subset']} {row['metric']}": row["value"] for row in rows}
+        rows = evaluate(open_encoder(f"teacher:{folder}", threads), [*sets, "tatoeba"], DATA / "mteb-local", Path(scratch))
+    write_json(RESULTS, {"model": _NAME, "prompt": PROMPT, "rows": [row.as_dict() for row in rows]})
+    shown = ("spearman", "f1", "accuracy_both_ways", "margin_accuracy_both_ways")
+    return {f"{row.subset} {row.metric}": row.value for row in rows if row.metric in shown}
 
 
 def main(settings: dict[str, Any]) -> None:
