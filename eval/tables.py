@@ -111,6 +111,7 @@ TABLES = {
     "sizes": Table(
         ("main",), ("size", "model"), ("pairs", "model"), (("step", "refinement"),), (*TATOEBA, *WMT23, *STSB_XLING)
     ),
+    "mono": Table(("mono",), ("pair", "model"), ("language", "model"), (("pairs", 0),), STSB),
     "english": Table(("english.json",), ("model",), ("model",)),
     "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
     **{
@@ -153,6 +154,7 @@ def _named(about: Mapping[str, Any], step: str) -> dict[str, Any]:
         model = f"random start {STEPS.get(step, step)}"
     else:
         model = f"{STEPS.get(step, step)} ({teacher})"
+    model += f", {about['label']}" if about.get("label") else ""
     return {"step": step, "model": model, "size": f"{size:,}" if size else "all"}
 
 
