@@ -39,7 +39,7 @@ def run(values: dict[str, Any]) -> str:
     folder = Path(values["output"] or Path("runs") / "ablate" / values["pair"]["name"])
     variants = list(_variants(values, study, tasks, folder))
     target = Path(values["results"] or folder / "ablation") / study.name
-    settings = named_data({k: v for k, v in values.items() if k not in _OWN})
+    settings = named_encoders(named_data({k: v for k, v in values.items() if k not in _OWN}))
     write_json(target.with_suffix(".json"), as_json(study, variants, settings))
     with whole_file(target.with_suffix(".md")) as temporary:
         temporary.write_text(as_markdown(study, variants) + "\n", encoding="utf-8")
@@ -98,6 +98,16 @@ def named_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: named_data(item) for key, item in value.items()}
     return [named_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def named_encoders(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with folders of encoders called by their names: where they lie is nobody else's business."""
+    out = dict(settings)
+    for group in ("teacher", "distilled"):
+        model = (out.get(group) or {}).get("model")
+        if model and Path(model).is_dir():
+            out[group] = {**out[group], "model": Path(model).name}
+    return out
 
 
 def with_settings(values: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
