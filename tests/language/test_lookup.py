@@ -14,6 +14,7 @@ from xswe.language import alphabet as alphabet_module
 from xswe.language import lookup as lookup_module
 from xswe.language import scan as scan_module
 from xswe.language.alphabet import Alphabet
+from xswe.language.locate import PiecePlaces, Tracer
 from xswe.language.lookup import FastLookup
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
@@ -41,6 +42,43 @@ def check_equal(units, texts, fast=None):
         assert found.offsets.tolist() == slow.offsets.tolist()
 
 
+def tracer_of(units):
+    return Tracer(PiecePlaces(units.state()), False, units._is_unit, units._locate_by_tokenizer)
+
+
+def check_places(units, texts, tracer=None):
+    tracer = tracer or tracer_of(units)
+    slow = units._locate_by_tokenizer(texts)
+    for _ in range(2):  # first with new words, then from the table
+        found = tracer(Texts.of(texts))
+        assert found.bags.ids.tolist() == slow.bags.ids.tolist()
+        assert found.bags.offsets.tolist() == slow.bags.offsets.tolist()
+        assert found.starts.tolist() == slow.starts.tolist()
+        assert found.ends.tolist() == slow.ends.tolist()
+
+
+def test_places_in_the_sample_in_four_languages(units, sample, monkeypatch):
+    monkeypatch.setattr("xswe.language.locate._AT_ONCE", 5000)
+    tracer = tracer_of(units)
+    for code in ALL:
+        check_places(units, sample[code], tracer)
+
+
+def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(tokenizer_json, sample, monkeypatch):
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
+    texts = [*sample["en"][:50], "x\u0301y" * 20, "", *sample["ja"][:50], *sample["zh"][:50]]
+    plain = units._locate_by_tokenizer(texts)
+    monkeypatch.setattr("xswe.language.subwords.FEW", 2000)
+    calls = []
+    slowly = units._locate_by_tokenizer
+    monkeypatch.setattr(units, "_locate_by_tokenizer", lambda some: calls.append(len(some)) or slowly(some))
+    found = units.locate(texts)
+    assert found.bags.ids.tolist() == plain.bags.ids.tolist()
+    assert (found.starts.tolist(), found.ends.tolist()) == (plain.starts.tolist(), plain.ends.tolist())
+    assert 0 < sum(calls) < 20  # texts with combining marks alone
+    assert len(units.locate([]).bags) == 0
+
+
 def test_the_sample_in_four_languages(units, sample):
     fast = fast_of(units)
     for code in ALL:
@@ -61,14 +99,24 @@ tricky = st.sampled_from(
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(units, texts):
     check_equal(units, texts)
+    check_places(units, [t.encode("utf-8", "replace").decode("utf-8") for t in texts])
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
+def test_places_of_lone_marks_and_of_the_longest_words(tokenizer_json, texts):
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
+    texts = [t.encode("utf-8", "replace").decode("utf-8") for t in texts]
+    check_places(units, [*texts, "x" * 4094, "x" * 4096, "x" * 4097, "語" * 3000])
 
 
 def test_every_character_alone_doubled_and_between_letters(units):
     codes = [c for c in range(0x30000) if not 0xD800 <= c < 0xE000]
     texts = [f"{chr(c)} a{chr(c)}{chr(c)}a 語{chr(c)}語" for c in codes]
-    fast = fast_of(units)
+    fast, tracer = fast_of(units), tracer_of(units)
     for start in range(0, len(texts), 50_000):
         block = texts[start : start + 50_000]
+        check_places(units, block, tracer)
         found, slow = fast(Texts.of(block)), units._by_tokenizer(block)
         assert found.offsets.tolist() == slow.offsets.tolist()
         assert found.ids.tolist() == slow.ids.tolist()

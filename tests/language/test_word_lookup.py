@@ -58,6 +58,13 @@ def check_equal(units, texts, fast=None):
         found = fast(Texts.of(texts))
         assert found.ids.tolist() == plain.ids.tolist()
         assert found.offsets.tolist() == plain.offsets.tolist()
+    located = units._locate_plainly(texts)
+    for _ in range(2):
+        traced = fast.locate(Texts.of(texts), units._locate_plainly)
+        assert traced.bags.ids.tolist() == located.bags.ids.tolist()
+        assert traced.bags.offsets.tolist() == located.bags.offsets.tolist()
+        assert traced.starts.tolist() == located.starts.tolist()
+        assert traced.ends.tolist() == located.ends.tolist()
 
 
 def test_the_sample_in_four_languages_alone_and_mixed(units, sample):
@@ -108,6 +115,24 @@ def test_the_compiled_look_up_takes_over_without_a_trace(units, sample, monkeypa
     found = [units.bags([text]).ids.tolist() for text in texts]
     assert units._fast is not None
     assert found == [plain.ids[a:b].tolist() for a, b in zip(plain.offsets[:-1], plain.offsets[1:], strict=True)]
+
+
+def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(units, sample, monkeypatch):
+    texts = [*sample["en"][:50], "x\u0301y" * 20, *sample["ja"][:50], *sample["zh"][:50]]
+    plain = units._locate_plainly(texts)
+    monkeypatch.setattr("xswe.language.words.FEW", 2000)
+    monkeypatch.setattr(units, "_fast", None)
+    monkeypatch.setattr(units, "_seen", 0)
+    monkeypatch.setattr("xswe.language.locate._AT_ONCE", 500)
+    calls = []
+    slowly = units._locate_plainly
+    monkeypatch.setattr(units, "_locate_plainly", lambda some: calls.append(len(some)) or slowly(some))
+    for given_texts in (texts, Texts.of(texts)):
+        found = units.locate(given_texts)
+        assert found.bags.ids.tolist() == plain.bags.ids.tolist()
+        assert (found.starts.tolist(), found.ends.tolist()) == (plain.starts.tolist(), plain.ends.tolist())
+    assert 0 < sum(calls) < 20  # texts with combining marks alone
+    assert len(units.locate([]).bags) == 0
 
 
 def test_kana_by_code_is_kana_by_character_and_no_run_holds_punctuation():
@@ -167,6 +192,9 @@ def test_every_line_of_the_development_data(xswe_data, tokenizer_json, name):
         found, plain = fast(Texts.of(block)), units._plainly(block)
         assert np.array_equal(found.ids, plain.ids)
         assert np.array_equal(found.offsets, plain.offsets)
+        traced, located = fast.locate(Texts.of(block), units._locate_plainly), units._locate_plainly(block)
+        assert np.array_equal(traced.starts, located.starts)
+        assert np.array_equal(traced.ends, located.ends)
 
 
 def lines_of(folder):

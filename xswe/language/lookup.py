@@ -16,7 +16,7 @@ import numpy as np
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags
 from xswe.language.chunks import Fresh, Table, new_table, remember, room_for
-from xswe.language.scan import expand, scan
+from xswe.language.scan import Letters, expand, scan
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import without_pieces
 from xswe.language.trie import build_trie
@@ -48,12 +48,21 @@ class Lookup:
             return bags
         rows = np.flatnonzero(status == UNLEARNT)
         if len(rows):
-            with self._lock:
-                self._alphabet.learn(characters_of(texts.take(rows)))
+            self.learn(texts.take(rows))
             again, state = self._pass(texts.take(rows))
             bags, status[rows] = _replace(bags, rows, again), state
         rows = np.flatnonzero(status)
         return _replace(bags, rows, self._slow([texts[int(row)] for row in rows])) if len(rows) else bags
+
+    @property
+    def letters(self) -> Letters:
+        """The table of the alphabet."""
+        return self._alphabet.table
+
+    def learn(self, texts: Texts) -> None:
+        """Learn the characters of texts."""
+        with self._lock:
+            self._alphabet.learn(characters_of(texts))
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         """One compiled pass; texts whose status is not ``DONE`` have empty bags."""
@@ -95,6 +104,10 @@ class Deferred(Lookup):
     def __init__(self, alphabet: Alphabet, known: Table, slow: Callable[[list[str]], Bags]) -> None:
         super().__init__(alphabet, slow)
         self._known = known
+
+    def numbers(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        """Return all that the table holds of the chunks of each text, and the texts' status; see :meth:`_pass`."""
+        return self._pass(texts)
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
         ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)

@@ -20,6 +20,7 @@ from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, i
 from xswe.parallel import Lock
 
 if TYPE_CHECKING:
+    from xswe.language.locate import Tracer
     from xswe.language.lookup import FastLookup
 
 
@@ -51,7 +52,8 @@ class SubwordUnits:
         self.folding = folding
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
-        self._seen = 0  # characters looked up by the tokenizer so far
+        self._traced: Tracer | None = None
+        self._seen = self._located = 0  # characters looked up, and located, by the tokenizer so far
         self._lock = Lock()
         state = state or self.state()
         self.trained_here = is_trained_here(state)
@@ -71,7 +73,13 @@ class SubwordUnits:
         self._is_unit[dropped] = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_fast": None, "_seen": 0}  # the compiled look-up is made again where it pays
+        return {
+            **self.__dict__,
+            "_fast": None,
+            "_traced": None,
+            "_seen": 0,
+            "_located": 0,
+        }  # the compiled look-up is made again where it pays
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -139,6 +147,30 @@ class SubwordUnits:
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
+        if (tracer := self._tracer(texts)) is None:
+            return self._locate_by_tokenizer(texts)
+        from xswe.language.locate import together
+
+        blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)]
+        return together([tracer(Texts.of(block)) for block in blocks])
+
+    def _tracer(self, texts: Sequence[str]) -> Tracer | None:
+        """Return what finds places in compiled code, made once there is enough to do for it; None if there is nothing."""
+        if self._traced is None and self.trained_here:
+            self._located += characters(texts) if len(texts) < FEW else FEW
+            if self._located >= FEW:
+                with self._lock:
+                    if self._traced is None:
+                        from xswe.language.locate import PiecePlaces, Tracer
+                        from xswe.memory import start_compiler
+
+                        start_compiler()
+                        places = PiecePlaces(self.state())
+                        self._traced = Tracer(places, False, self._is_unit, self._locate_by_tokenizer)
+        return self._traced
+
+    def _locate_by_tokenizer(self, texts: Sequence[str]) -> LocatedBags:
+        """Locate the pieces with the tokenizer itself: what the compiled way must equal."""
         from xswe.language.places import locate_pieces
 
         parts, starts, ends = [], [], []

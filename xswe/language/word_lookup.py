@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -22,7 +22,12 @@ from xswe.language.scan import any_of
 from xswe.language.scripts import around_runs, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
 from xswe.language.texts import Texts
+from xswe.language.units import LocatedBags
 from xswe.language.viterbi import LONGEST_CHUNK
+from xswe.parallel import Lock
+
+if TYPE_CHECKING:
+    from xswe.language.locate import Tracer
 
 _MOST_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
@@ -38,25 +43,48 @@ class WordLookup:
 
     def __init__(self, by_language: Mapping[str | None, Lookup]) -> None:
         self._by_language = by_language
+        self._tracers: dict[str | None, Tracer] = {}
+        self._lock = Lock()
 
     def __call__(self, texts: Texts) -> Bags:
         """Look texts up."""
-        parts = self.by_language(texts)
+        parts = self.languages_of(texts)
         if len(parts) == 1:
-            return parts[0][0](texts)
-        bags = concatenate([lookup(texts.take(rows)) for lookup, rows in parts])
+            return self._by_language[parts[0][0]](texts)
+        bags = concatenate([self._by_language[code](texts.take(rows)) for code, rows in parts])
         return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
 
-    def by_language(self, texts: Texts) -> list[tuple[Lookup, np.ndarray]]:
-        """Return the look-ups that texts need, and which of the texts, ascending rows, each is for."""
+    def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags | None:
+        """Look texts up and say where each word stands; None if one of the languages has no look-up that can.
+
+        Args:
+            texts: the texts.
+            slow: does it for the texts that are left.
+        """
+        from xswe.language.locate import Tracer, WordPlaces, in_order_of_rows
+
+        with self._lock:
+            if not self._tracers:
+                lookups = self._by_language.items()
+                able = [(code, lookup) for code, lookup in lookups if isinstance(lookup, OneLanguage)]
+                self._tracers = {code: Tracer(WordPlaces(lookup), True, None, slow) for code, lookup in able}
+        parts = [(self._tracers.get(code), rows) for code, rows in self.languages_of(texts)]
+        if any(tracer is None for tracer, _ in parts):
+            return None
+        return in_order_of_rows(
+            [(rows, tracer(texts if len(parts) == 1 else texts.take(rows))) for tracer, rows in parts if tracer is not None]
+        )
+
+    def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
+        """Return the languages that the texts' Han is in, and which of the texts, ascending rows, each is for."""
         everything = np.arange(len(texts))
         if len(self._by_language) == 1:
-            return [(next(iter(self._by_language.values())), everything)]
+            return [(next(iter(self._by_language)), everything)]
         kana = np.empty(len(texts), bool)
         any_of(*texts.frozen, kana_codes(), _FIRST_KANA, kana)
         if not kana.any() or kana.all():
-            return [(self._by_language["ja" if kana.any() else "zh"], everything)]
-        return [(self._by_language["ja"], np.flatnonzero(kana)), (self._by_language["zh"], np.flatnonzero(~kana))]
+            return [("ja" if kana.any() else "zh", everything)]
+        return [("ja", np.flatnonzero(kana)), ("zh", np.flatnonzero(~kana))]
 
 
 class Words(NamedTuple):

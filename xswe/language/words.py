@@ -252,6 +252,20 @@ class WordUnits:
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each word stands."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return self._locate_plainly(texts)
+        from xswe.language.locate import together
+
+        parts = []
+        for start in range(0, len(texts), BLOCK):
+            block = Texts.of(texts[start : start + BLOCK])
+            located = fast.locate(block, self._locate_plainly)
+            parts.append(located if located is not None else self._locate_plainly(block))
+        return together(parts) if parts else self._locate_plainly([])
+
+    def _locate_plainly(self, texts: Sequence[str]) -> LocatedBags:
+        """Look texts up word by word: what the compiled way must equal."""
         lists, places = [], []
         for block in in_blocks(texts):
             for text in block:
