@@ -30,7 +30,6 @@ from settings import numbers, run_script
 
 from xswe.commands.evaluate import evaluate
 from xswe.errors import ConfigError
-from xswe.evaluation.encoders import open_encoder
 from xswe.evaluation.models import open_encoder
 from xswe.evaluation.rows import primary_metrics
 from xswe.evaluation.tables import table
