@@ -35,9 +35,9 @@ def in_other_libraries(folder, texts):
     yield model2vec.StaticModel.from_pretrained(str(folder)).encode(texts)
 
 
-def word_units(sample, pieces, languages, segmenters, backoff=True):
+def word_units(sample, pieces, languages, segmenters, backoff=True, **options):
     """Words of every other sentence: what stands in the rest has to be backed off."""
-    splitter = WordSplitter(languages, segmenters, pieces)
+    splitter = WordSplitter(languages, segmenters, pieces, **options)
     counts = {code: count_words(sample[code][::2], splitter) for code in languages}
     return WordUnits(most_frequent(counts, dict.fromkeys(languages, 3000)), splitter, pieces if backoff else None)
 
@@ -75,6 +75,30 @@ def test_word_models_agree_as_far_as_the_format_goes(languages, segmenters, back
     model.save(tmp_path / "m")
     assert xswe.load(tmp_path / "m").encode(sample["en"]).tobytes() == model.encode(sample["en"]).tobytes()
     texts = [text for code in languages for text in sample[code][1::4]] + [""]
+    for theirs in in_other_libraries(tmp_path / "m", texts):
+        assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
+
+
+@pytest.mark.parametrize(
+    ("languages", "segmenter", "options", "least"),
+    [
+        (("en", "zh"), "teacher", {"folding": False}, 0.99),
+        (("en", "de"), "teacher", {"lowercase": True}, 0.99),
+        (ALL, "teacher", {"lowercase": True, "folding": False}, 0.96),
+        (("en", "ja"), "teacher-text", {}, 0.96),
+    ],
+)
+def test_the_switches_of_words_are_in_the_portable_tokenizer(
+    languages, segmenter, options, least, tokenizer, sample, tmp_path, caplog
+):
+    segmenters = {"zh": segmenter, "ja": segmenter}
+    model = random_model(word_units(sample, tokenizer, languages, segmenters, **options))
+    model.save(tmp_path / "m")
+    told = [record.getMessage() for record in caplog.records if "can only come near" in record.getMessage()]
+    assert len(told) == (segmenter == "teacher-text")
+    texts = [text for code in languages for text in sample[code][1::4]] + ["STRASSE Iphone", "我們試試看"]
+    again = xswe.load(tmp_path / "m")
+    assert again.encode(texts).tobytes() == model.encode(texts).tobytes()
     for theirs in in_other_libraries(tmp_path / "m", texts):
         assert (cosines(model.encode(texts), theirs) > 0.999999).mean() >= least
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
 from xswe.language.bags import Bags
-from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana, is_punctuation, kana_codes
+from xswe.language.scripts import CJK_CHARACTERS, cjk_codes, cjk_runs, has_cjk, has_kana, is_punctuation, kana_codes
 from xswe.language.texts import Texts
 from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
 
 BARE = {"zh": "jieba", "ja": "fugashi"}
 PIECES = {"zh": "teacher", "ja": "teacher"}
+WHOLE = {"zh": "teacher-text", "ja": "teacher-text"}
 SETTINGS = {
     "all by libraries": (("en", "de", "zh", "ja"), BARE),
     "all by the teacher": (("en", "de", "zh", "ja"), PIECES),
@@ -25,13 +26,19 @@ SETTINGS = {
     "no Han": (("en", "de"), {}),
     "nothing folded": (("en", "zh"), PIECES, {"folding": False}),
     "all by a teacher that marks runs, too": (("en", "de", "zh", "ja"), PIECES),
+    "lower case": (("en", "de", "zh", "ja"), PIECES, {"lowercase": True}),
+    "whole texts": (("en", "de", "zh", "ja"), WHOLE),
+    "whole texts of zh": (("en", "zh", "ja"), WHOLE | {"ja": "fugashi"}, {"folding": False}),
+    "whole texts of ja": (("en", "ja"), WHOLE, {"lowercase": True}),
+    "whole texts, another's pieces": (("en", "de", "zh", "ja"), WHOLE),
+    "whole texts, another's pieces in lower case": (("de", "zh", "ja"), WHOLE, {"lowercase": True, "folding": False}),
 }
 
 
 def pieces_of(name, tokenizer_json):
     """A teacher's tokenizer; with special tokens, as a teacher has them, or of the kind of XLM-R's."""
     pieces = Tokenizer.from_str(tokenizer_json)
-    if "marks runs" in name:
+    if "marks runs" in name or "another's pieces" in name:  # blanks alone are cut at, case and traditional characters stay
         pieces.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
         mark = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
         pieces.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), mark])
@@ -136,11 +143,16 @@ def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(units, sam
 
 
 def test_kana_by_code_is_kana_by_character_and_no_run_holds_punctuation():
-    kana = kana_codes()
+    kana, cjk = kana_codes(), cjk_codes()
     for code in [*range(0x2E00, 0xD800), *range(0xE000, 0x1C000)]:
         assert kana[code] == has_kana(chr(code))
+        assert cjk[code] == has_cjk(chr(code))
         assert not (cjk_runs(chr(code)) and is_punctuation(chr(code)))
     assert not kana[0x1C000:].any()
+    assert cjk[0x20000:0x40000].all()
+    assert not cjk[0x40000:].any()
+    for codes in (kana, cjk):  # the scan for them skips characters whose first byte is lower
+        assert chr(int(codes.argmax())).encode()[0] >= 0xE3
     assert CJK_CHARACTERS
 
 
@@ -157,7 +169,7 @@ def test_segmenters_give_the_same_words_as_spans(units, sample):
 
 def test_the_teachers_pieces_are_cut_in_compiled_code(units, sample):
     for code, lookup in units._make_fast()._by_language.items():
-        segmenter = units.splitter._segment.get(code)
+        segmenter, lookup = units.splitter._segment.get(code), getattr(lookup, "words", lookup)
         if segmenter is None or segmenter.tokenizer is None:
             assert getattr(lookup, "_cutter", None) is None
             continue

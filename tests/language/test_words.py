@@ -150,7 +150,12 @@ def test_traditional_characters_stay_where_folding_is_off(tmp_path, segmented):
     folded.save(tmp_path)
     write_json(tmp_path / "config.json", {"units": folded.settings})
     assert "folding" not in folded.settings
-    assert load_units(tmp_path).bags(["我們"]).ids.tolist() == [0]
+    for again in (
+        load_units(tmp_path),
+        pickle.loads(pickle.dumps(folded)),
+        pickle.loads(pickle.dumps(load_units(tmp_path))),
+    ):
+        assert again.bags(["我們"]).ids.tolist() == [0]
 
 
 def test_runs_and_kana():

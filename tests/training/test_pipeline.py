@@ -16,8 +16,8 @@ from tests.conftest import FakeTeacher
 from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
+from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError, ModelError
-from xswe.language.units import load_units
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
 from xswe.training.inputs import UnitsConfig, open_part, sides

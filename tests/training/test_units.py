@@ -45,6 +45,15 @@ def test_pieces_that_fold_by_themselves_are_refused_where_nothing_is_to_be_folde
             make(config)
 
 
+def test_words_of_whole_texts_are_counted_as_they_are_looked_up(make):
+    segmenters = {"zh": "teacher-text", "ja": "teacher-text"}
+    units = make(UnitsConfig("words", segmenters=segmenters))
+    assert units.settings["segmenters"] == {"zh": "teacher-text"}
+    text = "我们明白第7个梦的语言。"
+    found = units.bags([text])
+    assert [units.tokens[i] for i in found.ids] == [word.form for word in units.splitter(text)]
+
+
 def test_a_switch_at_its_default_is_not_in_the_fingerprint():
-    assert "folding" not in decisive(UnitsConfig())
-    assert decisive(UnitsConfig(folding=False))["folding"] is False
+    assert not {"folding"} & set(decisive(UnitsConfig()))
+    assert decisive(UnitsConfig("words", folding=False)).items() >= {"folding": False, "lowercase": True}.items()

@@ -23,6 +23,7 @@ from xswe.embedding.static import StaticEmbedding
 from xswe.embedding.word2vec import read_binary, read_text
 from xswe.errors import ConfigError, ModelError
 from xswe.language.codes import check_languages
+from xswe.language.segmenters import BY_TEACHER
 from xswe.language.subwords import SubwordUnits
 from xswe.language.tokenizer_files import load_tokenizer
 from xswe.language.unigram import MARK
@@ -46,8 +47,9 @@ class ImportConfig:
         format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``), ``word2vec-binary``,
             ``model2vec`` (a folder of theirs, or of sentence-transformers' StaticEmbedding) or ``wordllama``.
         tokenizer: for tables of words, the ``tokenizer.json`` whose sub-words guide the back-off and, for the segmenter
-            ``teacher``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
-        segmenters: for tables of words, zh by ``teacher`` or ``jieba``, ja by ``teacher`` or ``fugashi``.
+            ``teacher`` and ``teacher-text``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
+        segmenters: for tables of words, zh by ``teacher``, ``teacher-text`` (the reference) or ``jieba``, ja by
+            ``teacher``, ``teacher-text`` (the reference) or ``fugashi``.
         merge: what a word of several tables gets: the ``average`` of its vectors (the reference), or the ``first``.
         limit: read at most this many words of each table, 0 for all.
         on_error: what a line that is not UTF-8 does: ``raise`` or ``skip``.
@@ -123,12 +125,13 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
     if pieces is not None:
         pieces.no_padding()
         pieces.no_truncation()
-    by_teacher = [code for code in languages if config.segmenters.get(code) == "teacher" and code in ("zh", "ja")]
+    by_teacher = [code for code in languages if config.segmenters.get(code) in BY_TEACHER and code in ("zh", "ja")]
     if pieces is None and by_teacher:
         cure = f"give tokenizer=…/tokenizer.json, or another one: segmenters.{by_teacher[0]}=" + (
             "jieba" if by_teacher[0] == "zh" else "fugashi"
         )
-        raise ConfigError(f"the segmenter 'teacher' of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
+        name = config.segmenters[by_teacher[0]]
+        raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
     # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
     bare = [word.removeprefix(MARK) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)

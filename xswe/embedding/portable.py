@@ -15,13 +15,16 @@ rebuilt there from what the format has:
   Japanese too.
 
 What the format cannot say: mixed case (``iPhone`` for ``iphone``), a character's language by its sentence, and the
-segmenters fugashi and jieba, for which the best path over the vocabulary by Zipf's law stands in. ``eval/agreement.py``
-measures what is left; :mod:`xswe.embedding.st_module` is the exact way for sentence-transformers.
+segmenters fugashi and jieba, for which the best path over the vocabulary by Zipf's law stands in. Nor can it say that a
+text is taken as a whole where it holds Han or Kana and is cut into words where not (the segmenter ``teacher-text``): such
+texts are cut run by run there, their Latin letters into words, and pieces with punctuation are never found.
+``eval/agreement.py`` measures what is left; :mod:`xswe.embedding.st_module` is the exact way for sentence-transformers.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,10 +36,12 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.language.scripts import CJK_CHARACTERS, cjk_runs, has_kana
+from xswe.language.segmenters import BY_TEACHER, WHOLE_TEXTS
 from xswe.language.tokenizer_files import unknown_id
 from xswe.language.unigram import MARK
 from xswe.language.words import WordUnits
 
+logger = logging.getLogger(__name__)
 _UNKNOWN = "<unk>"
 _BONUS = 1e-4  # a character: above the rounding of a path's score, below what tells two segmentations apart
 _WORD_COST = 10.0  # of each word in a segmenter's stead, against 0 … 12 for its rank
@@ -79,6 +84,9 @@ def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = N
         What ``model.safetensors`` must hold beside the matrix: ``mapping``, int32 (tokens,), the row of each token;
         ``weights``, float32 (tokens,), what it is multiplied with, 0 for a token without a vector; and the scales.
     """
+    if WHOLE_TEXTS in units.splitter.segmenters.values():
+        what = "segmenter %s: the tokenizer.json for other libraries can only come near, as it cuts run by run; exact are "
+        logger.warning(what + "xswe itself and its module for sentence-transformers", WHOLE_TEXTS)
     tokenizer, tensors = _wordpiece(units) if units.pieces is None else _unigram(units, units.pieces)
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     if scales is not None:
@@ -91,12 +99,14 @@ def _unigram(units: WordUnits, pieces: Tokenizer) -> tuple[Tokenizer, dict[str, 
     scorer = _Scorer(pieces)
     spell = _Spelling(units, pieces)
     lexicon = Lexicon()
-    by_teacher = "teacher" in units.splitter.segmenters.values()
+    whole = WHOLE_TEXTS in units.splitter.segmenters.values()
+    by_teacher = not set(BY_TEACHER).isdisjoint(units.splitter.segmenters.values())
     for row, word in enumerate(units.tokens):
         cjk = bool(cjk_runs(word))
         score = scorer(word) + _BONUS * len(word) if by_teacher or not cjk else _by_rank(row)
         marked = "" if cjk and not scorer.marks_cjk else MARK
-        for spelling in spell.of_word(word):
+        # A word of a whole text is the piece itself, under every spelling that the teacher's normaliser turns into it.
+        for spelling in spell.of_piece(word) if cjk and whole else spell.of_word(word):
             if spelling == word or spelling not in units.index:
                 lexicon.add(marked + spelling, score, row)
                 if cjk:

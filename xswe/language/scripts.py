@@ -35,6 +35,11 @@ def around_runs(text: str) -> list[str]:
     return [part for part in _AROUND_RUNS.split(text) if part]
 
 
+def has_cjk(text: str) -> bool:
+    """Tell whether any Han or Kana occurs."""
+    return _CJK_RUN.search(text) is not None
+
+
 def has_kana(text: str) -> bool:
     """Tell whether any Kana occurs."""
     return _KANA_CHARACTER.search(text) is not None
@@ -43,9 +48,20 @@ def has_kana(text: str) -> bool:
 @lru_cache(maxsize=1)
 def kana_codes() -> np.ndarray:
     """Return for each character code whether it is Kana, bool (0x110000,)."""
-    characters = "".join(" " if 0xD800 <= code < 0xE000 else chr(code) for code in range(0x20000))
+    return _codes(_KANA_CHARACTER)
+
+
+@lru_cache(maxsize=1)
+def cjk_codes() -> np.ndarray:
+    """Return for each character code whether it is Han or Kana, bool (0x110000,)."""
+    return _codes(_CJK_RUN)
+
+
+def _codes(wanted: re.Pattern[str]) -> np.ndarray:
+    characters = "".join(" " if 0xD800 <= code < 0xE000 else chr(code) for code in range(0x40000))  # none beyond
     out = np.zeros(0x110000, bool)
-    out[[match.start() for match in _KANA_CHARACTER.finditer(characters)]] = True
+    for match in wanted.finditer(characters):
+        out[slice(*match.span())] = True
     return out
 
 

@@ -1,4 +1,4 @@
-"""Segmenters for runs of Han and Kana: the teacher's tokens (the paper), fugashi with unidic-lite (ja), jieba (zh)."""
+"""Segmenters for Han and Kana: the teacher's tokens (the paper), fugashi with unidic-lite (ja), jieba (zh)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tokenizers import Encoding, Tokenizer
 from xswe.errors import ConfigError, DependencyError
 from xswe.language.unigram import MARK
 
+WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.language.text_pieces
+BY_TEACHER = ("teacher", WHOLE_TEXTS)
 Spans = list[tuple[int, int]]
 
 
@@ -90,9 +92,10 @@ def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Seg
     """Return the segmenter of a language's runs of Han and Kana.
 
     Args:
-        name: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh).
+        name: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh); ``teacher-text`` cuts runs as ``teacher`` does, and has none
+            to cut but those that normalisation makes.
         language: the code of the run's language.
-        tokenizer: the teacher's tokenizer, for ``teacher``.
+        tokenizer: the teacher's tokenizer, for ``teacher`` and ``teacher-text``.
 
     Raises:
         ConfigError: the segmenter is unknown or not made for the language.
@@ -102,9 +105,9 @@ def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Seg
         return _fugashi()
     if name == "jieba" and language == "zh":
         return _jieba()
-    if name == "teacher":
+    if name in BY_TEACHER:
         if tokenizer is None:
-            raise ConfigError("the segmenter 'teacher' needs a teacher: choose one, or fugashi (ja) and jieba (zh)")
+            raise ConfigError(f"the segmenter {name!r} needs a teacher: choose one, or fugashi (ja) and jieba (zh)")
         return _teacher(tokenizer)
-    known = {"ja": "teacher, fugashi", "zh": "teacher, jieba"}[language]
+    known = {"ja": "teacher, teacher-text, fugashi", "zh": "teacher, teacher-text, jieba"}[language]
     raise ConfigError(f"segmenter {name!r} does not segment {language}: use one of {known}")

@@ -126,6 +126,10 @@ class SubwordUnits:
         blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
         return concatenate([fast(Texts.of(block)) for block in blocks])
 
+    def prepare(self) -> None:
+        """Have the compiled look-up made for the next texts, however few: there is much to do."""
+        self._seen = FEW
+
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
         """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
         if self._fast is None and self.trained_here:

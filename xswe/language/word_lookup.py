@@ -16,11 +16,12 @@ from tokenizers import Tokenizer
 from xswe.language.alphabet import CJK, Alphabet
 from xswe.language.bags import Bags, concatenate
 from xswe.language.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
-from xswe.language.lookup import Deferred, Lookup
+from xswe.language.lookup import Deferred
 from xswe.language.run_cutter import RunCutter
 from xswe.language.scan import any_of
-from xswe.language.scripts import around_runs, is_punctuation, kana_codes
+from xswe.language.scripts import around_runs, cjk_codes, is_punctuation, kana_codes
 from xswe.language.segmenters import Segmenter
+from xswe.language.text_pieces import TextPieces
 from xswe.language.texts import Texts
 from xswe.language.units import LocatedBags
 from xswe.language.viterbi import LONGEST_CHUNK
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
-_FIRST_KANA = 0xE3  # first byte of the lowest Kana in UTF-8
+_FIRST_CJK = 0xE3  # first byte of the lowest of Han and Kana in UTF-8
 
 
 class WordLookup:
@@ -41,7 +42,7 @@ class WordLookup:
         by_language: the look-ups of texts whose Han is in these languages; just one if there is no choice.
     """
 
-    def __init__(self, by_language: Mapping[str | None, Lookup]) -> None:
+    def __init__(self, by_language: Mapping[str | None, Callable[[Texts], Bags]]) -> None:
         self._by_language = by_language
         self._tracers: dict[str | None, Tracer] = {}
         self._lock = Lock()
@@ -81,10 +82,50 @@ class WordLookup:
         if len(self._by_language) == 1:
             return [(next(iter(self._by_language)), everything)]
         kana = np.empty(len(texts), bool)
-        any_of(*texts.frozen, kana_codes(), _FIRST_KANA, kana)
+        any_of(*texts.frozen, kana_codes(), _FIRST_CJK, kana)
         if not kana.any() or kana.all():
             return [("ja" if kana.any() else "zh", everything)]
         return [("ja", np.flatnonzero(kana)), ("zh", np.flatnonzero(~kana))]
+
+
+def _by_character(
+    texts: Texts, wanted: np.ndarray, look_up: Callable[[Texts], Bags], others: Callable[[Texts], Bags]
+) -> Bags:
+    """Look texts up with ``look_up`` that hold a wanted character (bool by code; Han or Kana), with ``others`` the rest."""
+    there = np.empty(len(texts), bool)
+    any_of(*texts.frozen, wanted, _FIRST_CJK, there)
+    if not there.any():
+        return others(texts)
+    if there.all():
+        return look_up(texts)
+    with_it, without = np.flatnonzero(there), np.flatnonzero(~there)
+    parts = look_up(texts.take(with_it)), others(texts.take(without))
+    return concatenate(parts).take(np.argsort(np.concatenate([with_it, without])))
+
+
+class WholeTexts:
+    """The look-up of texts whose Han is in one language that is not cut into runs.
+
+    Args:
+        pieces: cuts texts that hold Han or Kana.
+        find: the id of a word, -1 for none; without any back-off.
+        words: looks up the other texts.
+    """
+
+    def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
+        self._pieces, self.words = pieces.units, words
+        self._pieces.prepare()
+        self._ids = np.array([find(form) if form else -1 for form in pieces.forms], np.int32)
+
+    def __call__(self, texts: Texts) -> Bags:
+        """Look texts up."""
+        return _by_character(texts, cjk_codes(), self._whole, self.words)
+
+    def _whole(self, texts: Texts) -> Bags:
+        bags = self._pieces.bags(texts)
+        ids = self._ids[bags.ids]
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])
+        return Bags(ids[ids >= 0], before[bags.offsets])
 
 
 class Words(NamedTuple):
@@ -210,14 +251,14 @@ class Ids(dict[str, int]):
     """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many.
 
     Args:
-        identify: the id of a word, -1 for none.
-        index: the ids of the vocabulary's words.
+        find: the id of a word as it stands or in lower case, -1 for none.
+        identify: the same with a back-off.
         pieces: the tokenizer of the back-off, if there is one.
     """
 
-    def __init__(self, identify: Callable[[str], int], index: Mapping[str, int], pieces: Tokenizer | None) -> None:
+    def __init__(self, find: Callable[[str], int], identify: Callable[[str], int], pieces: Tokenizer | None) -> None:
         super().__init__()
-        self.identify, self._index, self._pieces = identify, index, pieces
+        self.find, self.identify, self._pieces = find, identify, pieces
         self._cutter = RunCutter.of(pieces) if pieces is not None else None
 
     def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
@@ -245,16 +286,12 @@ class Ids(dict[str, int]):
         for word, raw, size, done in zip(unknown, packed, cut.sizes.tolist(), cut.done.tolist(), strict=True):
             if done:
                 prefixes = [raw[: stop - start].decode("utf-8") for stop in reversed(ends[first : first + size - 1])]
-                found = (self._find(prefix) for prefix in prefixes)
+                found = (self.find(prefix) for prefix in prefixes)
                 self[word] = next((i for i in found if i >= 0), -1)
             start, first = start + len(raw), first + size
 
-    def _find(self, word: str) -> int:
-        found = self._index.get(word, -1)
-        return found if found >= 0 else self._index.get(word.lower(), -1)
-
     def _learn_known(self, word: str) -> bool:
-        found = self._find(word)
+        found = self.find(word)
         if found >= 0:
             self[word] = found
         return found >= 0

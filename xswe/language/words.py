@@ -16,48 +16,59 @@ from xswe.files import fingerprint, read_json
 from xswe.language.bags import Bags, concatenate
 from xswe.language.codes import LANGUAGES, check_languages
 from xswe.language.folding import folding_step
-from xswe.language.scripts import cjk_runs, has_kana, is_punctuation
-from xswe.language.segmenters import make_segmenter
+from xswe.language.scripts import cjk_runs, has_cjk, has_kana, is_punctuation
+from xswe.language.segmenters import WHOLE_TEXTS, make_segmenter
+from xswe.language.text_pieces import TextPieces
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, parse_tokenizer, without_limits
-from xswe.language.unigram import MARK
+from xswe.language.unigram import MARK, folds
 from xswe.language.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
 from xswe.parallel import Lock
 
 if TYPE_CHECKING:
     from xswe.language.chunks import Table
-    from xswe.language.word_lookup import Ids, OneLanguage, WordLookup
+    from xswe.language.word_lookup import Ids, WordLookup
 
 _MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
 
-CLEAN = normalizers.Sequence(
-    [
-        normalizers.NFKC(),
-        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False),
-    ]
-)
+LOWER = normalizers.Lowercase()  # one character after the other, as the normalisers that clean do
+
+
+def _clean(lowercase: bool) -> normalizers.Normalizer:
+    """Return what is done to every text that is cut into words."""
+    controls = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=lowercase
+    )
+    return normalizers.Sequence([normalizers.NFKC(), controls])
 
 
 class Word(NamedTuple):
-    """One word of a text: its normalised form and its place (start, end) in the original text."""
+    """One word of a text: its normalised form and its place (start, end) in the original text.
+
+    ``piece`` tells that it is a piece of a teacher's whole text, which is known as it is or not at all.
+    """
 
     form: str
     start: int
     end: int
+    piece: bool = False
 
 
 class WordSplitter:
     """Text to words, with no vocabulary yet.
 
     A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
-    punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped.
+    punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
+    segmenter ``teacher-text`` takes texts that hold Han or Kana as wholes instead, as the teacher's tokenizer takes them
+    (:class:`xswe.language.text_pieces.TextPieces`).
 
     Args:
         languages: codes of the model's languages.
         segmenters: segmenter name for ``zh`` and ``ja``; see :func:`xswe.language.segmenters.make_segmenter`.
-        pieces: the teacher's tokenizer, for segmenters named ``teacher``.
+        pieces: the teacher's tokenizer, for segmenters named ``teacher`` and ``teacher-text``.
         folding: whether traditional Chinese becomes simplified, where the model knows Chinese (the authors' code folds
             nothing); or the normaliser that does it, if it is at hand already: else it is made from OpenCC.
+        lowercase: whether texts are put in lower case first (the paper's models of one language).
     """
 
     def __init__(
@@ -66,20 +77,24 @@ class WordSplitter:
         segmenters: Mapping[str, str],
         pieces: Tokenizer | None,
         folding: normalizers.Normalizer | bool = True,
+        lowercase: bool = False,
     ) -> None:
-        self.languages, self._pieces = check_languages(languages), pieces
+        self.languages, self._pieces, self.lowercase = check_languages(languages), pieces, lowercase
         spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
         if "zh" not in spaceless or folding is False:
             self.folding = None
         else:
-            self.folding = folding if folding is not True else folding_step()
-        self._cut = pre_tokenizers.BertPreTokenizer()
+            step = folding if folding is not True else folding_step()
+            self.folding = normalizers.Sequence([step])  # which can be pickled, as its step cannot
+        self._clean, self._cut = _clean(lowercase), pre_tokenizers.BertPreTokenizer()
+        self._text_pieces: dict[bool, TextPieces] = {}  # by whether texts are folded
+        self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Segmenters are functions, and objects of libraries, that no copy can hold: they are made again.
-        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False)
+        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False, self.lowercase)
 
     @property
     def han_languages(self) -> tuple[str, ...]:
@@ -94,19 +109,43 @@ class WordSplitter:
 
     def normaliser(self, language: str | None) -> normalizers.Normalizer:
         """Return the normaliser of texts whose Han is in a language."""
-        return normalizers.Sequence([CLEAN, self.folding]) if language == "zh" and self.folding is not None else CLEAN
+        if language == "zh" and self.folding is not None:
+            return normalizers.Sequence([self._clean, self.folding])
+        return self._clean
 
-    def lookup(self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]) -> OneLanguage:
+    def text_pieces(self, language: str | None) -> TextPieces | None:
+        """Return what cuts texts that hold Han or Kana of a language; None if their runs have a segmenter."""
+        if language is None or self.segmenters[language] != WHOLE_TEXTS or self._pieces is None:
+            return None
+        folding = self.folding if language == "zh" else None
+        with self._lock:
+            if (folding is not None) not in self._text_pieces:
+                before: list[normalizers.Normalizer] = [LOWER] if self.lowercase else []
+                # A tokenizer that does so itself is left as it is: the compiled look-up knows those of this library.
+                own = self._pieces.normalizer
+                before = [] if own is not None and own.normalize_str("A") == "a" else before
+                before += [folding] if folding is not None and not folds(self._pieces) else []
+                self._text_pieces[folding is not None] = TextPieces(self._pieces, self.languages, before)
+            return self._text_pieces[folding is not None]
+
+    def lookup(
+        self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]
+    ) -> Callable[[Texts], Bags]:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
-        from xswe.language.word_lookup import OneLanguage
+        from xswe.language.word_lookup import OneLanguage, WholeTexts
 
         segmenter = self._segment[language] if language is not None else None
         normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
-        return OneLanguage(normalise, cut, segmenter, ids, known, slow)
+        words = OneLanguage(normalise, cut, segmenter, ids, known, slow)
+        pieces = self.text_pieces(language)
+        return words if pieces is None else WholeTexts(pieces, ids.find, words)
 
     def __call__(self, text: str) -> list[Word]:
         """Split one text."""
         language = self.language_of_han(text)
+        pieces = self.text_pieces(language)
+        if pieces is not None and has_cjk(text):
+            return [Word(*word, piece=True) for word in pieces(text)]
         whole = PreTokenizedString(text)
         whole.normalize(self.normaliser(language).normalize)
         self._cut.pre_tokenize(whole)
@@ -167,8 +206,9 @@ class WordUnits:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Kind, languages, segmenters, whether there is a back-off, and folding where it is switched off."""
+        """Kind, languages, segmenters, whether there is a back-off, and which switches are not at their defaults."""
         kept = {"folding": False} if "zh" in self.languages and self.splitter.folding is None else {}
+        kept |= {"lowercase": True} if self.splitter.lowercase else {}
         return {
             "kind": self.kind,
             "languages": list(self.languages),
@@ -191,12 +231,14 @@ class WordUnits:
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return tokenizer
 
+    def find(self, form: str) -> int:
+        """Return the id of a word as it stands or in lower case, -1 for none."""
+        found = self.index.get(form, -1)
+        return found if found >= 0 else self.index.get(form.lower(), -1)
+
     def identify(self, form: str) -> int:
         """Return the id of a word or of what it backs off to, -1 for none."""
-        index = self.index
-        found = index.get(form, -1)
-        if found < 0:
-            found = index.get(form.lower(), -1)
+        found = self.find(form)
         if found < 0 and self.pieces is not None:
             found = self._backed_off.get(form, -2)
             if found == -2:
@@ -204,6 +246,9 @@ class WordUnits:
                     self._backed_off = {}
                 found = self._backed_off[form] = self._back_off(form)
         return found
+
+    def _identify(self, word: Word) -> int:
+        return self.find(word.form) if word.piece else self.identify(word.form)
 
     def _back_off(self, form: str) -> int:
         encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
@@ -238,7 +283,7 @@ class WordUnits:
         from xswe.memory import start_compiler
 
         start_compiler()
-        rest = Ids(self.identify, self.index, self.pieces), known_words(self.tokens), self._plainly
+        rest = Ids(self.find, self.identify, self.pieces), known_words(self.tokens), self._plainly
         return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
 
     def _plainly(self, texts: Sequence[str]) -> Bags:
@@ -246,7 +291,7 @@ class WordUnits:
         lists = []
         for block in in_blocks(texts):
             for text in block:
-                found = (self.identify(word.form) for word in self.splitter(text))
+                found = (self._identify(word) for word in self.splitter(text))
                 lists.append([i for i in found if i >= 0])
         return Bags.of(lists)
 
@@ -269,7 +314,7 @@ class WordUnits:
         lists, places = [], []
         for block in in_blocks(texts):
             for text in block:
-                words = [(self.identify(word.form), word) for word in self.splitter(text)]
+                words = [(self._identify(word), word) for word in self.splitter(text)]
                 lists.append([i for i, _ in words if i >= 0])
                 places += [(word.start, word.end) for i, word in words if i >= 0]
         where = np.array(places, np.int32).reshape(-1, 2)
@@ -287,9 +332,9 @@ class WordUnits:
         units = read_json(folder / "config.json")["units"]
         vocabulary, folding = _read_words(folder / "words.json")
         pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
-        splitter = WordSplitter(
-            units["languages"], units["segmenters"], pieces, units.get("folding", True) and (folding or True)
-        )
+        fold = units.get("folding", True) and (folding or True)
+        lowercase = bool(units.get("lowercase"))
+        splitter = WordSplitter(units["languages"], units["segmenters"], pieces, fold, lowercase)
         return cls(vocabulary, splitter, pieces)
 
 

@@ -58,7 +58,8 @@ class UnitsConfig:
         size: for ``subwords``: pieces.
         sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
         most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
-        segmenters: for ``words``: zh by ``teacher`` (paper) or ``jieba``, ja by ``teacher`` (paper) or ``fugashi``.
+        segmenters: for ``words``: zh by ``teacher`` (paper) or ``jieba``, ja by ``teacher`` (paper) or ``fugashi``; both
+            by ``teacher-text``, the teacher's tokens of a whole text that holds Han or Kana (the authors' code).
         folding: whether traditional Chinese becomes simplified, where the model knows Chinese; the authors' code folds
             nothing.
     """
