@@ -298,6 +298,15 @@ def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
         stages.checkpoint("refine", "0")
 
 
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_units_in_lower_case_have_their_contexts_in_lower_case(tmp_path, config, fake_teacher, lowercase):
+    c = config(("en", "de"), units=UnitsConfig(kind="words", lowercase=lowercase), pca=PCAConfig(drop=0, dim=2))
+    made = train(replace(c, refine=RefineConfig(steps=0)), fake_teacher, tmp_path)
+    cased = [text for text in fake_teacher.encoded if text != text.lower()]
+    assert bool(cased) != lowercase
+    assert made.report["extraction"]["units_with_contexts"] == len(made.model.units.tokens)
+
+
 def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
     c = config(("en", "de"), extract=ExtractConfig(merge="separate"))
     made = train(c, None, tmp_path)

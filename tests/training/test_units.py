@@ -54,6 +54,23 @@ def test_words_of_whole_texts_are_counted_as_they_are_looked_up(make):
     assert [units.tokens[i] for i in found.ids] == [word.form for word in units.splitter(text)]
 
 
+def test_words_in_lower_case_hold_no_capital_and_are_found_in_any_case(make):
+    units = make(UnitsConfig("words", lowercase=True))
+    assert units.settings["lowercase"] is True
+    assert not [word for word in units.tokens if word != word.lower()]
+    a, b = (units.bags([text]).ids.tolist() for text in ("We Understand THE language", "we understand the language"))
+    assert a == b
+    assert len(a) == 4
+    assert "We" in make(UnitsConfig("words")).tokens
+
+
+@pytest.mark.parametrize("kind", ["subwords", "teacher"])
+def test_only_words_have_a_choice_of_case(kind):
+    with pytest.raises(ConfigError, match=r"units\.lowercase=true is for units=words"):
+        UnitsConfig(kind, lowercase=True)
+
+
 def test_a_switch_at_its_default_is_not_in_the_fingerprint():
-    assert not {"folding"} & set(decisive(UnitsConfig()))
-    assert decisive(UnitsConfig("words", folding=False)).items() >= {"folding": False, "lowercase": True}.items()
+    assert not {"folding", "lowercase"} & set(decisive(UnitsConfig()))
+    switched = decisive(UnitsConfig("words", folding=False, lowercase=True))
+    assert (switched["folding"], switched["lowercase"]) == (False, True)

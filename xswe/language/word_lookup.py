@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -27,9 +27,6 @@ from xswe.language.units import LocatedBags
 from xswe.language.viterbi import LONGEST_CHUNK
 from xswe.parallel import Lock
 
-if TYPE_CHECKING:
-    from xswe.language.locate import Tracer
-
 _MOST_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
 _FIRST_CJK = 0xE3  # first byte of the lowest of Han and Kana in UTF-8
@@ -42,9 +39,9 @@ class WordLookup:
         by_language: the look-ups of texts whose Han is in these languages; just one if there is no choice.
     """
 
-    def __init__(self, by_language: Mapping[str | None, Callable[[Texts], Bags]]) -> None:
+    def __init__(self, by_language: Mapping[str | None, OneLanguage | WholeTexts]) -> None:
         self._by_language = by_language
-        self._tracers: dict[str | None, Tracer] = {}
+        self._tracers: dict[str | None, Callable[[Texts], LocatedBags]] = {}
         self._lock = Lock()
 
     def __call__(self, texts: Texts) -> Bags:
@@ -55,52 +52,39 @@ class WordLookup:
         bags = concatenate([self._by_language[code](texts.take(rows)) for code, rows in parts])
         return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
 
-    def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags | None:
-        """Look texts up and say where each word stands; None if one of the languages has no look-up that can.
+    def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags:
+        """Look texts up and say where each word stands.
 
         Args:
             texts: the texts.
             slow: does it for the texts that are left.
         """
-        from xswe.language.locate import Tracer, WordPlaces, in_order_of_rows
+        from xswe.language.locate import in_order_of_rows
 
         with self._lock:
             if not self._tracers:
-                lookups = self._by_language.items()
-                able = [(code, lookup) for code, lookup in lookups if isinstance(lookup, OneLanguage)]
-                self._tracers = {code: Tracer(WordPlaces(lookup), True, None, slow) for code, lookup in able}
-        parts = [(self._tracers.get(code), rows) for code, rows in self.languages_of(texts)]
-        if any(tracer is None for tracer, _ in parts):
-            return None
-        return in_order_of_rows(
-            [(rows, tracer(texts if len(parts) == 1 else texts.take(rows))) for tracer, rows in parts if tracer is not None]
-        )
+                self._tracers = {code: lookup.tracer(slow) for code, lookup in self._by_language.items()}
+        parts = self.languages_of(texts)
+        if len(parts) == 1:
+            return self._tracers[parts[0][0]](texts)
+        return in_order_of_rows([(rows, self._tracers[code](texts.take(rows))) for code, rows in parts])
 
     def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
         """Return the languages that the texts' Han is in, and which of the texts, ascending rows, each is for."""
         everything = np.arange(len(texts))
         if len(self._by_language) == 1:
             return [(next(iter(self._by_language)), everything)]
-        kana = np.empty(len(texts), bool)
-        any_of(*texts.frozen, kana_codes(), _FIRST_CJK, kana)
-        if not kana.any() or kana.all():
-            return [("ja" if kana.any() else "zh", everything)]
-        return [("ja", np.flatnonzero(kana)), ("zh", np.flatnonzero(~kana))]
+        kana, rest = _with_and_without(texts, kana_codes())
+        if not len(kana) or not len(rest):
+            return [("ja" if len(kana) else "zh", everything)]
+        return [("ja", kana), ("zh", rest)]
 
 
-def _by_character(
-    texts: Texts, wanted: np.ndarray, look_up: Callable[[Texts], Bags], others: Callable[[Texts], Bags]
-) -> Bags:
-    """Look texts up with ``look_up`` that hold a wanted character (bool by code; Han or Kana), with ``others`` the rest."""
+def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which texts, ascending rows, hold a wanted character (bool by code; Han or Kana), and which do not."""
     there = np.empty(len(texts), bool)
     any_of(*texts.frozen, wanted, _FIRST_CJK, there)
-    if not there.any():
-        return others(texts)
-    if there.all():
-        return look_up(texts)
-    with_it, without = np.flatnonzero(there), np.flatnonzero(~there)
-    parts = look_up(texts.take(with_it)), others(texts.take(without))
-    return concatenate(parts).take(np.argsort(np.concatenate([with_it, without])))
+    return np.flatnonzero(there), np.flatnonzero(~there)
 
 
 class WholeTexts:
@@ -119,13 +103,44 @@ class WholeTexts:
 
     def __call__(self, texts: Texts) -> Bags:
         """Look texts up."""
-        return _by_character(texts, cjk_codes(), self._whole, self.words)
+        whole, rest = _with_and_without(texts, cjk_codes())
+        if not len(rest):
+            return self._whole(texts)
+        if not len(whole):
+            return self.words(texts)
+        bags = concatenate([self._whole(texts.take(whole)), self.words(texts.take(rest))])
+        return bags.take(np.argsort(np.concatenate([whole, rest])))
 
     def _whole(self, texts: Texts) -> Bags:
-        bags = self._pieces.bags(texts)
+        return self._known(self._pieces.bags(texts))[0]
+
+    def _known(self, bags: Bags) -> tuple[Bags, np.ndarray]:
+        """Turn pieces into words; returns them, and which of the pieces are any."""
         ids = self._ids[bags.ids]
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])
-        return Bags(ids[ids >= 0], before[bags.offsets])
+        there = ids >= 0
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+        return Bags(ids[there], before[bags.offsets]), there
+
+    def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
+        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        from xswe.language.locate import in_order_of_rows
+
+        words = self.words.tracer(slow)
+
+        def trace_whole(texts: Texts) -> LocatedBags:
+            found = self._pieces.locate(texts)
+            bags, there = self._known(found.bags)
+            return LocatedBags(bags, found.starts[there], found.ends[there])
+
+        def trace(texts: Texts) -> LocatedBags:
+            whole, rest = _with_and_without(texts, cjk_codes())
+            if not len(rest):
+                return trace_whole(texts)
+            if not len(whole):
+                return words(texts)
+            return in_order_of_rows([(whole, trace_whole(texts.take(whole))), (rest, words(texts.take(rest)))])
+
+        return trace
 
 
 class Words(NamedTuple):
@@ -199,6 +214,12 @@ class OneLanguage(Deferred):
         bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), cut.sizes]))
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
         return before, ids[ids >= 0]
+
+    def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
+        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        from xswe.language.locate import Tracer, WordPlaces
+
+        return Tracer(WordPlaces(self), True, None, slow)
 
     def cut(self, runs: list[bytes]) -> tuple[list[bytes], Words]:
         """Cut runs of Han and Kana into words; returns them in the order in which they were cut, and the words."""

@@ -130,7 +130,7 @@ class WordSplitter:
 
     def lookup(
         self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]
-    ) -> Callable[[Texts], Bags]:
+    ) -> OneLanguage | WholeTexts:
         """Return the compiled twin of this splitter for texts whose Han is in a language."""
         from xswe.language.word_lookup import OneLanguage, WholeTexts
 
@@ -304,9 +304,7 @@ class WordUnits:
 
         parts = []
         for start in range(0, len(texts), BLOCK):
-            block = Texts.of(texts[start : start + BLOCK])
-            located = fast.locate(block, self._locate_plainly)
-            parts.append(located if located is not None else self._locate_plainly(block))
+            parts.append(fast.locate(Texts.of(texts[start : start + BLOCK]), self._locate_plainly))
         return together(parts) if parts else self._locate_plainly([])
 
     def _locate_plainly(self, texts: Sequence[str]) -> LocatedBags:

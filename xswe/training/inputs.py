@@ -62,6 +62,7 @@ class UnitsConfig:
             by ``teacher-text``, the teacher's tokens of a whole text that holds Han or Kana (the authors' code).
         folding: whether traditional Chinese becomes simplified, where the model knows Chinese; the authors' code folds
             nothing.
+        lowercase: for ``words``: whether texts are put in lower case first (the paper's models of one language).
     """
 
     kind: UnitKind = "subwords"
@@ -73,10 +74,17 @@ class UnitsConfig:
     )
     segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
     folding: bool = field(default=True, metadata=OFF)
+    lowercase: bool = field(default=False, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.kind not in ("subwords", "words", "teacher"):
             raise ConfigError(f"units.kind={self.kind!r}: use subwords, words or teacher")
+        if self.lowercase and self.kind != "words":
+            why = {
+                "subwords": "sub-words are in lower case already",
+                "teacher": "a teacher's pieces are as they are",
+            }
+            raise ConfigError(f"units.lowercase=true is for units=words: {why[self.kind]}")
 
 
 def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]]:
@@ -287,7 +295,7 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 def _count_vocabulary(
     bitexts: Sequence[Bitext | Sentences], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[WordUnits, WordCounts]:
-    splitter = WordSplitter(languages, config.segmenters, pieces, config.folding)
+    splitter = WordSplitter(languages, config.segmenters, pieces, config.folding, config.lowercase)
     counts = {}
     for language in languages:
         texts = texts_of(bitexts, language)

@@ -26,6 +26,8 @@ from xswe.files import fingerprint, write_json
 from xswe.language.bags import Bags
 from xswe.language.codes import check_languages
 from xswe.language.cuts import cut_texts, make_cutter
+from xswe.language.texts import Texts
+from xswe.language.words import LOWER
 from xswe.parallel import single_threaded_blas
 from xswe.teacher.base import Teacher
 from xswe.training.extract import Extraction, LanguageSample, extract
@@ -239,6 +241,7 @@ class _Run:
         bitexts = open_part(self.corpus, "train", self.pairs)
         for language, chosen in contexts.items():
             texts = texts_of(bitexts, language).take(chosen.sentences)
+            texts = Texts.of(map(LOWER.normalize_str, texts)) if self.config.units.lowercase else texts
             yield LanguageSample(language, texts, chosen, self.bags_of(language).counts(len(self.units.tokens)))
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:

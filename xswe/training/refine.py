@@ -169,11 +169,10 @@ class Trainer:
         over_blocks(work, len(bags), self.config.threads)
         return out, norms
 
-    def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         """Numbers that mark what counts as equal sources, and as equal targets, of a batch."""
-        if self.config.duplicates == "keep":
-            return np.arange(len(rows)), np.arange(len(rows))
-        return bitext.same(rows)
+        found = bitext.same(rows)
+        return tuple(np.arange(len(numbers)) for numbers in found[:2]) if self.config.duplicates == "keep" else found
 
     def loss(self, bitext: ParallelBags, rows: np.ndarray) -> float:
         """Development loss of a batch, without its gradient."""
