@@ -201,3 +201,19 @@ def test_the_command(tmp_path):
     values |= {"pair": {"name": "en-de", "languages": ["en", "de"]}}
     assert run(values) == f"2 units, 2 dimensions: {tmp_path / 'm'}"
     np.testing.assert_allclose(xswe.load(tmp_path / "m").encode("CAT"), np.array([1, 2]) / 5**0.5, atol=1e-6)
+
+
+def test_tables_of_the_authors_are_looked_up_as_they_are_keyed(tmp_path):
+    """Whole texts as the teacher's tokens, nothing folded: ``segmenters`` and ``folding`` name both."""
+    pieces = Tokenizer(
+        models.Unigram([("<unk>", -20.0), ("▁", -2.0), ("▁10", -3.0), ("を選択。", -3.0), ("我們", -3.0)], 0)
+    )
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    pieces.save(str(tmp_path / "tokenizer.json"))
+    path = write(tmp_path / "vec.txt", "10 1 0\nを選択。 0 1\n我們 1 1\n")
+    whole = {"zh": "teacher-text", "ja": "teacher-text"}
+    config = ImportConfig(tokenizer=str(tmp_path / "tokenizer.json"), segmenters=whole, folding=False)
+    units = import_model([path], ("en", "zh", "ja"), config).units
+    assert [units.bags([text]).ids.tolist() for text in ("10を選択。", "我們", "10")] == [[0, 1], [2], [0]]
+    with pytest.raises(ConfigError, match="'teacher-text' of ja needs the teacher's tokenizer"):
+        import_model([path], ("en", "ja"), ImportConfig(segmenters=whole))

@@ -50,6 +50,7 @@ class ImportConfig:
             ``teacher`` and ``teacher-text``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
         segmenters: for tables of words, zh by ``teacher``, ``teacher-text`` (the reference) or ``jieba``, ja by
             ``teacher``, ``teacher-text`` (the reference) or ``fugashi``.
+        folding: for tables of words, whether traditional Chinese is looked up as simplified (the reference: not).
         merge: what a word of several tables gets: the ``average`` of its vectors (the reference), or the ``first``.
         limit: read at most this many words of each table, 0 for all.
         on_error: what a line that is not UTF-8 does: ``raise`` or ``skip``.
@@ -58,6 +59,7 @@ class ImportConfig:
     format: Format = "text"
     tokenizer: str | None = None
     segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
+    folding: bool = True
     merge: Merge = "average"
     limit: int = 0
     on_error: OnError = "raise"
@@ -135,7 +137,7 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
     # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
     bare = [word.removeprefix(MARK) or word for word in words]
     named = bare if len(set(bare)) == len(words) else list(words)
-    return WordUnits(named, WordSplitter(languages, config.segmenters, pieces), pieces)
+    return WordUnits(named, WordSplitter(languages, config.segmenters, pieces, config.folding), pieces)
 
 
 def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
