@@ -36,12 +36,12 @@ class Tracer:
         lookup: its numbers are, for each chunk, the id of the unit and its characters, over and over; for a chunk that is
             no run of Han and Kana just the id of all of it, if ``whole``.
         whole: see ``lookup``. Otherwise the first character of a word stands for the mark before it.
-        is_unit: bool (ids,), which ids are units; others, and ``NOTHING``, are left out. None for all.
+        is_unit: bool (ids,), which ids are units; others, and ``NOTHING``, are left out. Empty for all.
         slow: finds them in the texts that are left.
     """
 
     def __init__(
-        self, lookup: Deferred, whole: bool, is_unit: np.ndarray | None, slow: Callable[[list[str]], LocatedBags]
+        self, lookup: Deferred, whole: bool, is_unit: np.ndarray, slow: Callable[[list[str]], LocatedBags]
     ) -> None:
         self._lookup, self._whole, self._is_unit, self._slow = lookup, whole, is_unit, slow
 
@@ -67,18 +67,13 @@ class Tracer:
         """One compiled pass: the units of those texts whose status is ``DONE``."""
         items, status = self._lookup.numbers(texts)
         most = len(items.ids)
-        ids, places, offsets = np.empty(most, np.int32), np.empty((most, 2), np.int32), np.zeros(len(texts) + 1, np.int64)
-        letters = self._lookup.letters[:2]
-        trace(*texts.frozen, *letters, status, items.ids, items.offsets, self._whole, ids, places, offsets)
-        count = int(offsets[-1])
-        ids, places, offsets = ids[:count], places[:count], offsets[np.append(True, status == DONE)]
-        kept = ids != NOTHING if self._is_unit is None else self._is_unit[ids]
-        if not kept.all():
-            before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-            ids, places, offsets = ids[kept], places[kept], before[offsets]
-        return LocatedBags(
-            Bags(ids, offsets), np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
-        ), status
+        ids, starts, ends = (np.empty(most, np.int32) for _ in range(3))
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        text = *texts.frozen, *self._lookup.letters[:3], status
+        trace(*text, items.ids, items.offsets, self._whole, self._is_unit, ids, starts, ends, offsets)
+        count, done = int(offsets[-1]), status == DONE
+        offsets = offsets if done.all() else offsets[np.append(True, done)]
+        return LocatedBags(Bags(ids[:count], offsets), starts[:count], ends[:count]), status
 
 
 def portions(texts: Texts) -> list[tuple[int, int]]:
@@ -147,19 +142,38 @@ class PiecePlaces(Deferred):
         return starts[:-1], np.diff(starts), items[: starts[-1]]
 
 
+@njit(inline="always")
+def _place_of_next(count: int, first: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
+    """Return where the unit after the one at ``count`` goes: in its place, if that is no unit."""
+    if count > first and (ids[count] == NOTHING or (len(is_unit) > 0 and not is_unit[ids[count]])):
+        return count
+    return count + 1
+
+
+@njit(inline="always")
+def _next(count: int, first: int, items: np.ndarray, item: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
+    """Go on to the next unit of a text; returns its place, that of the next item, and the unit's characters."""
+    count = _place_of_next(count, first, is_unit, ids)
+    ids[count] = items[item]
+    return count, item + 2, np.int64(items[item + 1])
+
+
 @njit(**LEAN)
 def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
     data: np.ndarray,
     offsets: np.ndarray,
     entries: np.ndarray,
     expansions: np.ndarray,
+    plain: np.ndarray,
     status: np.ndarray,
     items: np.ndarray,
     bounds: np.ndarray,
     whole: bool,
+    is_unit: np.ndarray,
     ids: np.ndarray,
-    places: np.ndarray,
+    starts: np.ndarray,
     ends: np.ndarray,
+    unit_ends: np.ndarray,
 ) -> None:
     """Find where units stand.
 
@@ -168,24 +182,45 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
         offsets: int64 (n + 1,), where they start.
         entries: the first array of an alphabet.
         expansions: its second.
+        plain: its third.
         status: uint8 (n,), only texts that are ``DONE`` are read.
         items: int32, see :class:`Tracer`.
         bounds: int64 (n + 1,), where those of each text start.
         whole: see :class:`Tracer`.
+        is_unit: see :class:`Tracer`.
         ids: int32, receives the ids of the units.
-        places: int32 (units, 2), receives the first character of each and one past its last.
-        ends: int64 (n + 1,), zero; receives where each text's units start and end.
+        starts: int32 (units,), receives the first character of each.
+        ends: int32 (units,), receives one past its last.
+        unit_ends: int64 (n + 1,), zero; receives where each text's units start and end.
     """
     count = 0
     for row in range(len(offsets) - 1):
+        unit_ends[row + 1] = count
         if status[row] != DONE:
-            ends[row + 1] = count
             continue
         place, stop, item = offsets[row], offsets[row + 1], bounds[row]
         kind, left = SPACE, 0  # of the chunk being read; characters of the unit that are still to come
         here = -1  # which character of the text is read
         pending, last_pending = 0, 0  # outputs of an expansion still to be taken
+        count -= 1  # of the unit that is read; there is none before a text's first
+        first = count
         while True:
+            if pending == last_pending and kind == WORD:
+                # Letters go on with the word, one character each: they are counted off together.
+                run = place
+                while run < stop and plain[data[run]] != 0:
+                    run += 1
+                run -= place
+                place, here = place + run, here + run
+                while run > left:
+                    if left:
+                        ends[count] = here - run + left + 1
+                        run -= left
+                    count, item, left = _next(count, first, items, item, is_unit, ids)
+                    starts[count] = here - run + 1
+                if run:
+                    left -= run
+                    ends[count] = here + 1
             if pending < last_pending:
                 entry = expansions[pending]
                 pending += 1
@@ -206,22 +241,17 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
                 kind = SPACE
                 continue
             if this != kind or this == MARK:  # a chunk begins
-                kind = this
+                kind, left = this, 0
                 if whole and kind != CJK:
-                    left = 1 << 30
-                    ids[count], item = items[item], item + 1
-                    places[count, 0] = here
-                    count += 1
+                    count = _place_of_next(count, first, is_unit, ids)
+                    ids[count], starts[count], item, left = items[item], here, item + 1, 1 << 30
                 elif kind == WORD:  # the mark before a word reports the place of the word's first character
-                    ids[count], left, item = items[item], items[item + 1] - 1, item + 2
-                    places[count, 0], places[count, 1] = here, here + 1
-                    count += 1
-                else:
-                    left = 0
+                    count, item, left = _next(count, first, items, item, is_unit, ids)
+                    starts[count], ends[count], left = here, here + 1, left - 1
             if left == 0:
-                ids[count], left, item = items[item], items[item + 1], item + 2
-                places[count, 0] = here
-                count += 1
+                count, item, left = _next(count, first, items, item, is_unit, ids)
+                starts[count] = here
             left -= 1
-            places[count - 1, 1] = here + 1
-        ends[row + 1] = count
+            ends[count] = here + 1
+        count = _place_of_next(count, first, is_unit, ids)
+        unit_ends[row + 1] = count

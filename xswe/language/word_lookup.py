@@ -219,7 +219,7 @@ class OneLanguage(Deferred):
         """Return what says where each word stands; ``slow`` does it for the texts that are left."""
         from xswe.language.locate import Tracer, WordPlaces
 
-        return Tracer(WordPlaces(self), True, None, slow)
+        return Tracer(WordPlaces(self), True, np.zeros(0, bool), slow)
 
     def cut(self, runs: list[bytes]) -> tuple[list[bytes], Words]:
         """Cut runs of Han and Kana into words; returns them in the order in which they were cut, and the words."""

@@ -27,7 +27,7 @@ from xswe.parallel import Lock
 
 if TYPE_CHECKING:
     from xswe.language.chunks import Table
-    from xswe.language.word_lookup import Ids, WordLookup
+    from xswe.language.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
 
 _MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
 
