@@ -215,10 +215,114 @@ def remember(table: Table, fresh: Fresh, most: int) -> Table:
         slots = 2 * len(table.slots) // _SLOT
         if not len(fresh.where) or slots > most:
             return table
-        larger = new_table(slots)
-        larger.rest[: len(table.rest)], larger.used[:] = table.rest, table.used
-        _move(table, larger, words)
-        table = larger
+        table = _grown(table, slots, words)
+
+
+def _grown(table: Table, slots: int, words: np.ndarray) -> Table:
+    """Return a table of more slots with the same chunks."""
+    larger = new_table(slots)
+    larger.rest[: len(table.rest)], larger.used[:] = table.rest, table.used
+    _move(table, larger, words)
+    return larger
+
+
+def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Table, np.ndarray]:
+    """Number chunks ``data[starts[k]:ends[k]]``: equal ones alike, new ones on from those that are in the table.
+
+    Returns:
+        The table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
+    """
+    numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
+    while True:
+        done = _number(table, data, starts, ends, words, words.view(np.uint8), done, numbers)
+        if done == len(starts):
+            return table, numbers
+        table = _grown(table, 2 * len(table.slots) // _SLOT, words)
+
+
+@njit(**LEAN)
+def _number(
+    table: Table,
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    row: int,
+    numbers: np.ndarray,
+) -> int:
+    """Number chunks from ``row`` on; returns the first for which there is no room."""
+    slots, held, rest, _, used = table
+    most = len(slots) // _SLOT * 5 // 8
+    while row < len(starts):
+        size: Any = np.int64(ends[row] - starts[row])
+        copy_chunk(data, starts[row], size, words, chunk)
+        key = hash_chunk(words, 0, size)
+        found = find(table, words, 0, size, key)
+        if found >= 0:
+            numbers[row] = held[2 * _SLOT * found + _HELD]
+        else:
+            start, over = used[1], max(0, ((size + 7) >> 3) - WINDOW)
+            if used[0] >= most or start + over > len(rest):
+                break
+            place = _free_slot(slots, key) * _SLOT
+            for k in range(WINDOW):
+                slots[place + k] = words[k]
+            slots[place + 3] = np.uint64(size) | np.uint64(1 << 16) | np.uint64(start) << np.uint64(32)
+            for k in range(over):
+                rest[start + k] = words[WINDOW + k]
+            numbers[row] = held[2 * place + _HELD] = used[0]
+            used[0], used[1] = used[0] + 1, start + over
+        row += 1
+    return row
+
+
+def contents(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the chunks of a table that :func:`number` filled, by their numbers.
+
+    Returns:
+        uint8, their bytes; int64 (n + 1,), where each starts; uint64 (n,), a hash of each.
+    """
+    count = int(table.used[0])
+    places, sizes, keys = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64)
+    _places(table, places, sizes)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    data, words = np.empty(offsets[-1], np.uint8), np.zeros(1 << 13, np.uint64)
+    _read(table, places, offsets, words, words.view(np.uint8), data, keys)
+    return data, offsets, keys
+
+
+@njit(**LEAN)
+def _places(table: Table, places: np.ndarray, sizes: np.ndarray) -> None:
+    """Write the slot and the size of each chunk, by its number."""
+    for slot in range(len(table.slots) // _SLOT):
+        about = table.slots[slot * _SLOT + 3]
+        if about != _NONE:
+            k = table.numbers[2 * _SLOT * slot + _HELD]
+            places[k], sizes[k] = slot * _SLOT, np.int64(about & _LOW)
+
+
+@njit(**LEAN)
+def _read(
+    table: Table,
+    places: np.ndarray,
+    offsets: np.ndarray,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    data: np.ndarray,
+    keys: np.ndarray,
+) -> None:
+    """Write the bytes and the hash of each chunk."""
+    for row in range(len(places)):
+        place, size = places[row], offsets[row + 1] - offsets[row]
+        start = np.int64(table.slots[place + 3] >> np.uint64(32)) - WINDOW
+        for k in range(WINDOW):
+            words[k] = table.slots[place + k]
+        for k in range(WINDOW, (size + 7) >> 3):
+            words[k] = table.rest[start + k]
+        keys[row] = hash_chunk(words, 0, size)
+        for k in range(size):
+            data[offsets[row] + k] = chunk[k]
 
 
 @njit(**LEAN)

@@ -69,6 +69,10 @@ class WordLookup:
             return self._tracers[parts[0][0]](texts)
         return in_order_of_rows([(rows, self._tracers[code](texts.take(rows))) for code, rows in parts])
 
+    def of(self, language: str | None) -> OneLanguage | WholeTexts:
+        """Return the look-up of texts whose Han is in a language."""
+        return self._by_language[language]
+
     def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
         """Return the languages that the texts' Han is in, and which of the texts, ascending rows, each is for."""
         everything = np.arange(len(texts))
@@ -94,10 +98,13 @@ class WholeTexts:
         pieces: cuts texts that hold Han or Kana.
         find: the id of a word, -1 for none; without any back-off.
         words: looks up the other texts.
+
+    Attributes:
+        forms: the word that each piece is, by id; empty for what is none.
     """
 
     def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
-        self._pieces, self.words = pieces.units, words
+        self._pieces, self.words, self.forms = pieces.units, words, pieces.forms
         self._pieces.prepare()
         self._ids = np.array([find(form) if form else -1 for form in pieces.forms], np.int32)
 
@@ -110,6 +117,13 @@ class WholeTexts:
             return self.words(texts)
         bags = concatenate([self._whole(texts.take(whole)), self.words(texts.take(rest))])
         return bags.take(np.argsort(np.concatenate([whole, rest])))
+
+    def tally(self, texts: Texts, counts: np.ndarray) -> Texts:
+        """Count the pieces of texts that hold Han or Kana in ``counts``, int64 (pieces,); returns the other texts."""
+        whole, rest = _with_and_without(texts, cjk_codes())
+        if len(whole):
+            counts += np.bincount(self._pieces.bags(texts.take(whole)).ids, minlength=len(counts))
+        return texts.take(rest)
 
     def _whole(self, texts: Texts) -> Bags:
         return self._known(self._pieces.bags(texts))[0]

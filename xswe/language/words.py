@@ -97,6 +97,11 @@ class WordSplitter:
         return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False, self.lowercase)
 
     @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The teacher's tokenizer, if there is one."""
+        return self._pieces
+
+    @property
     def han_languages(self) -> tuple[str, ...]:
         """The languages that a text's Han can be in; none where the model knows neither zh nor ja."""
         return tuple(self._segment)
@@ -355,7 +360,7 @@ def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
 
 
 def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """Count the words of texts."""
+    """Count the words of texts one by one: what :func:`xswe.language.counting.frequent_words` must equal."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(word.form for word in splitter(text))

@@ -25,12 +25,13 @@ from xswe.files import fingerprint, read_json, write_json
 from xswe.language.bags import Bags
 from xswe.language.bags import concatenate as concatenate_bags
 from xswe.language.codes import check_languages
+from xswe.language.counting import frequent_words
 from xswe.language.subwords import SubwordUnits
 from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer, pieces_only
 from xswe.language.unigram import folds, train_subwords, with_folding
 from xswe.language.units import UnitKind, Units
-from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.language.words import WordSplitter, WordUnits, most_frequent
 from xswe.parallel import call, in_order
 from xswe.progress import track
 from xswe.teacher.base import Teacher
@@ -221,7 +222,7 @@ def make_units(
         config: which units.
         pieces: the teacher's tokenizer; None without a teacher.
         seed: decides the sample.
-        threads: for the trainer.
+        threads: how many count, or train, at once; the units do not depend on it.
     """
     bitexts = open_part(corpus, "train", pairs)
     vocabulary = config.vocabulary
@@ -236,7 +237,7 @@ def make_units(
     def make(folder: Path, _: str) -> None:
         """Find the units, and save them."""
         if config.kind == "words":
-            counted, counts = _count_vocabulary(bitexts, languages, config, ready)
+            counted, counts = _count_vocabulary(bitexts, languages, config, ready, threads)
             counts.save(folder)
             units: Units = counted
         elif ready:
@@ -293,13 +294,17 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 
 
 def _count_vocabulary(
-    bitexts: Sequence[Bitext | Sentences], languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
+    bitexts: Sequence[Bitext | Sentences],
+    languages: Sequence[str],
+    config: UnitsConfig,
+    pieces: Tokenizer | None,
+    threads: int,
 ) -> tuple[WordUnits, WordCounts]:
     splitter = WordSplitter(languages, config.segmenters, pieces, config.folding, config.lowercase)
     counts = {}
     for language in languages:
-        texts = texts_of(bitexts, language)
-        counts[language] = count_words(track(texts, f"count words {language}", len(texts), "text"), splitter)
+        texts, most = texts_of(bitexts, language), config.most_frequent[language]
+        counts[language] = frequent_words(texts, splitter, most, threads, f"count words {language}")
     words = most_frequent(counts, config.most_frequent)
     return WordUnits(words, splitter, pieces), WordCounts.of(counts, config.most_frequent, words)
 

@@ -21,7 +21,7 @@ class WordCounts:
     """What was counted for a vocabulary of words.
 
     Attributes:
-        counts: int64 (languages, words), how often each word stands in a language's training text.
+        counts: int64 (languages, words), how often each of a language's own words stands in its training text; others: 0.
         own: bool (languages, words), whether it is among the language's own most frequent words.
     """
 
