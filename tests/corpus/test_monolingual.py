@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
+from xswe.corpus.bitext import CorpusConfig, corpus_files
+from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.errors import ConfigError, InputError
 
 
@@ -63,10 +63,10 @@ def test_the_parts_are_disjoint_and_make_up_the_whole(tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"sentence {i}\n" for i in range(100)), encoding="utf-8")
     config = CorpusConfig(paths=[str(tmp_path / "a.txt")], held_out=0.2, development=0.3, max_development=10)
     sentences, _ = load_sentences(config, "en", sentence_files(config, "en"))
-    parts = split_sentences(sentences, config, seed=1)
+    parts = split_parts(sentences, config, seed=1)
     assert {name: len(part) for name, part in parts.items()} == {"held_out": 20, "development": 10, "train": 70}
     assert sorted(t for part in parts.values() for t in part.source) == sorted(sentences.source)
-    assert list(split_sentences(sentences, config, seed=2)["held_out"].source) != list(parts["held_out"].source)
+    assert list(split_parts(sentences, config, seed=2)["held_out"].source) != list(parts["held_out"].source)
     parts["train"].save(tmp_path / "saved")
     assert list(Sentences.open(tmp_path / "saved", ("en",)).source) == list(parts["train"].source)
 
@@ -77,6 +77,35 @@ def test_evaluation_texts_are_dropped(tmp_path):
     sentences, report = read([str(tmp_path / "a.txt")], decontaminate=(str(tmp_path / "sts.tsv"),))
     assert list(sentences.source) == ["A dog runs."]
     assert report["dropped"] == {"evaluation text": 1, "evaluation text, normalised": 1}
+
+
+def test_running_text_is_cut_into_sentences(tmp_path):
+    pytest.importorskip("sentencex")
+    paragraphs = [
+        "Dr. Smith sleeps. He snores.",
+        "",
+        "He snores. It is 5 p.m. now!",
+        *(f"One {i}. Two {i}." for i in range(3000)),
+    ]
+    (tmp_path / "a.txt").write_text("\n".join(paragraphs), encoding="utf-8")
+    config = CorpusConfig(paths=[str(tmp_path / "a.txt")], split=True)
+    found = sentence_files(config, "en")
+    sentences, report = load_sentences(config, "en", found)
+    assert list(sentences.source)[:5] == ["Dr. Smith sleeps.", "He snores.", "It is 5 p.m. now!", "One 0.", "Two 0."]
+    assert (report["read"], report["kept"], report["dropped"]) == (6004, 6003, {"duplicate": 1})
+    assert list(load_sentences(config, "en", found, threads=3)[0].source) == list(sentences.source)
+    whole = CorpusConfig(paths=config.paths)
+    assert describe_sentences(config, found) != describe_sentences(whole, found)
+    assert next(iter(load_sentences(whole, "en", found)[0].source)) == paragraphs[0]
+
+
+def test_sides_of_bitexts_are_not_cut_and_pairs_cannot_be(tmp_path):
+    pytest.importorskip("sentencex")
+    (tmp_path / "en-ja.tsv").write_text("One. Two.\t一。二。\n", encoding="utf-8")
+    paths = {"en-ja": [str(tmp_path / "en-ja.tsv")]}
+    assert list(read(paths, split=True)[0].source) == ["One. Two."]
+    with pytest.raises(ConfigError, match=r"corpus\.split"):
+        corpus_files(CorpusConfig(paths=paths, split=True), [("en", "ja")])
 
 
 def test_mistakes(tmp_path):

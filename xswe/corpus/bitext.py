@@ -21,6 +21,7 @@ from xswe.corpus.sources import digest_of, entries_of, find_sources, is_card
 from xswe.corpus.streams import OnError
 from xswe.corpus.views import TextView
 from xswe.errors import ConfigError
+from xswe.language.detection import detector
 from xswe.language.texts import Texts, concatenate
 from xswe.parallel import call, in_order
 from xswe.progress import bar
@@ -40,6 +41,8 @@ class CorpusConfig:
         cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
         offline: never ask the network; files must be in the cache.
         columns: 0-based source and target column of tab-separated files, and any columns of negatives.
+        split: cut plain text of one language, a paragraph a line, into sentences
+            (:func:`xswe.language.sentences.split_sentences`).
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
         max_characters: longer sides are dropped.
         min_score: pairs whose score in the corpus is lower are dropped; None reads no scores. An entry of ``paths`` may
@@ -57,6 +60,7 @@ class CorpusConfig:
     cache: str = ""
     offline: bool = False
     columns: tuple[int, ...] = (0, 1)
+    split: bool = False
     on_error: OnError = "raise"
     max_characters: int = 1000
     min_score: float | None = None
@@ -168,10 +172,10 @@ def reasons_of(block: Cleaned, admission: Admission) -> np.ndarray:
     return admission(block.keys, block.near, block.sides, block.reason)
 
 
-def make_cleaner(languages: tuple[str, str], config: CorpusConfig) -> Cleaner:
+def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int = 1) -> Cleaner:
     """Return the cleaner that a configuration describes."""
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
-    return Cleaner(languages, config.clean, config.max_characters, evaluation)
+    return Cleaner(languages, config.clean, config.max_characters, evaluation, threads)
 
 
 def clean_file(
@@ -213,7 +217,7 @@ def load_bitext(
     Returns:
         The bitext, in file order, and the report.
     """
-    report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config)
+    report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config, threads)
     blocks: list[Rows] = []
     with bar(f"read {'-'.join(languages)}", unit="pair") as progress:
         for file in files:
@@ -234,6 +238,8 @@ def content_settings(config: CorpusConfig) -> dict[str, Any]:
     """Return the settings that decide which pairs a corpus has, and what they read like."""
     names = ("columns", "on_error", "max_characters", "min_score", "clean")
     settings = {name: value for name, value in asdict(config).items() if name in names}
+    if settings["clean"].pop("language"):  # left out where it decides nothing
+        settings["language"] = detector()
     if config.decontaminate:
         settings["decontaminate"] = evaluation_identity(config.decontaminate)
     return settings
@@ -261,8 +267,11 @@ def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict
     """Find the files of each language pair; those of corpus cards are fetched.
 
     Raises:
-        ConfigError: several pairs and files of one's own but no mapping from pair to paths, or a pair without paths.
+        ConfigError: ``split`` is set; several pairs and files of one's own, but no mapping from pair to paths; or a pair
+            without paths.
     """
+    if config.split:
+        raise ConfigError("corpus.split cuts plain text of one language; pairs of sentences cannot be cut: set it to false")
     paths = config.paths or ()
     names = ", ".join("-".join(pair) for pair in pairs)
     if isinstance(paths, Mapping):

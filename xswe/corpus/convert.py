@@ -138,7 +138,7 @@ class _Conversion:
         begun = state.get("negatives", ((0, 0), 0))
         wanted = any(file.with_negatives for file in files)
         self.negatives = NegativesWriter(folder, name, *begun) if wanted else None
-        self.cleaner: Cleaner = make_cleaner(languages, config)
+        self.cleaner: Cleaner = make_cleaner(languages, config, threads)
         self.admission = make_admission(config)
 
     def run(self) -> CorpusReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,16 @@ from xswe.corpus.sources import card_version, digest_of, fetch_release, find_sou
 from xswe.corpus.streams import Skipped, read_lines
 from xswe.errors import ConfigError, InputError
 from xswe.language.codes import LANGUAGES
+from xswe.language.detection import in_other_language
+from xswe.language.sentences import split_sentences, splitter
 from xswe.language.texts import Texts
+from xswe.parallel import in_order
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
 _NO_LANGUAGES = ("-", "-")  # a file's name then tells its format, but not that it is one side of a Moses pair
+_BLOCK_PARAGRAPHS = 1024
+_BLOCK = 8192
 _FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one may stand in plain text
 
 
@@ -79,14 +84,38 @@ class TextFiles:
     side: int | None = None
     pair: tuple[str, str] | None = None
 
-    def texts(self, config: CorpusConfig, skipped: Skipped) -> Iterator[str]:
-        """Stream the sentences, stripped of blanks at both ends; some may be empty."""
+    def texts(self, config: CorpusConfig, skipped: Skipped, language: str, threads: int = 1) -> Iterator[str]:
+        """Stream the sentences, stripped of blanks at both ends; some may be empty.
+
+        Args:
+            config: the settings.
+            skipped: counts the lines that were left out.
+            language: of the sentences.
+            threads: how many cut running text into sentences at once.
+        """
         for file in self.files:
             if self.side is None:
                 lines = read_lines(file.source, on_error=config.on_error, skipped=skipped)
-                yield from ((text or "").strip() for _, text in lines)
+                texts = ((text or "").strip() for _, text in lines)
+                yield from _cut(texts, language, threads) if config.split else texts
             else:
                 yield from (pair[self.side] for pair in read_pairs(file, on_error=config.on_error, skipped=skipped))
+
+
+def _cut(paragraphs: Iterator[str], language: str, threads: int) -> Iterator[str]:
+    """Stream the sentences of paragraphs in order, cut block by block."""
+
+    def sentences(block: list[str]) -> list[str]:
+        return [text[a:b] for text in block for a, b in split_sentences(text, language)]
+
+    for found in in_order(sentences, batches(paragraphs, _BLOCK_PARAGRAPHS), threads):
+        yield from found
+
+
+def batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
+    """Iterate over ``size`` texts at a time."""
+    while block := list(islice(texts, size)):
+        yield block
 
 
 def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
@@ -98,8 +127,11 @@ def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
     Raises:
         ConfigError: no path is given, none of the entries has the language, or a setting is for translations alone.
     """
-    if config.clean != CleanConfig() or config.min_score is not None:
-        raise ConfigError("corpus.clean and corpus.min_score are for translations; for one language set corpus/clean=none")
+    if replace(config.clean, language="") != CleanConfig() or config.min_score is not None:
+        raise ConfigError(
+            "corpus.clean (but for its language) and corpus.min_score are for translations; for one language set "
+            "corpus/clean=none"
+        )
     paths = config.paths if isinstance(config.paths, Mapping) else {language: config.paths or ()}
     found = []
     for name, given in paths.items():
@@ -183,11 +215,20 @@ def _refuse_bitext(path: Path, language: str) -> None:
 
 def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
     """Return what decides the sentences and their split: settings, the files' checksums, the sides and languages."""
-    return [[describe(config, one.files), one.side, *([one.pair] if one.pair else [])] for one in found]
+    out: list[Any] = [[describe(config, one.files), one.side, *([one.pair] if one.pair else [])] for one in found]
+    return out + ([{"split": splitter()}] if config.split else [])
 
 
-def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFiles]) -> tuple[Sentences, dict[str, Any]]:
-    """Stream sentences, dropping blank, over-long and repeated ones, and texts of ``corpus.decontaminate``.
+def load_sentences(
+    config: CorpusConfig, language: str, found: Sequence[TextFiles], threads: int = 1
+) -> tuple[Sentences, dict[str, Any]]:
+    """Stream sentences, dropping blank, over-long and repeated ones, evaluation texts, and those of other languages.
+
+    Args:
+        config: the settings; ``split`` cuts plain text, a paragraph a line, into sentences.
+        language: which.
+        found: its files.
+        threads: how many cut paragraphs at once; the result does not depend on it.
 
     Returns:
         The sentences, in file order, and the counts.
@@ -198,7 +239,7 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
     kept: list[bytes] = []
     with bar(f"read {language}", unit="sentence") as progress:
         for one in found:
-            for text in one.texts(config, skipped):
+            for text in one.texts(config, skipped, language, threads):
                 report.read += 1
                 progress.update()
                 raw = text.encode("utf-8", "replace")
@@ -229,13 +270,22 @@ def load_sentences(config: CorpusConfig, language: str, found: Sequence[TextFile
             if rows.any():
                 report.dropped[reason] = int(rows.sum())
         texts = texts.take(np.flatnonzero(~(exact | normalised)))
+    if config.clean.language:
+        own = [
+            start + np.flatnonzero(~in_other_language(list(texts[start : start + _BLOCK]), language, threads))
+            for start in range(0, len(texts), _BLOCK)
+        ]
+        rows = np.concatenate([np.zeros(0, np.int64), *own])
+        if len(rows) < len(texts):
+            report.dropped["other language"] = len(texts) - len(rows)
+        texts = texts.take(rows)
     report.kept = len(texts)
     sentences = Sentences((language,), texts)
     logger.info("%s: %s", language, report.summary(config.limit, "sentences"))
     return sentences, asdict(report)
 
 
-def split_sentences(sentences: Sentences, config: CorpusConfig, seed: int) -> dict[str, Sentences]:
+def split_parts(sentences: Sentences, config: CorpusConfig, seed: int) -> dict[str, Sentences]:
     """Cut sentences at random into ``train``, ``development`` and ``held_out``; they are distinct, so none is in two."""
     order = np.random.default_rng([seed, 7]).permutation(len(sentences))
     if config.limit:

@@ -15,7 +15,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
-from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_sentences
+from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.corpus.prepared import open_training, prepare
 from xswe.corpus.store import bag_writer
 from xswe.corpus.views import TextView, joined
@@ -116,7 +116,7 @@ def make_corpus(
         language that alone).
     """
     if len(languages) == 1:
-        return *_make_sentences(stages, languages[0], config, seed), [(languages[0],)]
+        return *_make_sentences(stages, languages[0], config, seed, threads), [(languages[0],)]
     pairs = language_pairs(languages, config.paths)
     files = corpus_files(config, pairs)
     inputs = {"-".join(pair): describe(config, found) for pair, found in files.items()} | {"seed": seed}
@@ -144,13 +144,13 @@ def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
             check_whole(file, place, stage)
 
 
-def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: int) -> tuple[Path, str]:
+def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: int, threads: int) -> tuple[Path, str]:
     """Stage ``corpus`` for a single language."""
     found = sentence_files(config, language)
 
     def make(folder: Path, _: str) -> None:
-        sentences, counts = load_sentences(config, language, found)
-        parts = split_sentences(sentences, config, seed)
+        sentences, counts = load_sentences(config, language, found, threads)
+        parts = split_parts(sentences, config, seed)
         for part in PARTS:
             parts[part].save(folder / part)
         if not len(parts["train"]):
