@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import os
 import subprocess
@@ -84,6 +85,29 @@ def test_a_corpus_is_converted_once_and_then_trained_on(tmp_path, tokenizer_json
     config = json.loads((tmp_path / "run" / "model" / "config.json").read_text())
     assert config["corpora"][0]["corpus"] == "ccmatrix"
     assert not list((tmp_path / "run" / "stages").glob("text.*"))
+
+
+def test_two_cards_a_version_and_a_limit(tmp_path):
+    ccmatrix(tmp_path, 30)
+    rows = "".join(f"{1.3 - i / 9000:.5f}\tSentence {i}.\t文{i}。\n" for i in range(20))
+    original = tmp_path / "cache" / "downloads" / "ccmatrix" / "en-ja.bitextf.tsv.gz"
+    original.write_bytes(gzip.compress(rows.encode()))
+    done = cli("corpus", "name=ccmatrix", "version=original", "pair=en-ja", "corpus.limit=8", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "20 pairs, " in done.stdout
+    assert "a training run draws 8 of them" in done.stdout
+    both = "corpus.paths=[{card:ccmatrix},{card:ccmatrix,version:original}]"
+    done = cli("corpus", both, "pair=en-ja", "output=out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "50 pairs, " in done.stdout
+    signature = json.loads((tmp_path / "out" / "signature.json").read_text())
+    assert signature["cards"] == [{"card": "ccmatrix"}, {"card": "ccmatrix", "version": "original"}]
+    done = cli("corpus", "show", "corpus.paths=[{card:jparacrawl},{card:tatoeba}]", cwd=tmp_path)
+    assert "NTT's terms" in done.stdout
+    assert "CC BY 2.0 FR" in done.stdout
+    done = cli("corpus", f"corpus.paths=[{original}]", "pair=en-ja", "output=no", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "columns: [1, 2], score: 0" in done.stderr
 
 
 def test_files_of_ones_own_and_what_became_of_their_pairs(tmp_path):
