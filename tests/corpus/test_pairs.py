@@ -61,7 +61,7 @@ def test_moses_side_without_its_partner(tmp_path):
         read(write(tmp_path / "news.en", "a\n"))
 
 
-@pytest.mark.parametrize("columns", [[0], [-1, 1], [0, True], "01", [0, 1, 2]])
+@pytest.mark.parametrize("columns", [[0], [-1, 1], [0, True], "01", [0, 1, -2]])
 def test_columns_are_two_numbers(tmp_path, columns):
     path = write(tmp_path / "a.tsv", "a\tb\n")
     with pytest.raises(ConfigError, match=r"name two columns counted from 0"):

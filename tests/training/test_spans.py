@@ -9,7 +9,7 @@ from xswe.errors import ConfigError
 from xswe.language.cuts import Cut
 from xswe.training.span_loss import best_spans, span_max_loss
 from xswe.training.spans import SpanTrainer, train_spans
-from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, make_triplets, runs_of
+from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of
 
 torch = pytest.importorskip("torch")
 
@@ -33,8 +33,9 @@ def naive_best(matrix, text, phrase, low, high):
     return torch.stack([torch.nn.functional.cosine_similarity(span, phrase, dim=0, eps=1e-12) for span in spans]).max()
 
 
+@pytest.mark.parametrize("similarity", ["normalised", "cosine"])
 @pytest.mark.parametrize("scale", [30.0, 3.0, 300.0])
-def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(scale):
+def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(scale, similarity):
     rng = np.random.default_rng(0)
     start = rng.normal(size=(50, 8)).astype(np.float32)
     phrases, true, false = (random_texts(rng, 12, longest) for longest in (4, 9, 9))
@@ -43,11 +44,13 @@ def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(s
     for phrase, yes, no in zip(phrases, true, false, strict=True):
         vector = torch.stack([table[word].sum(0) for word in phrase]).sum(0)
         scores = torch.stack([naive_best(table, text, vector, 1, 5) for text in (yes, no)])
-        losses.append(-scale * scores[0] + torch.logsumexp(scale * scores, 0))
+        if similarity == "normalised":
+            scores = (1 + scores) / 2
+        losses.append(-scale * scores[0] + torch.log(torch.exp(scale * scores).sum()))
     expected = torch.stack(losses).mean()
     expected.backward()
 
-    trainer = SpanTrainer(start.copy(), SpanTraining(max_size=5, scale=scale))
+    trainer = SpanTrainer(start.copy(), SpanTraining(max_size=5, scale=scale, similarity=similarity))
     seen = {}
 
     def remember(ids, starts, stops, gradients, rate):
@@ -65,8 +68,9 @@ def test_loss_and_gradient_of_the_table_are_those_of_automatic_differentiation(s
 def test_the_loss_neither_overflows_nor_vanishes():
     one = np.eye(2, dtype=np.float32)
     loss, *gradients = span_max_loss(one, -one, one, 1e4)
-    assert loss == pytest.approx(2e4)
+    assert loss == pytest.approx(1e4)
     assert all(np.isfinite(g).all() for g in gradients)
+    assert span_max_loss(one, -one, one, 1e4, "cosine")[0] == pytest.approx(2e4)
     assert span_max_loss(one, one, -one, 1e4)[0] == 0.0
 
 
@@ -90,6 +94,44 @@ def test_best_spans_are_the_best_of_all(low, high, threads):
         assert low <= b - a <= high
         span = sum(matrix[word].sum(0) for word in text[a:b])
         assert span @ phrases[i] / np.linalg.norm(span) == pytest.approx(float(best), abs=1e-5)
+
+
+def test_what_says_the_phrase_is_not_taken_for_a_passage_that_does_not():
+    matrix = np.eye(6, dtype=np.float32)
+    phrases, true, false = [[[0]], [[0], [1]], [[0]], [[2]]], [[[0]], [[0]], [[0], [3]], [[2], [0]]], [[[4]]] * 4
+    made = SpanTrainer(matrix, SpanTraining(hard=3)).harden(Triplets(cut_of(phrases).bags, cut_of(true), cut_of(false)))
+    held = [made.false.text(i).ids.tolist() for i in range(4)]
+    assert held[0] == [2, 0]  # not [0], its own and that of the second, nor [0, 3] of the same phrase
+    assert held[1] in ([0, 3], [2, 0])  # not [0], which is its own
+
+
+def triples(n=40):
+    """Triple i asks for row i, which the passage that says it has as row i + 100, and the other has not."""
+    return WordTriples(
+        cut_of([[[i]] for i in range(n)]),
+        cut_of([[[300], [100 + i], [301]] for i in range(n)]),
+        cut_of([[[300], [100 + (i + 7) % n], [301]] for i in range(n)]),
+    )
+
+
+def test_triples_are_learnt_from_beside_a_bitext_and_alone():
+    start = np.random.default_rng(0).normal(size=(1300, 16)).astype(np.float32)
+    given, config = triples(), SpanTraining(steps=120, batch=20, rate=0.2, max_size=4, evaluate_every=20, hard=0)
+    matrix, history = train_spans(start, [given], [given], config)
+    assert history[-1]["development_loss"] < 0.4 * history[0]["development_loss"]
+    assert (matrix[:40] != start[:40]).any(1).mean() > 0.4
+    assert (matrix[1000:] == start[1000:]).all()
+    both, _ = train_spans(start, [parallel(), given], [parallel(), given], config)
+    assert (both[:40] != start[:40]).any()
+    assert (both[1000:1100] != start[1000:1100]).any()
+
+
+def test_triples_without_a_known_word_are_left_out():
+    given = WordTriples(
+        cut_of([[[1]], [], [[2]], [[3]]]), cut_of([[[1]], [[2]], [[3]], []]), cut_of([[[4], [5]], [[4]], [[4]], [[4]]])
+    )
+    assert given.usable(1, 10).tolist() == [0, 2]
+    assert given.usable(2, 10).tolist() == []
 
 
 def parallel(n=60):

@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.monolingual import Sentences
+from xswe.corpus.pairs import PairFile
 from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
 from xswe.files import fingerprint, write_json
@@ -56,7 +57,8 @@ from xswe.training.settings import decisive
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, only_run
 from xswe.training.tables import Tables
-from xswe.training.triplets import ParallelWords, runs_of
+from xswe.training.triples import cut_triples, describe_triples, find_triples, read_triples, split_triples
+from xswe.training.triplets import ParallelWords, WordTriples, runs_of
 from xswe.training.word_counts import WordCounts
 
 logger = logging.getLogger(__name__)
@@ -94,9 +96,12 @@ def train(
         raise ConfigError(
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
         )
-    if config.spans.steps and (len(languages) == 1 or config.extract.merge == "separate"):
-        raise ConfigError("spans.steps needs a language pair that shares one table: set a pair, and another extract.merge")
-    if config.spans.steps and config.refine.sample_from == "contexts":
+    alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
+    if config.spans.steps and (alone or config.extract.merge == "separate"):
+        raise ConfigError(
+            "spans.steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
+        )
+    if config.spans.steps and not config.spans.triples and config.refine.sample_from == "contexts":
         raise ConfigError("spans.steps needs running text, and refine.sample_from=contexts leaves sentences: set one")
     if teacher is None and config.contexts.length == "tokens":
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
@@ -415,6 +420,8 @@ class _Run:
 
     def words(self, part: str) -> list[ParallelWords]:
         """Cut some pairs of each bitext of a part of the corpus into words."""
+        if not self.config.spans.pairs:
+            return []
         bitexts = open_part(self.corpus, part, self.pairs)
         wanted = self.telling if part == "development" else list(map(bool, map(len, bitexts)))
         chosen = zip(bitexts, wanted, strict=True)
@@ -426,20 +433,34 @@ class _Run:
         part = bitext.take(runs_of(len(bitext), self.config.spans.pairs, self.config.seed))
         return ParallelWords(cut_texts(cutter, part.source, threads), cut_texts(cutter, part.target, threads))
 
+    def triples(self, files: Sequence[PairFile]) -> tuple[list[WordTriples], list[WordTriples]]:
+        """Cut the triples of files into words, and set some aside for development."""
+        if not files:
+            return [], []
+        c = self.config
+        columns = read_triples(files, c.corpus, c.spans.pairs, c.seed)
+        whole = cut_triples(columns, make_cutter(self.units), c.threads)
+        train, development = split_triples(whole, c.corpus.development, c.corpus.max_development, c.seed)
+        return [train], [development] if len(development) >= _LEAST_DEVELOPMENT else []
+
     def span_training(self, start: np.ndarray, start_id: str) -> np.ndarray:
         """Stage ``spans``."""
         c = replace(self.config.spans, seed=self.config.seed, threads=self.config.threads)
         log = RunLog(self.folder / "spans")
+        files = find_triples(c.triples) if c.triples else []
+        inputs = [self.bags_id, start_id, {**asdict(c), "threads": None, "triples": None}]
+        inputs += [{"triples": describe_triples(files, self.config.corpus)}] if files else []
 
         def make(folder: Path, identity: str) -> None:
             checkpoint = self.stages.checkpoint("spans", identity)
-            matrix, history = train_spans(
-                start, self.words("train"), self.words("development"), c, checkpoint=checkpoint, log=log
-            )
+            learnt, judged = self.triples(files)
+            training: list[ParallelWords | WordTriples] = [*self.words("train"), *learnt]
+            development: list[ParallelWords | WordTriples] = [*self.words("development"), *judged]
+            matrix, history = train_spans(start, training, development, c, checkpoint=checkpoint, log=log)
             save_file({"embeddings": matrix}, folder / "spans.safetensors")
             write_json(folder / "report.json", {"history": history})
 
-        folder, _ = self.stages.run("spans", [self.bags_id, start_id, {**asdict(c), "threads": None}], make)
+        folder, _ = self.stages.run("spans", inputs, make)
         self.report["spans"] = corpus_report(folder)
         history = self.report["spans"]["history"]
         log.close(history)

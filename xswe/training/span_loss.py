@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numba import njit
 
 from xswe.parallel import over_blocks
 
+Similarity = Literal["normalised", "cosine"]
+
 
 def span_max_loss(
-    phrases: np.ndarray, true: np.ndarray, false: np.ndarray, scale: float
+    phrases: np.ndarray, true: np.ndarray, false: np.ndarray, scale: float, similarity: Similarity = "normalised"
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
     """Loss of triplets, given their best spans.
 
-    With s+ and s- the cosines of a phrase with the best span of either passage, and l the scale,
+    With s+ and s- the similarities of a phrase with the best span of either passage, and l the scale,
     loss = mean of -l s+ + log(e^{l s+} + e^{l s-}). The maximum over spans passes its gradient to the best one alone.
 
     Args:
@@ -21,10 +25,12 @@ def span_max_loss(
         true: float32 (n, d), unit vectors of the best spans of the passages that hold a paraphrase.
         false: float32 (n, d), the same of passages that do not.
         scale: l, lambda in SLICE.
+        similarity: ``normalised``, (1 + cosine) / 2, which lies in [0, 1] (SLICE), or ``cosine``.
 
     Returns:
         The loss and its gradients with respect to the three arrays, float32 (n, d).
     """
+    scale = scale / 2 if similarity == "normalised" else scale  # the constant 1 / 2 falls out of the difference
     difference = scale * (np.einsum("ij,ij->i", phrases, false) - np.einsum("ij,ij->i", phrases, true)).astype(np.float64)
     loss = float(np.logaddexp(0.0, difference).mean())
     # The derivative of log(1 + e^x), in a form that no x makes overflow.

@@ -22,9 +22,10 @@ from xswe.team import awake
 from xswe.training.best import BestTable
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
+from xswe.training.pairs import equal_bags
 from xswe.training.schedule import Schedule
 from xswe.training.span_loss import best_spans, span_max_loss
-from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, make_triplets
+from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class SpanTrainer:
         """Return the triplets with the false passage nearest to the phrase, of its own and those of ``hard`` others."""
         c, size = self.config, len(triplets.phrases)
         phrases, _ = self._vectors(triplets.phrases)
+        # What says the phrase, or something that is asked for in the same words, is no passage that does not.
+        asked, said = equal_bags(triplets.phrases), equal_bags(triplets.true.bags)
         every = np.arange(size)
         choice, nearest = every.copy(), np.full(size, -np.inf)
         for shift in range(min(c.hard, size - 1) + 1):
@@ -67,6 +70,8 @@ class SpanTrainer:
             cut = triplets.true.take(rows) if shift else triplets.false
             _, scores = best_spans(self.matrix, cut.ids, cut.words, cut.texts, phrases, c.min_size, c.max_size, c.threads)
             better = scores > nearest
+            if shift:
+                better &= (asked[rows] != asked) & (said[rows] != said)
             choice[better], nearest[better] = (size + rows if shift else every)[better], scores[better]
         return Triplets(triplets.phrases, triplets.true, join_cuts([triplets.false, triplets.true]).take(choice))
 
@@ -74,13 +79,13 @@ class SpanTrainer:
         """Mean loss of triplets."""
         _, unit, _ = self._forward(triplets)
         phrases, true, false = np.split(unit, 3)
-        return span_max_loss(phrases, true, false, self.config.scale)[0]
+        return span_max_loss(phrases, true, false, self.config.scale, self.config.similarity)[0]
 
     def step(self, triplets: Triplets, rate: float) -> float:
         """Take one optimiser step and return the loss before it."""
         bags, unit, norms = self._forward(triplets)
         phrases, true, false = np.split(unit, 3)
-        loss, *gradients = span_max_loss(phrases, true, false, self.config.scale)
+        loss, *gradients = span_max_loss(phrases, true, false, self.config.scale, self.config.similarity)
         gradient = np.concatenate(gradients)
         over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), self.config.threads)
         self.optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradient, rate)
@@ -97,8 +102,8 @@ def _rows_of(cut: Cut, found: np.ndarray) -> Bags:
 
 def train_spans(
     matrix: np.ndarray,
-    bitexts: Sequence[ParallelWords],
-    development: Sequence[ParallelWords],
+    bitexts: Sequence[ParallelWords | WordTriples],
+    development: Sequence[ParallelWords | WordTriples],
     config: SpanTraining,
     *,
     checkpoint: Path | None = None,
@@ -109,8 +114,8 @@ def train_spans(
 
     Args:
         matrix: float32 (rows, d), the start; not changed.
-        bitexts: training pairs, one entry a language pair, cut into words.
-        development: held-out pairs; may be empty, then the last table is the result.
+        bitexts: training pairs, one entry a language pair, cut into words; or triples.
+        development: held-out pairs or triples; may be empty, then the last table is the result.
         config: the settings.
         checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
         checkpoint_seconds: how often to save.
@@ -124,16 +129,16 @@ def train_spans(
         ConfigError: no pair has sides as short as a span.
     """
     usable = [bitext.usable(config.min_size, config.max_size) for bitext in bitexts]
-    if not any(len(rows) and len(bitext.source) > 1 for rows, bitext in zip(usable, bitexts, strict=True)):
+    if not any(map(len, usable)):
         raise ConfigError("no training pair has sides that a span can cover: raise max_size or give a larger corpus")
     trainer = SpanTrainer(np.array(matrix, np.float32, order="C"), config)
     fixed = [
-        trainer.harden(make_triplets(bitext, rows[:1000], config, [2, k]))
+        trainer.harden(bitext.triplets(rows[:1000], config, [2, k]))
         for k, bitext in enumerate(development)
-        if len(bitext.source) > 1 and len(rows := bitext.usable(config.min_size, config.max_size))
+        if len(rows := bitext.usable(config.min_size, config.max_size))
     ]
     schedule = Schedule(tuple(map(len, usable)), config.batch, config.seed)
-    identity = fingerprint({**asdict(config), "threads": None}, schedule.sizes, list(matrix.shape))
+    identity = fingerprint({**asdict(config), "threads": None, "triples": None}, schedule.sizes, list(matrix.shape))
     state = BestTable(trainer.matrix, trainer.optimiser)
     if found := load_checkpoint(checkpoint, identity):
         state.restore(*found)
@@ -147,7 +152,7 @@ def train_spans(
     ):
         while (step := trainer.optimiser.steps) < config.steps:
             which, rows = schedule.at(step)
-            triplets = trainer.harden(make_triplets(bitexts[which], usable[which][rows], config, [1, step]))
+            triplets = trainer.harden(bitexts[which].triplets(usable[which][rows], config, [1, step]))
             rate = config.rate * min(1.0, 2.0 * (config.steps - step) / config.steps)
             state.running += trainer.step(triplets, rate)
             progress.update()

@@ -1,7 +1,8 @@
 """Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
 
-They come from bitext: a sentence is the phrase, its translation hidden between sentences of its own side is the passage
-that says it, and other sentences of that side are the passage that does not. Either side is the phrase's half of the time.
+They are given as such, or come from bitext: a sentence is the phrase, its translation hidden between sentences of its own
+side is the passage that says it, and other sentences of that side are the passage that does not. Either side is the
+phrase's half of the time.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.language.bags import Bags, concatenate
 from xswe.language.cuts import Cut, join_cuts
+from xswe.training.span_loss import Similarity
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,20 @@ class SpanTraining:
         batch: triplets a batch.
         rate: Adam's learning rate; it falls linearly to zero over the second half.
         scale: lambda (SLICE: 30).
+        similarity: of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the ``cosine`` as it is, which
+            is as sharp at half the scale.
         min_size: words of the shortest span.
-        max_size: words of the longest; pairs with a longer side are left out.
+        max_size: words of the longest (SLICE: 10 in training, 20 at test); pairs with a longer side are left out.
         around: most sentences put before, and after, the hidden one.
         neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
             anywhere in it; set it to 0 for a bitext that is no running text.
         hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
             nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
         optimiser: ``lazy`` or ``dense``.
-        pairs: of each bitext, at most so many are learnt from, in runs from all over it.
+        pairs: of each bitext, at most so many are learnt from, in runs from all over it, and as many of the triples, drawn
+            at random; 0 leaves the bitexts out, and takes all triples.
+        triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
+            names its own; see :func:`xswe.training.triples.find_triples`.
         evaluate_every: steps between looks at the development pairs; the best table seen is the result.
         seed: decides the triplets.
         threads: how many threads share a step.
@@ -45,13 +52,15 @@ class SpanTraining:
     batch: int = 512
     rate: float = 2e-4
     scale: float = 30.0
+    similarity: Similarity = "normalised"
     min_size: int = 1
-    max_size: int = 20
+    max_size: int = 10
     around: int = 2
     neighbours: float = 0.5
     hard: int = 8
     optimiser: Literal["lazy", "dense"] = "lazy"
     pairs: int = 200_000
+    triples: Any = ()
     evaluate_every: int = 100
     seed: int = 0
     threads: int = 1
@@ -59,8 +68,12 @@ class SpanTraining:
     def __post_init__(self) -> None:
         if self.steps < 0 or self.batch < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
             raise ConfigError("spans needs steps >= 0, batch >= 2, around >= 1 and 0 <= neighbours <= 1")
-        if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1 or self.pairs < 2:
-            raise ConfigError("spans needs 1 <= min_size <= max_size, evaluate_every >= 1 and pairs >= 2")
+        if self.similarity not in ("normalised", "cosine"):
+            raise ConfigError(f"spans.similarity={self.similarity!r}: use normalised or cosine")
+        if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1:
+            raise ConfigError("spans needs 1 <= min_size <= max_size and evaluate_every >= 1")
+        if self.pairs < (0 if self.triples else 2):
+            raise ConfigError(f"spans.pairs={self.pairs}: give at least 2, or 0 beside spans.triples=[...]")
         if not 0 < self.rate < math.inf or not 0 < self.scale < math.inf or self.hard < 0:
             raise ConfigError("spans needs rate > 0, scale > 0 and hard >= 0")
 
@@ -77,8 +90,17 @@ class ParallelWords:
     source: Cut
     target: Cut
 
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def triplets(self, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
+        """Hide the translations of the pairs ``rows``; see :func:`make_triplets`."""
+        return make_triplets(self, rows, config, key)
+
     def usable(self, min_size: int, max_size: int) -> np.ndarray:
-        """Return the pairs both of whose sides have a length that a span can have."""
+        """Return the pairs both of whose sides have a length that a span can have; none of a single pair."""
+        if len(self.source) < 2:
+            return np.zeros(0, np.int64)
         sizes = [np.diff(side.texts) for side in (self.source, self.target)]
         return np.flatnonzero(np.logical_and.reduce([(min_size <= size) & (size <= max_size) for size in sizes]))
 
@@ -96,6 +118,39 @@ class Triplets:
     phrases: Bags
     true: Cut
     false: Cut
+
+
+@dataclass(frozen=True, eq=False)
+class WordTriples:
+    """Triples as they are given, cut into words.
+
+    Attributes:
+        phrases: n phrases.
+        true: n passages that say the phrase.
+        false: n passages that do not.
+    """
+
+    phrases: Cut
+    true: Cut
+    false: Cut
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+    def take(self, rows: np.ndarray) -> WordTriples:
+        """Return the triples ``rows``."""
+        return WordTriples(self.phrases.take(rows), self.true.take(rows), self.false.take(rows))
+
+    def usable(self, min_size: int, max_size: int) -> np.ndarray:
+        """Return the triples with a known word in the phrase, and in both passages as many as the shortest span."""
+        least = {"phrases": 1, "true": min_size, "false": min_size}
+        enough = [np.diff(getattr(self, name).texts) >= words for name, words in least.items()]
+        return np.flatnonzero(np.logical_and.reduce([*enough, self.phrases.bags.lengths > 0]))
+
+    def triplets(self, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
+        """Return the triples ``rows``."""
+        taken = self.take(rows)
+        return Triplets(taken.phrases.bags, taken.true, taken.false)
 
 
 def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining, key: Sequence[int]) -> Triplets:
