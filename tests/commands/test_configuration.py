@@ -156,7 +156,9 @@ def test_the_imitated_encoder_is_a_choice_of_its_own():
 def test_span_training_is_switched_on_by_its_objective():
     assert train_config(composed("train")).spans.steps == 0
     c = train_config(composed("train", "objective=spans", "spans.rate=0.5", "objective.margin=0.1"))
-    assert (c.spans.steps, c.spans.rate, c.spans.scale) == (1000, 0.5, 30.0)
+    assert (c.spans.steps, c.spans.rate) == (1000, 0.5)
+    assert (c.spans.scale, c.spans.similarity, c.spans.max_size) == (30.0, "normalised", 10)  # SLICE's
+    assert composed("phrases", "queries=a", "passages=b", "model=m", "output=o")["max_size"] == 20
     assert c.objective == train_config(composed("train", "objective.margin=0.1")).objective
 
 
@@ -165,6 +167,19 @@ def test_the_static_recipe_needs_no_teacher():
     assert composed("train", "recipe=static")["teacher"]["model"] is None
     assert (c.refine.batch, c.refine.duplicates) == (2048, "drop")
     assert c.objective.prefixes == (256, 128, 64, 32)
+
+
+@pytest.mark.parametrize("code", ["ja", "en", "de", "zh"])
+def test_the_static_recipe_of_one_language_is_that_of_static_embedding_japanese(code):
+    c = train_config(composed("train", "recipe=static", f"pair={code}", "corpus=local", "corpus.paths=[a.jsonl]"))
+    assert (c.pca.dim, c.pca.spread, c.units.size) == (1024, 1.0, 32_768)
+    r = c.refine
+    assert (r.epochs, r.batch, r.rate, r.duplicates, r.optimiser) == (2.0, 6072, 0.2, "drop", "dense")
+    assert (r.schedule, r.warmup, r.constant, r.decay, r.patience) == ("cosine", 0.1, 0.0, 0.0, 0)
+    o = c.objective
+    assert (o.directions, o.temperature, o.margin, o.distillation) == ("source", 0.05, 0.0, 0.0)
+    assert o.prefixes == (1024, 512, 256, 128, 64, 32)
+    assert train_config(composed("train", "recipe=static", f"pair={code}", "refine.batch=64")).refine.batch == 64
 
 
 @pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "paths=[{card:ccmatrix}]"])

@@ -1,0 +1,159 @@
+"""Training on pairs of one language, with negatives, and span training on triples of files, through all stages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from xswe.commands.train import score_held_out
+from xswe.corpus.bitext import CorpusConfig
+from xswe.errors import ConfigError
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.pipeline import train
+from xswe.training.plan import PCAConfig, TrainConfig
+from xswe.training.refine import RefineConfig
+from xswe.training.triples import cut_triples, find_triples, read_triples, split_triples
+from xswe.training.triplets import SpanTraining
+
+COLOURS = list("赤青緑白黒黄紫茶灰金銀桃")
+THINGS = list("車家本犬猫花山川空海木鳥魚馬橋道店駅町村")
+
+
+def records():
+    """An anchor asks for a thing of a colour; its positive has both, its negative another colour."""
+    rng = np.random.default_rng(0)
+    for colour in COLOURS:
+        for thing in THINGS:
+            other = rng.choice([c for c in COLOURS if c != colour])
+            yield {
+                "anchor": f"{colour}の{thing}",
+                "positive": f"これは{thing}、色は{colour}",
+                "negative": f"これは{thing}、色は{other}",
+            }
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records()), encoding="utf-8")
+    return path
+
+
+def config(path, **changes):
+    made = TrainConfig(
+        ("ja",),
+        CorpusConfig(paths=[str(path)], held_out=0.1, development=0.1),
+        units=UnitsConfig(vocabulary="mini"),
+        pca=PCAConfig(dim=16, spread=1.0),
+        refine=RefineConfig(
+            epochs=15, batch=60, rate=0.2, evaluate_every=5, patience=0, optimiser="dense", duplicates="drop",
+            schedule="cosine", warmup=0.1, constant=0.0,
+        ),
+        objective=Objective(margin=0.0, directions="source", prefixes=(16, 8)),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def test_pairs_of_one_language_teach_ranking(tmp_path, pairs):
+    c = config(pairs)
+    made = train(c, None, tmp_path / "run")
+    report = made.report["refinement"]
+    assert report["steps"] == 15 * (192 // 60)
+    assert min(h["development_loss"] for h in report["history"]) < 0.7 * report["history"][0]["development_loss"]
+    (name,) = made.held_out
+    assert name == "ja-ja"
+    untrained = train(replace(c, refine=RefineConfig(steps=0)), None, tmp_path / "start")
+    accuracy = [
+        next(row.value for row in score_held_out(run, step, 1) if row.metric == "accuracy_forward")
+        for run, step in ((made, "refinement"), (untrained, "refinement"))
+    ]
+    assert accuracy[0] >= accuracy[1]
+    again = train(c, None, tmp_path / "again")
+    assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
+
+
+def test_negatives_change_what_is_learnt(tmp_path, pairs):
+    with_negatives = train(config(pairs), None, tmp_path / "with")
+    entry = {"path": str(pairs), "fields": ["anchor", "positive"]}
+    corpus = CorpusConfig(paths={"ja": [entry]}, held_out=0.1, development=0.1)
+    without = train(config(pairs, corpus=corpus), None, tmp_path / "without")
+    assert without.model.matrix.tobytes() != with_negatives.model.matrix.tobytes()
+    bags = next((tmp_path / "with" / "stages").glob("bags-*"))
+    assert np.load(bags / "train.ja-ja.bounds.npy")[-1] == 192
+    assert not list(next((tmp_path / "without" / "stages").glob("bags-*")).glob("*negatives*"))
+
+
+def test_random_vectors_are_as_wide_as_asked(tmp_path, pairs):
+    start = train(config(pairs, refine=RefineConfig(steps=0)), None, tmp_path / "a").model.matrix
+    assert start[start.any(1)].std() == pytest.approx(1.0, rel=0.01)
+    narrow = train(config(pairs, refine=RefineConfig(steps=0), pca=PCAConfig(dim=16)), None, tmp_path / "a").model.matrix
+    np.testing.assert_allclose(narrow, 0.02 * start, rtol=1e-4)
+
+
+def test_one_language_without_pairs_is_told_what_to_give(tmp_path):
+    nothing = CorpusConfig(paths={"en-ja": ["a.tsv"]})
+    with pytest.raises(ConfigError, match=r"ja alone has no translations to rank: give pairs of its texts"):
+        train(config("x", corpus=nothing), None, tmp_path)
+    with pytest.raises(ConfigError, match=r"set objective\.distillation_on=\[source\]"):
+        crossed = Objective(ranking=0.0, distillation=1.0, distillation_on=("cross",))
+        train(config("x", objective=crossed), None, tmp_path, distilled=object())
+
+
+def write_triples(tmp_path):
+    lines = [f"{r['anchor']}\t遠い所。{r['positive']}。晴れ\t遠い所。{r['negative']}。晴れ\n" for r in records()]
+    (tmp_path / "triples.tsv").write_text("".join(lines), encoding="utf-8")
+    asked = [{"query": r["anchor"], "positive": r["positive"], "negatives": [r["negative"], "雨"]} for r in records()]
+    text = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in asked)
+    (tmp_path / "triples.jsonl").write_text(text, encoding="utf-8")
+    return [str(tmp_path / "triples.tsv"), str(tmp_path / "triples.jsonl")]
+
+
+def test_triples_are_read_from_any_file(tmp_path):
+    files = find_triples(write_triples(tmp_path))
+    phrases, true, false = read_triples(files, CorpusConfig(), 0, 0)
+    assert len(phrases) == 3 * 240
+    first = next(records())
+    assert (phrases[0], true[240], false[240], false[241]) == (first["anchor"], first["positive"], first["negative"], "雨")
+    some, *_ = read_triples(files, CorpusConfig(), 100, 0)
+    assert len(some) == 100
+    assert (
+        list(some)
+        == list(read_triples(files, CorpusConfig(), 100, 0)[0])
+        != list(read_triples(files, CorpusConfig(), 100, 1)[0])
+    )
+    (tmp_path / "dev.tsv").write_text("雨\n", encoding="utf-8")
+    clean, *_ = read_triples(files, CorpusConfig(decontaminate=(str(tmp_path / "dev.tsv"),)), 0, 0)
+    assert len(clean) == 2 * 240
+    short, *_ = read_triples(files, CorpusConfig(max_characters=10), 0, 0)
+    assert len(short) == 2 * 240  # those of the records, which are short
+    with pytest.raises(ConfigError, match="name a phrase, a passage that says it and one that does not"):
+        find_triples([{"path": str(tmp_path / "triples.tsv"), "columns": [0, 1]}])
+
+
+def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
+    from xswe.language.cuts import make_cutter
+    from xswe.language.subwords import SubwordUnits
+
+    cutter = make_cutter(SubwordUnits(tokenizer, "teacher", ("ja",)))
+    whole = cut_triples(read_triples(find_triples(write_triples(tmp_path)), CorpusConfig(), 0, 0), cutter)
+    train_part, development = split_triples(whole, 0.2, 1000, 0)
+    seen = [{tuple(p.phrases.text(i).ids) for i in range(len(p))} for p in (train_part, development)]
+    assert len(train_part) + len(development) == len(whole)
+    assert not seen[0] & seen[1]
+    assert len(seen[1]) == int(0.2 * (len(seen[0]) + len(seen[1])))
+
+
+def test_span_training_learns_from_triples_alone_in_one_language(tmp_path, pairs):
+    spans = SpanTraining(steps=60, batch=32, rate=0.02, evaluate_every=20, pairs=0, triples=write_triples(tmp_path))
+    made = train(config(pairs, spans=spans), None, tmp_path / "run")
+    history = made.report["spans"]["history"]
+    assert min(row["development_loss"] for row in history) < 0.9 * history[0]["development_loss"]
+    (tmp_path / "triples.jsonl").write_text((tmp_path / "triples.jsonl").read_text("utf-8").split("\n")[0] + "\n", "utf-8")
+    other = train(config(pairs, spans=spans), None, tmp_path / "run")
+    assert other.model.matrix.tobytes() != made.model.matrix.tobytes()
+    with pytest.raises(ConfigError, match="or 0 beside"):
+        SpanTraining(pairs=0)
