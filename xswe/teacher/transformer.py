@@ -21,6 +21,7 @@ from xswe.language.unigram import MARK
 from xswe.language.units import in_blocks
 from xswe.parallel import alongside
 from xswe.progress import track
+from xswe.teacher import gte
 from xswe.teacher.base import States
 
 if TYPE_CHECKING:
@@ -83,7 +84,11 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
     with _quiet():
         try:
-            model = AutoModel.from_pretrained(where, dtype=dtype, **options)
+            if (own := gte.find_settings(where, config.revision)) is not None:
+                model = gte.load(where, own, dtype, config.revision)
+                options["config"] = model.config  # else the tokenizer's class would be sought in the folder's code
+            else:
+                model = AutoModel.from_pretrained(where, dtype=dtype, **options)
             tokenizer = AutoTokenizer.from_pretrained(where, **options)
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ModelError(_explain(where, error)) from None
