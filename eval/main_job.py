@@ -42,15 +42,15 @@ DEFAULTS |= {"train": "", "label": "", "runs": "runs/main", "results": str(RESUL
 STEPS = ("extraction", "pca-without-abtt", "pca-with-abtt", "refinement")
 
 
-def figures(model: str, languages: list[str], threads: int, scratch: Path) -> list[dict[str, Any]]:
-    """Evaluate one model on everything that has its languages."""
+def figures(model: str, languages: list[str], threads: int, scratch: Path) -> tuple[int, list[dict[str, Any]]]:
+    """Evaluate one model on everything that has its languages; returns its dimensions, and the rows."""
     hub, *others = languages
     files = [f"dev/wmt23.{hub}-{other}.tsv" for other in others] + [f"dev/stsb-xling.{hub}-{other}.tsv" for other in others]
     files += [f"dev/stsb.{language}.tsv" for language in languages]
     found = [str(DATA / file) for file in files if (DATA / file).is_file()]
-    tasks = ["tatoeba", *found] if others else found
-    rows = evaluate(open_encoder(model, threads), tasks, DATA / "mteb-local", scratch)
-    return [row.as_dict() for row in rows]
+    tasks, encoder = ["tatoeba", *found] if others else found, open_encoder(model, threads)
+    rows = evaluate(encoder, tasks, DATA / "mteb-local", scratch)
+    return encoder.dim, [row.as_dict() for row in rows]
 
 
 def train(pair: str, teacher: str, size: int, folder: Path, threads: int, further: Sequence[str] = ()) -> float:
@@ -106,16 +106,19 @@ def main(settings: dict[str, Any]) -> None:
                 record |= {"seconds": round(seconds, 1), "train": _read(folder / "results.json")["rows"]}
                 record["stages"] = _read(folder / "run.json")
                 steps = [step for step in STEPS if (folder / "steps" / step).is_dir()]
-                record["rows"] = {
+                measured = {
                     step: figures(str(folder / "steps" / step), pair.split("-"), threads, runs / "mteb") for step in steps
                 }
+                record["dims"] = {step: dim for step, (dim, _) in measured.items()}
+                record["rows"] = {step: rows for step, (_, rows) in measured.items()}
                 write_json(target, record)
                 print(f"{name}: {target}\n{stages(record['rows'])}\n", flush=True)
         for teacher in encoders:
             target = results / (f"{pair}-teacher.json" if teacher == "mini" else f"{pair}-teacher-{names[teacher]}.json")
             if not target.exists():
-                rows = {"teacher": figures(f"teacher:{teacher}", pair.split("-"), threads, runs / "mteb")}
-                write_json(target, {"pair": pair, "teacher": names[teacher], "rows": rows})
+                dim, rows = figures(f"teacher:{teacher}", pair.split("-"), threads, runs / "mteb")
+                record = {"pair": pair, "teacher": names[teacher], "dims": {"teacher": dim}, "rows": {"teacher": rows}}
+                write_json(target, record)
 
 
 def stages(rows: dict[str, list[dict[str, Any]]]) -> str:

@@ -66,7 +66,9 @@ class Table:
         titles: what the header calls them.
         where: fields that a row must have, and their values; a row without the field passes.
         columns: the figures; None for the main figure of every task and subset in the file.
-        published: sections of published.yaml whose figures stand below the measured ones.
+        published: sections of published.yaml whose figures stand below the measured ones; of a model that is in several of
+            them, those of the first.
+        unmeasured: whether columns are shown in which only published figures stand.
     """
 
     sources: tuple[str, ...]
@@ -75,6 +77,7 @@ class Table:
     where: tuple[tuple[str, Any], ...] = ()
     columns: tuple[Column, ...] | None = None
     published: tuple[str, ...] = ()
+    unmeasured: bool = False
 
 
 PAIRS = ("en-de", "en-zh", "en-ja")
@@ -82,6 +85,12 @@ LANGUAGES = ("en", "de", "zh", "ja")
 TATOEBA = tuple(Column(f"Tatoeba {pair}", "tatoeba", pair, "f1", "tatoeba") for pair in PAIRS)
 BY_MARGIN = tuple(Column(f"by margin {pair}", "tatoeba", pair, "margin_f1_both_ways") for pair in PAIRS)
 WMT23 = tuple(Column(f"WMT23 {pair}", "file", f"wmt23.{pair}.tsv", "f1") for pair in PAIRS)
+ELSEWHERE = (
+    *(Column(f"BUCC {pair}", "bucc", pair, "f1", "bucc") for pair in PAIRS[:2]),
+    *(Column(f"BUCC.v2 {pair}", "bucc.v2", pair, "f1", "bucc.v2") for pair in PAIRS[:2]),
+    *(Column(f"NTREX {pair}", "ntrexbitextmining", pair, "f1", "ntrex") for pair in (*PAIRS, "de-ja", "zh-ja")),
+    Column("STS17 en-de", "sts17", "en-de", "cosine_spearman", "sts17"),
+)
 STSB_XLING = tuple(Column(f"STS-B {pair}", "file", f"stsb-xling.{pair}.tsv", "spearman") for pair in PAIRS)
 STSB = tuple(Column(f"STS-B {code}", "file", f"stsb.{code}.tsv", "spearman") for code in LANGUAGES)
 STUDIES = {
@@ -104,10 +113,14 @@ STEPS = {
     "refinement": "+ refinement",
 }
 MAIN = ("main", "baselines.json")
+WHO = ("model", "dims")
 TABLES = {
-    "main": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*TATOEBA, *WMT23, *STSB_XLING), ("retrieval",)),
-    "retrieval": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*TATOEBA, *BY_MARGIN, *WMT23), ("retrieval",)),
-    "similarity": Table(MAIN, ("model",), ("model",), (("pairs", 0),), (*STSB_XLING, *STSB)),
+    "main": Table(MAIN, WHO, WHO, (("pairs", 0),), (*TATOEBA, *WMT23, *STSB_XLING), ("retrieval", "rivals")),
+    "retrieval": Table(MAIN, WHO, WHO, (("pairs", 0),), (*TATOEBA, *BY_MARGIN, *WMT23), ("retrieval", "rivals")),
+    "rivals": Table(
+        *(MAIN, WHO, WHO, (("pairs", 0), ("step", "refinement")), (*TATOEBA, *ELSEWHERE), ("rivals", "retrieval"), True)
+    ),
+    "similarity": Table(MAIN, WHO, WHO, (("pairs", 0),), (*STSB_XLING, *STSB)),
     "sizes": Table(
         ("main",), ("size", "model"), ("pairs", "model"), (("step", "refinement"),), (*TATOEBA, *WMT23, *STSB_XLING)
     ),
@@ -134,9 +147,10 @@ def load(folder: Path, sources: Sequence[str]) -> list[dict[str, Any]] | None:
         record = json.loads(file.read_text(encoding="utf-8"))
         about = {key: value for key, value in record.items() if not isinstance(value, (dict, list))}
         steps = record["rows"] if isinstance(record["rows"], dict) else {None: record["rows"]}
+        compared = {model["name"]: model["dim"] for model in record.get("models", [])}
         for step, found in steps.items():
-            own = {**about, **_named(about, step)} if step else about
-            rows += [{**own, **row} for row in found]
+            own = {**about, **_named(about, step), "dims": record.get("dims", {}).get(step)} if step else about
+            rows += [{"dims": compared.get(row.get("model")), **own, **row} for row in found]
     rows.sort(key=lambda row: row.get("pairs") or math.inf)  # 0 is all pairs
     return rows if files else None
 
@@ -171,12 +185,13 @@ def render(table: Table, rows: Sequence[Mapping[str, Any]], published: Mapping[s
     by_key = {(column.task, column.subset, column.metric): column for column in columns}
     lines: dict[tuple[Any, ...], dict[Column, float]] = {}
     for row in rows:
-        line = lines.setdefault(tuple(row[key] for key in table.keys), {})
+        line = lines.setdefault(tuple(row.get(key) for key in table.keys), {})
         column = by_key.get((row["task"], row["subset"], row["metric"]))
         if column is not None and row["value"] is not None:
             line[column] = float(row["value"])
-    columns = tuple(column for column in columns if any(column in line for line in lines.values()))
-    best = {column: max(line[column] for line in lines.values() if column in line) for column in columns}
+    shown = [*lines.values(), *(_lines_of(table, columns, published) if table.unmeasured else [])]
+    columns = tuple(column for column in columns if any(column in line for line in shown))
+    best = {column: max((line[column] for line in lines.values() if column in line), default=0.0) for column in columns}
     below = _published(table, columns, published)
     origin = bool(below)
     header = [*table.titles, *(["figures"] if origin else []), *(column.title for column in columns)]
@@ -184,7 +199,9 @@ def render(table: Table, rows: Sequence[Mapping[str, Any]], published: Mapping[s
     for key, line in lines.items():
         if line:
             figures = [_figure(line.get(column), best[column]) for column in columns]
-            body.append([*map(str, key), *(["measured here"] if origin else []), *figures])
+            body.append(
+                [*(None if part is None else str(part) for part in key), *(["measured here"] if origin else []), *figures]
+            )
     return markdown(header, body + below)
 
 
@@ -196,18 +213,32 @@ def _figure(value: float | None, best: float) -> str | None:
     return f"**{text}**" if text == f"{100 * best:.1f}" else text
 
 
+def _figures_of(entry: Mapping[str, Any], columns: Sequence[Column]) -> dict[Column, float]:
+    """Return the figures that a published entry has."""
+    found = {column: entry.get(column.published or "", {}).get(column.subset) for column in columns}
+    return {column: figure for column, figure in found.items() if figure is not None}
+
+
+def _lines_of(table: Table, columns: Sequence[Column], published: Mapping[str, Any]) -> list[dict[Column, float]]:
+    """Return the figures of all published entries of a table."""
+    return [_figures_of(entry, columns) for section in table.published for entry in published[section]]
+
+
 def _published(table: Table, columns: Sequence[Column], published: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the published lines that have a figure in any column."""
-    out = []
+    """Return the published lines that have a figure in any column, each model once."""
+    out: dict[tuple[str, Any], list[Any]] = {}
     for section in table.published:
         for entry in published[section]:
-            figures = [entry.get(column.published or "", {}).get(column.subset) for column in columns]
-            if any(figure is not None for figure in figures):
-                name = f"{entry['model']} ({entry['dims']})"
-                origin = f"published: {published['sources'][section]}"
-                rest = [""] * (len(table.keys) - 1)
-                out.append([name, *rest, origin, *(None if f is None else f"{f:.1f}" for f in figures)])
-    return out
+            figures, who = _figures_of(entry, columns), (entry["model"], entry["dims"])
+            if figures and who not in out:
+                own = {"model": entry["model"] + (f" ({entry['note']})" if "note" in entry else ""), "dims": entry["dims"]}
+                cells = [f"{figures[column]:.1f}" if column in figures else None for column in columns]
+                out[who] = [
+                    *(own.get(key, "") for key in table.keys),
+                    f"published: {published['sources'][section]}",
+                    *cells,
+                ]
+    return list(out.values())
 
 
 def _all_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
