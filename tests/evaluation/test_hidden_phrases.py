@@ -141,7 +141,9 @@ def test_the_scripts_refuse_what_they_do_not_know(script, words, message):
 
 
 @needs_scripts
-@pytest.mark.parametrize("name", ["bench_encode", "bench_mine", "levers", "main_job", "mining_quality"])
+@pytest.mark.parametrize(
+    "name", ["bench_encode", "bench_mine", "bench_teacher", "convert_e5", "levers", "main_job", "mining_quality"]
+)
 def test_the_other_scripts_refuse_it_too(script, name):
     status, told = script(name, "modle=m")
     assert (status, told.count("\n")) == (2, 1)
