@@ -51,6 +51,7 @@ def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
         (value, step) for value in (0, 2) for step in ("PCA with ABTT", "refinement")
     }
     assert [skip["variant"] for skip in found["skipped"]] == [20]
+    assert found["settings"]["teacher"]["model"] == "tiny-mgte0"  # not where it lies
     markdown = (folder / "run" / "ablation" / "drop.md").read_text().splitlines()
     assert markdown[0] == "| components removed | after | dims | units | held-out en-ja |"
     assert len([line for line in markdown if line.startswith("| ")]) == 2 + 5
