@@ -98,8 +98,8 @@ def test_one_language_without_pairs_is_told_what_to_give(tmp_path):
     nothing = CorpusConfig(paths={"en-ja": ["a.tsv"]})
     with pytest.raises(ConfigError, match=r"ja alone has no translations to rank: give pairs of its texts"):
         train(config("x", corpus=nothing), None, tmp_path)
+    crossed = Objective(ranking=0.0, distillation=1.0, distillation_on=("cross",))
     with pytest.raises(ConfigError, match=r"set objective\.distillation_on=\[source\]"):
-        crossed = Objective(ranking=0.0, distillation=1.0, distillation_on=("cross",))
         train(config("x", objective=crossed), None, tmp_path, distilled=object())
 
 
