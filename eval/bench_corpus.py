@@ -42,7 +42,7 @@ from xswe.language.texts import Texts
 from xswe.language.tokenizer_files import load_tokenizer
 from xswe.language.unigram import train_subwords
 from xswe.parallel import available_threads, call, in_order
-from xswe.training.pairs import ParallelBags, equal_bags
+from xswe.training.pairs import ParallelBags, distinct_rows
 
 PAIR = ("en", "de")
 PHASES = ("convert", "count", "contexts", "epoch")
@@ -128,7 +128,7 @@ def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
 def phase_contexts(folder: Path, _: int, __: Path) -> dict[str, Any]:
     """Choose up to 100 contexts a unit among the distinct sentences of the source side."""
     bags = Bags.open(folder / "bags", "source")
-    distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
+    distinct = distinct_rows(bags)
     size = len(np.load(folder / "bags" / "counts.npy"))
     chosen = choose_contexts(bags, size, ContextConfig(), among=distinct)
     digest = hashlib.sha256(chosen.sentences.tobytes() + chosen.units.tobytes()).hexdigest()

@@ -10,7 +10,7 @@ from xswe.language.bags import Bags
 from xswe.training import refine as refine_module
 from xswe.training.neighbours import tree_order
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags, equal_bags, near_bags
+from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, near_bags
 from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.schedule import Schedule
 from xswe.training.settings import decisive
@@ -181,6 +181,23 @@ def test_epochs_are_as_many_steps_as_the_pairs_take():
     assert made.steps == 24  # 300 // 32 + 100 // 32 batches, twice
     assert made.matrix.tobytes() == by_steps.matrix.tobytes()
     assert refine(start(), [toy(5)], [], replace(config, epochs=0.1), Objective()).steps == 1
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_bags_are_numbered_alike_in_shares_and_at_once(monkeypatch, tmp_path, mapped):
+    drawn = np.random.default_rng(0).integers(0, 700, 3000)
+    bags = Bags.of([[int(i), int(i) % 5] for i in drawn])
+    if mapped:
+        bags.save(tmp_path, "x")
+        bags = Bags.open(tmp_path, "x")
+    numbers, rows = equal_bags(bags), distinct_rows(bags)
+    assert rows.tolist() == np.sort(np.unique(drawn, return_index=True)[1]).tolist()
+    assert np.array_equal(np.unique(numbers), np.arange(len(rows)))
+    monkeypatch.setattr("xswe.training.pairs._SHARE", 100)
+    monkeypatch.setattr("xswe.training.pairs._BLOCK", 256)
+    assert np.array_equal(equal_bags(bags), numbers)
+    assert np.array_equal(distinct_rows(bags), rows)
+    assert np.array_equal(near_bags(bags), near_bags(Bags(np.array(bags.ids), np.array(bags.offsets))))
 
 
 def test_equal_bags_share_a_number():

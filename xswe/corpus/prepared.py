@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from xswe.corpus.convert import convert, identity_of
 from xswe.corpus.pairs import PairFile
 from xswe.corpus.sources import cache_folder, card_names, entries_of, is_card
 from xswe.corpus.splits import part_of, split_rows
+from xswe.corpus.store import GrowingArray
 from xswe.errors import InputError
 from xswe.files import read_json, write_json
 
@@ -62,14 +64,17 @@ def prepare(
     for part in ("development", "held_out"):
         bitext.take(getattr(rows, part)).save(folder / part)
     (folder / "train").mkdir(exist_ok=True)
-    np.save(folder / "train" / f"{bitext.name}.rows.npy", rows.train)
+    train = GrowingArray(folder / "train" / f"{bitext.name}.rows.npy", np.int64)
+    with closing(train):
+        for block in rows.training.blocks():
+            train.append(block)
     # A run folder may move; what lies within it is found from within.
     inside = not _only_cards(config, pair)
     write_json(
         folder / "train" / f"{bitext.name}.json",
         {"text": os.path.join("..", place.name) if inside else str(place.resolve()), "beside_stage": inside},
     )
-    sizes = {part: len(getattr(rows, part)) for part in ("train", "development", "held_out")}
+    sizes = {"train": train.size, "development": len(rows.development), "held_out": len(rows.held_out)}
     logger.info("%s: %s", bitext.name, ", ".join(f"{size:,} {part.replace('_', ' ')}" for part, size in sizes.items()))
     return report, sizes
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xswe.corpus.bitext import Bitext, CorpusConfig
+from xswe.corpus.drawing import RowSet, draw
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.corpus.views import TextView
@@ -20,14 +21,19 @@ class SplitRows:
     """A bitext cut in three, as ascending rows.
 
     Attributes:
-        train: what is learnt from.
+        training: what is learnt from, a bit a row.
         development: decides when to stop.
         held_out: reported on, and used for nothing else.
     """
 
-    train: np.ndarray
+    training: RowSet
     development: np.ndarray
     held_out: np.ndarray
+
+    @property
+    def train(self) -> np.ndarray:
+        """What is learnt from, int64: eight bytes a row."""
+        return self.training.rows()
 
 
 def split_rows(bitext: Bitext, config: CorpusConfig, seed: int) -> SplitRows:
@@ -35,16 +41,16 @@ def split_rows(bitext: Bitext, config: CorpusConfig, seed: int) -> SplitRows:
 
     A text that is held out is never trained on: training pairs that share a side with a held-out pair are left out.
     """
-    order = np.random.default_rng([seed, 7]).permutation(len(bitext))
-    if config.limit:
-        order = order[: config.limit]
-    held_out = min(config.max_held_out, int(len(order) * config.held_out))
-    development = min(config.max_development, int(len(order) * config.development))
-    apart = order[: held_out + development]
-    train = np.ones(len(bitext), bool) if len(order) == len(bitext) else np.isin(np.arange(len(bitext)), order)
-    train[apart] = False
-    train[_sharing_a_text(bitext, bitext.take(apart))] = False
-    return SplitRows(np.flatnonzero(train), np.sort(order[held_out : held_out + development]), np.sort(order[:held_out]))
+    size = min(config.limit, len(bitext)) if config.limit else len(bitext)
+    held_out = min(config.max_held_out, int(size * config.held_out))
+    development = min(config.max_development, int(size * config.development))
+    some = size if size < len(bitext) else 0
+    apart, train = draw([seed, 7], len(bitext), held_out + development, some)
+    if not some:
+        train = RowSet(len(bitext), full=True)
+    train.set(apart, False)
+    train.set(_sharing_a_text(bitext, bitext.take(apart)), False)
+    return SplitRows(train, np.sort(apart[held_out:]), np.sort(apart[:held_out]))
 
 
 def _sharing_a_text(bitext: Bitext, apart: Bitext) -> np.ndarray:
@@ -64,6 +70,7 @@ def _rows_with(side: Texts | TextView, keys: KeySet) -> np.ndarray:
     found = [np.zeros(0, np.int64)]
     for start in range(0, len(side), _BLOCK):
         found.append(start + np.flatnonzero(keys.has(text_hashes(side[start : start + _BLOCK]))))
+        side.release()
     return np.concatenate(found)
 
 

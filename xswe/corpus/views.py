@@ -8,6 +8,7 @@ from typing import overload
 import numpy as np
 
 from xswe.language.texts import Texts, concatenate
+from xswe.mapped import release
 
 _BLOCK = 8192
 
@@ -60,8 +61,10 @@ class TextView(Sequence[str]):
 
     def release(self) -> None:
         """Give the memory of mapped texts back until they are read again."""
-        for texts, _ in self._parts:
+        for texts, rows in self._parts:
             texts.release()
+            if rows is not None:
+                release(rows)
 
     def take(self, rows: np.ndarray) -> Texts:
         """Return the texts of ``rows``, in that order, as a copy."""

@@ -15,7 +15,14 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
-from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
+from xswe.corpus.drawing import draw
+from xswe.corpus.monolingual import (
+    Sentences,
+    describe_sentences,
+    load_sentences,
+    sentence_files,
+    split_parts,
+)
 from xswe.corpus.prepared import open_training, prepare
 from xswe.corpus.store import bag_writer
 from xswe.corpus.views import TextView, joined
@@ -287,7 +294,7 @@ def _check_unfolded(tokenizer: Tokenizer, name: str, languages: Sequence[str]) -
 def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) -> Iterator[str]:
     """Iterate over both sides of a random sample of each bitext."""
     for k, bitext in enumerate(bitexts):
-        rows = np.sort(np.random.default_rng([seed, 13, k]).permutation(len(bitext))[:pairs])
+        rows = np.sort(draw([seed, 13, k], len(bitext), pairs)[0])
         sample = bitext.take(rows)
         texts = [side for _, _, side in sides(sample)]
         yield from track(chain(*texts), f"sample {bitext.name}", len(texts) * len(rows), "text")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
+from xswe.corpus.drawing import RowSet
 from xswe.corpus.hashing import hash_texts
 from xswe.language.bags import Bags
 from xswe.mapped import Spans
@@ -16,6 +19,7 @@ from xswe.training.schedule import PairTexts
 
 _HASHES = 3  # of a signature
 _BLOCK = 1 << 18  # bags read at a time when all are
+_SHARE = 1 << 21  # bags that are numbered at a time when there are more
 _STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
 
 
@@ -145,18 +149,12 @@ def equal_bags(bags: Bags) -> np.ndarray:
 
 def numbered_together(columns: Sequence[Bags], near: bool) -> list[np.ndarray]:
     """Number the bags of several columns so that equal (or nearly equal) ones share a number, int32 (n,) a column."""
-    keys = np.concatenate([_keys(bags, _signed if near else _hashed) for bags in columns])
+    keys_of = _signed if near else _hashed
+    if len(columns) == 1:
+        return [_numbered(columns[0], keys_of)]
+    keys = np.concatenate([_keys(bags, keys_of) for bags in columns])
     numbers = np.unique(keys, return_inverse=True)[1].astype(np.int32)
     return np.split(numbers, np.cumsum([len(bags) for bags in columns])[:-1])
-
-
-def _hashed(block: Bags, keys: np.ndarray) -> None:
-    ids = np.ascontiguousarray(block.ids)
-    hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
-
-
-def _signed(block: Bags, keys: np.ndarray) -> None:
-    _signatures(np.asarray(block.ids), block.offsets, _HASHES, keys)
 
 
 def _keys(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
@@ -166,6 +164,83 @@ def _keys(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray
         keys_of(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
         bags.release()
     return keys
+
+
+def _signed(block: Bags, keys: np.ndarray) -> None:
+    _signatures(np.asarray(block.ids), block.offsets, _HASHES, keys)
+
+
+def _hashed(block: Bags, keys: np.ndarray) -> None:
+    ids = np.ascontiguousarray(block.ids)
+    hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
+
+
+def distinct_rows(bags: Bags) -> np.ndarray:
+    """Return the rows of which no earlier one has an equal bag, ascending, int64."""
+    first = RowSet(len(bags))
+    for rows, keys in _by_key(bags, _hashed):
+        first.set(rows[np.unique(keys, return_index=True)[1]], True)
+    return first.rows(_room(bags, len(first), np.int64))
+
+
+def _room(bags: Bags, size: int, dtype: type[np.generic]) -> np.ndarray:
+    """Return an array to be filled; of very many mapped bags one in a file beside them that nobody else sees."""
+    if size <= _SHARE or (beside := _folder_of(bags)) is None:
+        return np.empty(size, dtype)
+    with tempfile.TemporaryFile(dir=beside) as stream:
+        return np.memmap(stream, dtype, "w+", shape=(size,))
+
+
+def _folder_of(bags: Bags) -> Path | None:
+    """Return the folder that bags are mapped from, None for those in memory."""
+    name = bags.offsets.filename if isinstance(bags.offsets, np.memmap) else None
+    return Path(name).parent if name is not None else None
+
+
+def _numbered(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
+    """Number the bags by their keys, which ``keys_of`` writes for a block of them into a uint64 (n,)."""
+    numbers, before = _room(bags, len(bags), np.int32), 0
+    for rows, keys in _by_key(bags, keys_of):
+        distinct, inverse = np.unique(keys, return_inverse=True)
+        numbers[rows] = inverse + before
+        before += len(distinct)
+    return numbers
+
+
+def _by_key(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows of bags and their keys, a share of the keys at a time, the least first; rows ascending in each.
+
+    Above a few million bags the keys wait in a file (beside mapped bags, which are as large), so that no more than a
+    share of them is held.
+    """
+    shares = 1 << max(0, (len(bags) // _SHARE).bit_length())
+    if shares == 1:
+        yield np.arange(len(bags)), _keys(bags, keys_of)
+        return
+    with tempfile.TemporaryFile(dir=_folder_of(bags)) as stream:
+        kind = np.dtype([("key", np.uint64), ("row", np.uint32)])
+        # Where the entries of each block and share are: a share is read block by block, which keeps its rows in order.
+        bounds = []
+        for start in range(0, len(bags), _BLOCK):
+            block = bags.block(start, start + _BLOCK)
+            keys = np.empty(len(block), np.uint64)
+            keys_of(block, keys)
+            bags.release()
+            share = (keys >> np.uint64(65 - shares.bit_length())).astype(np.int64)
+            order = np.argsort(share, kind="stable")
+            entries = np.empty(len(keys), kind)
+            entries["key"], entries["row"] = keys[order], start + order
+            bounds.append(start + np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(share, minlength=shares))]))
+            stream.write(entries.tobytes())
+        stream.flush()
+        for share_number in range(shares):
+            parts = []
+            for bound in bounds:
+                low, high = bound[share_number] * kind.itemsize, bound[share_number + 1] * kind.itemsize
+                stream.seek(low)
+                parts.append(stream.read(high - low))
+            entries = np.frombuffer(b"".join(parts), kind)
+            yield entries["row"].astype(np.int64), np.ascontiguousarray(entries["key"])
 
 
 @njit(nogil=True, cache=True)

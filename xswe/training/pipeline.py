@@ -19,6 +19,7 @@ from safetensors.numpy import load_file, save_file
 
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import Contexts, choose_contexts
+from xswe.corpus.drawing import draw
 from xswe.corpus.monolingual import Sentences
 from xswe.corpus.pairs import PairFile
 from xswe.embedding.pooling import pool
@@ -48,7 +49,7 @@ from xswe.training.inputs import (
     token_lengths,
 )
 from xswe.training.log import RunLog
-from xswe.training.pairs import ParallelBags, equal_bags
+from xswe.training.pairs import ParallelBags, distinct_rows
 from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import refine
 from xswe.training.samples import PairRows, draw_pairs
@@ -231,7 +232,7 @@ class _Run:
             bitexts = open_part(self.corpus, "train", self.pairs)
             for language, wanted in zip(languages, own, strict=True):
                 bags, texts = self.bags_of(language), texts_of(bitexts, language)
-                distinct = np.sort(np.unique(equal_bags(bags), return_index=True)[1])
+                distinct = distinct_rows(bags)
                 lengths = partial(token_lengths, teacher, texts, language) if teacher and by_tokens else None
                 chosen = choose_contexts(
                     bags, len(self.units.tokens), c.contexts, among=distinct, wanted=wanted, lengths=lengths
@@ -333,12 +334,9 @@ class _Run:
         """Yield blocks of sentence vectors: means of unit vectors, a random sample of each language."""
         for k, language in enumerate(self.config.languages):
             bags = self.tables.place(self.bags_of(language), language)
-            if settings.sample_from == "contexts":
-                distinct = self.contexts[0][language].sentences
-            else:
-                distinct = np.unique(equal_bags(bags), return_index=True)[1]
-            rows = np.random.default_rng([self.config.seed, 17, k]).permutation(np.sort(distinct))[: settings.sentences]
-            rows = np.sort(rows[bags.lengths[rows] > 0])
+            distinct = self.contexts[0][language].sentences if settings.sample_from == "contexts" else distinct_rows(bags)
+            rows = distinct[draw([self.config.seed, 17, k], len(distinct), settings.sentences)[0]]
+            rows = np.sort(rows[bags.offsets[rows + 1] > bags.offsets[rows]])
             for start in range(0, len(rows), 4096):
                 block: Bags = bags.take(rows[start : start + 4096])
                 yield pool(matrix, block, normalise=False, threads=self.config.threads)
