@@ -32,6 +32,7 @@ from xswe.language.bags import Bags
 from xswe.training.pairs import distinct_rows, equal_bags
 
 BLOCK = 1 << 20
+ADMITTED = 8192  # pairs at a time
 APART = 20_000  # rows of the development and held-out parts
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -83,14 +84,19 @@ def phase_plain(bags: Bags) -> str:
     return _digest(first) + " " + _digest(np.sort(np.unique(numbers, return_index=True)[1]))
 
 
+def _folder(bags: Bags) -> Path | None:
+    return Path(str(bags.ids.filename)).parent if isinstance(bags.ids, np.memmap) else None
+
+
 def phase_admit(bags: Bags) -> str:
     """A conversion's memory of the pairs it kept."""
-    admission = make_admission(CorpusConfig())
-    none, kept = np.zeros((BLOCK, 0), np.uint64), 0
-    for start in range(0, len(bags), BLOCK):
-        keys = np.arange(start + 1, min(start + BLOCK, len(bags)) + 1, dtype=np.uint64) * _ODD
-        sides = none[: len(keys)]
-        kept += int((admission(keys, sides, sides, np.zeros(len(keys), np.uint8)) == 0).sum())
+    admission = make_admission(CorpusConfig(), _folder(bags))
+    none, kept = np.zeros((ADMITTED, 0), np.uint64), 0
+    for start in range(0, len(bags), ADMITTED):
+        numbers = np.arange(start + 1, min(start + ADMITTED, len(bags)) + 1, dtype=np.uint64)
+        numbers[::10] //= np.uint64(2)  # seen before
+        sides = none[: len(numbers)]
+        kept += int((admission(numbers * _ODD, sides, sides, np.zeros(len(numbers), np.uint8)) == 0).sum())
     return str(kept)
 
 

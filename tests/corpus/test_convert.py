@@ -21,6 +21,7 @@ from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert
 from xswe.corpus.pairs import find_pairs
 from xswe.corpus.prepared import open_training, prepare
+from xswe.corpus.seen import Admission
 from xswe.corpus.splits import part_of, split_rows
 from xswe.corpus.store import FlatWriter
 from xswe.corpus.views import TextView, joined
@@ -50,6 +51,46 @@ def corpus(folder, lines=3000, seed=0):
     rows = "".join(f"{a}x\t{b}\n" for a, b in zip(*sides, strict=True))
     (folder / "y.tsv").write_text(rows, encoding="utf-8")
     return find_pairs([folder / "x.zip", folder / "y.tsv"], EN_JA)
+
+
+@pytest.mark.parametrize("clean", [CleanConfig(), CleanConfig(near_duplicates=True, hubs=5)])
+def test_hashes_on_the_disk_drop_the_same_pairs(tmp_path, monkeypatch, clean):
+    files = corpus(tmp_path)
+    whole, report = load_bitext(files, EN_JA, CorpusConfig(clean=clean))
+    monkeypatch.setattr("xswe.corpus.seen._MOST_KEYS", 300)
+    monkeypatch.setattr("xswe.corpus.rows.BLOCK_PAIRS", 100)
+    bitext, spilt = convert(files, EN_JA, CorpusConfig(clean=clean), tmp_path / "out")
+    assert pairs(bitext) == pairs(whole)
+    assert spilt.dropped == report.dropped
+    assert sorted(path.suffix for path in (tmp_path / "out").iterdir()) == [".json", *[".npy"] * 4]
+
+
+def test_an_admission_whose_hashes_are_on_the_disk_decides_as_one_in_memory(monkeypatch):
+    generator = np.random.default_rng(0)
+
+    def decisions(most):
+        monkeypatch.setattr("xswe.corpus.seen._MOST_KEYS", most)
+        admission, draws = Admission(3, (1, 2, 3)), np.random.default_rng(1)
+        out = []
+        for _ in range(40):
+            # Every value is a hash, none is 0; a few of each come again.
+            keys = mixed(draws.integers(1, 4000, 100))
+            bands = mixed(draws.integers(1, 20_000, (100, 2)))
+            sides = mixed(draws.integers(1, 900, (100, 2)))
+            out += admission(keys, bands, sides, draws.integers(0, 2, 100).astype(np.uint8) * 9).tolist()
+        return out, admission
+
+    factor = np.uint64(generator.integers(1 << 62) * 2 + 1)
+
+    def mixed(numbers):
+        return numbers.astype(np.uint64) * factor
+
+    whole, _ = decisions(10**9)
+    for most in (1, 50, 500):
+        spilt, admission = decisions(most)
+        assert spilt == whole
+        assert len(admission._old_pairs)
+    assert {0, 1, 2, 3, 9} == set(whole)
 
 
 def digests(folder):

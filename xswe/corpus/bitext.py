@@ -162,9 +162,9 @@ class Bitext:
         return cls(languages, *sides, Negatives.open(folder, name))
 
 
-def make_admission(config: CorpusConfig) -> Admission:
-    """Return the memory of what was kept."""
-    return Admission(config.clean.hubs, (DUPLICATE, NEAR, HUB))
+def make_admission(config: CorpusConfig, folder: Path | None = None) -> Admission:
+    """Return the memory of what was kept; ``folder`` receives, unseen, what there is no room for."""
+    return Admission(config.clean.hubs, (DUPLICATE, NEAR, HUB), folder)
 
 
 def reasons_of(block: Cleaned, admission: Admission) -> np.ndarray:

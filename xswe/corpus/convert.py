@@ -139,7 +139,7 @@ class _Conversion:
         wanted = any(file.with_negatives for file in files)
         self.negatives = NegativesWriter(folder, name, *begun) if wanted else None
         self.cleaner: Cleaner = make_cleaner(languages, config, threads)
-        self.admission = make_admission(config)
+        self.admission = make_admission(config, folder)
 
     def run(self) -> CorpusReport:
         """Convert all files, from where the last run stopped."""

@@ -135,6 +135,7 @@ def admit(
     bands_seen: np.ndarray,
     sides_seen: np.ndarray,
     side_counts: np.ndarray,
+    before: np.ndarray,
     most: int,
     codes: tuple[int, int, int],
     reason: np.ndarray,
@@ -150,6 +151,7 @@ def admit(
         bands_seen: of bands.
         sides_seen: of sides.
         side_counts: uint8, in how many pairs each side of that table was.
+        before: uint8 (n,), 1 for a pair, plus 2 for a pair one of whose bands, that was there before and is in no table.
         most: pairs that a side may be in.
         codes: what to write for a pair seen, a band seen, a side in too many pairs.
         reason: uint8 (n,) in and out; only pairs of reason 0 are looked at.
@@ -158,9 +160,10 @@ def admit(
     for row in range(len(keys)):
         if reason[row] != 0:
             continue
-        if pairs_seen[_slot(pairs_seen, keys[row])] != np.uint64(0):
+        if before[row] & 1 or pairs_seen[_slot(pairs_seen, keys[row])] != np.uint64(0):
             reason[row] = codes[0]
             continue
+        reason[row] = codes[1] if before[row] & 2 else 0
         for band in range(bands.shape[1]):
             if bands_seen[_slot(bands_seen, bands[row, band])] != np.uint64(0):
                 reason[row] = codes[1]
@@ -183,3 +186,29 @@ def admit(
             added[2] += sides_seen[slot] == np.uint64(0)
             sides_seen[slot] = sides[row, side]
             side_counts[slot] += 1
+
+
+@njit(inline="always")
+def _filter_place(bits: np.ndarray, key: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the word of a filter that a key belongs to, and which bits of it: all in one line of memory."""
+    scrambled = mix(key ^ _C3)
+    pattern = np.uint64(0)
+    for k in range(5):
+        pattern |= np.uint64(1) << ((scrambled >> np.uint64(6 * k)) & np.uint64(63))
+    return (scrambled >> np.uint64(30)) & np.uint64(len(bits) - 1), pattern
+
+
+@njit(nogil=True, cache=True)
+def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
+    """Put keys into a Bloom filter: uint64, a power of two in length up to 2 ** 34."""
+    for key in keys:
+        place, pattern = _filter_place(bits, key)
+        bits[place] |= pattern
+
+
+@njit(nogil=True, cache=True)
+def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
+    """Tell which keys may be among those put into a filter; one that is, surely."""
+    for row in range(len(keys)):
+        place, pattern = _filter_place(bits, keys[row])
+        found[row] = bits[place] & pattern == pattern

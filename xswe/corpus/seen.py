@@ -1,14 +1,22 @@
 """What a corpus has shown so far: sets of 64-bit hashes in one array, and counts beside them.
 
-A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB. Two different pairs of that many share a
-hash with a probability of 1 in 100,000, and one of them is then lost.
+A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB, and above that they go to the disk. Two
+different pairs of that many share a hash with a probability of 1 in 100,000, and one of them is then lost.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
-from xswe.corpus.hashing import add_keys, admit, find_keys, move_keys, places_of
+from xswe.corpus.hashing import add_keys, add_to_filter, admit, find_keys, may_hold, move_keys, places_of
+from xswe.mapped import release
+
+_MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
+_FILTER_BITS = 8  # of a filter, at least, for each key on the disk
+_KEYS_READ = 1 << 20  # at a time
 
 
 class KeySet:
@@ -62,16 +70,66 @@ class KeySet:
         self.table = table
 
 
+class KeysOnDisk:
+    """Keys that memory has no room for: sorted in files, with a filter in memory that few others pass (8 to 16 bits a key).
+
+    Args:
+        folder: where the files go, which nobody else sees; None for the system's folder of temporary files.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder, self._runs = folder, list[np.ndarray]()
+        self._filter = np.zeros(1 << 10, np.uint64)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, keys: np.ndarray) -> None:
+        """Add keys that are not there yet."""
+        with tempfile.TemporaryFile(dir=self._folder) as stream:
+            stream.write(np.sort(keys).data)
+            stream.flush()
+            run = np.memmap(stream, np.uint64, "r")
+        self._runs.append(run)
+        fresh: list[np.ndarray] = [run]
+        if len(self) * _FILTER_BITS > 64 * len(self._filter):
+            self._filter = np.zeros(1 << (len(self) * _FILTER_BITS // 64).bit_length(), np.uint64)
+            fresh = self._runs
+        for part in fresh:
+            for start in range(0, len(part), _KEYS_READ):
+                add_to_filter(self._filter, np.asarray(part[start : start + _KEYS_READ]))
+            release(part)
+
+    def has(self, keys: np.ndarray) -> np.ndarray:
+        """Tell which keys are there, bool (n,)."""
+        found = np.zeros(len(keys), bool)
+        if not self._runs:
+            return found
+        may_hold(self._filter, keys, found)
+        rows = np.flatnonzero(found)
+        rows = rows[np.argsort(keys[rows])]  # neighbours are in the same pages
+        there = np.zeros(len(rows), bool)
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, keys[rows]), len(run) - 1)
+            there |= np.asarray(run)[places] == keys[rows]
+            release(run)
+        found[rows] = there
+        return found
+
+
 class Admission:
     """Decides, in file order, which pairs are kept: what was kept before, or much like it, is dropped.
 
     Args:
         hubs: most pairs that one text may be a side of; 0 for any.
         codes: the numbers of the reasons: a pair seen before, nearly seen before, a side in too many pairs.
+        folder: where hashes go that there is no room for; None for the system's folder of temporary files. The counts of
+            sides stay in memory.
     """
 
-    def __init__(self, hubs: int, codes: tuple[int, int, int]) -> None:
+    def __init__(self, hubs: int, codes: tuple[int, int, int], folder: Path | None = None) -> None:
         self._most, self._codes = hubs, codes
+        self._old_pairs, self._old_bands = KeysOnDisk(folder), KeysOnDisk(folder)
         self._pairs, self._bands, self._sides = KeySet(), KeySet(), KeySet(counted=True)
 
     def __call__(self, keys: np.ndarray, bands: np.ndarray, sides: np.ndarray, reason: np.ndarray) -> np.ndarray:
@@ -83,12 +141,25 @@ class Admission:
             sides: uint64 (n, 2), of their sides, or (n, 0) where hubs may stay.
             reason: uint8 (n,), the reason found so far.
         """
+        self._pairs = _spilt(self._pairs, self._old_pairs)
+        self._bands = _spilt(self._bands, self._old_bands)
         reason, added = reason.copy(), np.zeros(3, np.int64)
+        before = self._old_pairs.has(keys).astype(np.uint8)
+        if bands.size:
+            before |= 2 * self._old_bands.has(bands.ravel()).reshape(bands.shape).any(axis=1).astype(np.uint8)
         tables = (self._pairs, self._bands, self._sides)
         for table, values in zip(tables, (keys, bands, sides), strict=True):
             table.make_room(values.size)
         seen = [table.table for table in tables]
-        admit(keys, bands, sides, *seen, self._sides.counts, self._most, self._codes, reason, added)
+        admit(keys, bands, sides, *seen, self._sides.counts, before, self._most, self._codes, reason, added)
         for table, more in zip(tables, added, strict=True):
             table.size += int(more)
         return reason
+
+
+def _spilt(keys: KeySet, old: KeysOnDisk) -> KeySet:
+    """Return a set to go on with: once it is large its keys go to the disk, and a new one begins."""
+    if len(keys) < _MOST_KEYS:
+        return keys
+    old.add(keys.table[keys.table != 0])
+    return KeySet()
