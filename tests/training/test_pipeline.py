@@ -22,6 +22,7 @@ from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
 from xswe.training.inputs import UnitsConfig, open_part, sides
 from xswe.training.log import RunLog
+from xswe.training.make_teacher import MakeTeacherConfig, make_teacher
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
 from xswe.training.plan import PCAConfig, TrainConfig
@@ -226,6 +227,18 @@ def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, ca
     c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
     train(c, fake_teacher, tmp_path)
     assert "the first 0 of 3 components are removed (pca.drop=auto), the next 2 are kept" in caplog.text
+
+
+def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
+    c = config(("en", "ja"), spans=SpanTraining(steps=3), refine=RefineConfig(steps=2, sample_from="contexts"))
+    with pytest.raises(ConfigError, match=r"refine\.sample_from=corpus"):
+        train(replace(c, pca=PCAConfig(dim=2)), fake_teacher, tmp_path)
+
+
+def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
+    c = MakeTeacherConfig(("en", "ja"), CorpusConfig(), UnitsConfig(), refine=RefineConfig(sample_from="contexts"))
+    with pytest.raises(ConfigError, match=r"refine\.sample_from"):
+        make_teacher(c, None, tmp_path)
 
 
 def test_tokens_are_those_of_a_teacher(tmp_path, config):

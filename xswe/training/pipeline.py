@@ -103,7 +103,7 @@ def train(
             "spans.steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
         )
     if config.spans.steps and not config.spans.triples and config.refine.sample_from == "contexts":
-        raise ConfigError("spans.steps needs running text, and refine.sample_from=contexts leaves sentences: set one")
+        raise ConfigError("spans.steps needs running text: set refine.sample_from=corpus, or spans.steps=0")
     if teacher is None and config.contexts.length == "tokens":
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
     if teacher is not None:
