@@ -116,7 +116,8 @@ def test_the_paper_recipe_holds_the_papers_values():
     assert (c.extract.merge, c.extract.shared, c.refine.duplicates) == ("average", "vocabulary", "keep")
     assert (c.corpus.max_development, c.corpus.development, c.corpus.on_error) == (10_000, 0.1, "skip")
     assert (c.units.kind, c.units.most_frequent) == ("words", {"en": 150_000, "de": 150_000, "zh": 30_000, "ja": 30_000})
-    assert c.units.segmenters == {"zh": "teacher", "ja": "teacher"}
+    assert c.units.segmenters == {"zh": "teacher-text", "ja": "teacher-text"}
+    assert (c.units.folding, c.units.lowercase) == (False, False)
     assert (c.pca.drop, c.pca.dim, c.pca.sentences, c.pca.norm) == ("auto", 256, 100_000, 0.0)
     assert (c.refine.steps, c.refine.batch, c.refine.rate, c.refine.constant) == (30_000, 128, 1e-3, 1.0)
     assert (c.refine.optimiser, c.refine.clip, c.refine.evaluate_every, c.refine.patience) == ("dense", 5.0, 40, 5)
@@ -133,6 +134,7 @@ def test_the_paper_recipe_distils_where_there_is_one_language(language):
     assert dataclasses.replace(c.refine, per_unit=0) == pair.refine
     assert (c.contexts, c.extract, c.pca) == (pair.contexts, pair.extract, pair.pca)
     assert values["distilled"] == {"model": "same"}
+    assert c.units.lowercase is (language == "en")
     assert composed("train", f"pair={language}")["objective"]["ranking"] == 1.0
     own = composed("train", "recipe=paper", f"pair={language}", "refine.per_unit=5")
     assert own["refine"]["per_unit"] == 5
