@@ -106,8 +106,9 @@ def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tupl
         begun.append((last, generator.bit_generator.state))
         last -= len(_partners(_numbers(generator), last))
     first, drawn = RowSet(size), RowSet(size)
-    first.set(np.arange(ordered), True)
-    drawn.set(np.arange(members), True)
+    for places, count in ((first, ordered), (drawn, members)):
+        places.bits[: count // 8] = 0xFF
+        places.set(np.arange(count // 8 * 8, count), True)
     which = {place: place for place in range(ordered)}
     swaps, none = np.empty((min(_NUMBERS, size), 2), np.int64), np.empty((0, 2), np.int64)
     for last, state in reversed(begun):
