@@ -143,17 +143,23 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
 class Slow(FakeTeacher):
     """Takes its time over each batch, as a device does: without the interpreter."""
 
+    spent = 0.0
+
     def states(self, texts, batches):
         for made in super().states(texts, batches):
-            time.sleep(0.02)
+            begun = time.monotonic()
+            time.sleep(0.03)
+            self.spent += time.monotonic() - begun
             yield made
 
 
 class SlowUnits(WordUnits):
-    fails_at = None
+    fails_at, spent = None, 0.0
 
     def locate(self, texts):
-        time.sleep(0.02)
+        begun = time.monotonic()
+        time.sleep(0.03)
+        self.spent += time.monotonic() - begun
         if self.fails_at is not None:
             self.fails_at -= 1
             if self.fails_at < 0:
@@ -169,11 +175,12 @@ def test_the_teacher_works_while_the_batch_before_is_harvested():
     units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
     sample = sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(90)])
     undisturbed = extract(FakeTeacher(), units, [sample], ExtractConfig(isolated=False))
-    begun = time.monotonic()
-    made = extract(Slow(), units, [sample], ExtractConfig(isolated=False))
+    teacher, units.spent, begun = Slow(), 0.0, time.monotonic()
+    made = extract(teacher, units, [sample], ExtractConfig(isolated=False))
     seconds = time.monotonic() - begun
     assert made.matrix.tobytes() == undisturbed.matrix.tobytes()
-    assert 30 * 0.02 <= seconds < 30 * 0.03  # one after the other they take 30 times .04
+    assert min(teacher.spent, units.spent) >= 30 * 0.03
+    assert seconds < 0.8 * (teacher.spent + units.spent)  # one after the other they take the sum
     assert not helpers()
 
 
