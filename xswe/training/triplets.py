@@ -60,7 +60,7 @@ class SpanTraining:
     hard: int = 8
     optimiser: Literal["lazy", "dense"] = "lazy"
     pairs: int = 200_000
-    triples: Any = ()
+    triples: tuple[Any, ...] = ()
     evaluate_every: int = 100
     seed: int = 0
     threads: int = 1
