@@ -21,15 +21,14 @@ from pathlib import Path
 import numpy as np
 
 import xswe
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.embedding.static import StaticEmbedding
+from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.evaluation.tables import table
-from xswe.files import write_json
-from xswe.language.subwords import SubwordUnits
-from xswe.language.tokenizer_files import pieces_only
-from xswe.language.unigram import train_subwords, with_folding
-from xswe.language.units import Units
-from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.io.files import write_json
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import pieces_only, train_subwords, with_folding
+from xswe.text.units import Units
+from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 LANGUAGES = ("en", "de", "zh", "ja")
@@ -87,7 +86,7 @@ def libraries(folder: Path) -> Iterator[tuple[str, Callable[[list[str]], np.ndar
     from model2vec import StaticModel
     from sentence_transformers import SentenceTransformer
 
-    from xswe.embedding.st_module import sentence_transformer
+    from xswe.model.st_module import sentence_transformer
 
     yield "sentence-transformers", SentenceTransformer(str(folder), device="cpu").encode
     yield "model2vec", StaticModel.from_pretrained(str(folder)).encode
@@ -131,7 +130,7 @@ def main() -> None:
                 matrix = np.random.default_rng(0).normal(size=(len(units.tokens), options.dim)).astype(np.float32)
                 matrix[[not token for token in units.tokens]] = 0
                 with tempfile.TemporaryDirectory() as folder:
-                    StaticEmbedding(units, matrix).save(Path(folder) / "model")
+                    StaticModel(units, matrix).save(Path(folder) / "model")
                     found = list(compare(name, Path(folder) / "model", texts))
                 rows += found
                 print(table(COLUMNS, [[row[column] for column in COLUMNS] for row in found]), flush=True)

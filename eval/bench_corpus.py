@@ -31,17 +31,15 @@ from process_memory import memory, watched
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
+from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.kernels import copy_spans
-from xswe.corpus.pairs import PairFile, find_pairs
-from xswe.corpus.store import bag_writer
 from xswe.evaluation.figures import svg_figure
-from xswe.files import file_digest, write_json
-from xswe.language.bags import Bags
-from xswe.language.subwords import SubwordUnits
-from xswe.language.texts import Texts
-from xswe.language.tokenizer_files import load_tokenizer
-from xswe.language.unigram import train_subwords
-from xswe.parallel import available_threads, call, in_order
+from xswe.io.files import file_digest, write_json
+from xswe.io.parallel import available_threads, call, in_order
+from xswe.io.ragged import Bags, Texts
+from xswe.io.store import bag_writer
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import load_tokenizer, train_subwords
 from xswe.training.pairs import ParallelBags, distinct_rows
 
 PAIR = ("en", "de")

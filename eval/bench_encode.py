@@ -38,9 +38,8 @@ import numpy as np
 from encode_tables import fastest_peer, lay_out
 from settings import run_script
 
-from xswe.files import write_json
-from xswe.parallel import available_threads
-from xswe.resources import resource
+from xswe.io.files import resource, write_json
+from xswe.io.parallel import available_threads
 
 LANGUAGES = ("en", "de", "zh", "ja")
 WIDTH = 256
@@ -83,11 +82,10 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
     from sentence_transformers.sentence_transformer.modules import Normalize, StaticEmbedding
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-    from xswe.embedding.static import StaticEmbedding as Model
-    from xswe.language.subwords import SubwordUnits
-    from xswe.language.tokenizer_files import load_tokenizer
-    from xswe.language.unigram import train_subwords
-    from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+    from xswe.model.static import StaticModel as Model
+    from xswe.text.subwords import SubwordUnits
+    from xswe.text.tokenizers import load_tokenizer, train_subwords
+    from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 
     generator = np.random.default_rng(0)
 
@@ -212,8 +210,8 @@ def worker(folder: Path, threads: int, settings: dict[str, Any]) -> list[dict[st
 
 def profile(models: dict[str, Any], texts: list[str], threads: int) -> dict[str, dict[str, float]]:
     """Microseconds a text of each part of our encoding: packing, look-up, gathering; on one thread, except the floor."""
-    from xswe.embedding.pooling import pool
-    from xswe.language.texts import Texts
+    from xswe.io.ragged import Texts
+    from xswe.model.static import pool
 
     out = {}
     for name, model in models.items():
@@ -237,8 +235,8 @@ def segmentation(folder: Path, settings: dict[str, Any]) -> dict[str, float]:
     import unidic_lite
 
     import xswe
-    from xswe.language.scripts import has_kana
-    from xswe.language.texts import Texts
+    from xswe.io.ragged import Texts
+    from xswe.text.languages import has_kana
 
     corpora = json.loads((folder / "corpora.json").read_text())
     model = xswe.load(folder / "bare")
@@ -300,9 +298,9 @@ def in_processes(folder: Path, settings: dict[str, Any]) -> dict[str, dict[str, 
 def precisions(path: str) -> list[dict[str, Any]]:
     """Accuracy on Tatoeba of a model in each precision, and its size on the disk."""
     import xswe
-    from xswe.embedding.precision import PRECISIONS
     from xswe.evaluation.encoders import StaticEncoder
     from xswe.evaluation.mteb_bridge import run_task
+    from xswe.model.folder import PRECISIONS
 
     root = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "mteb-local"
     rows = []

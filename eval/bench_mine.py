@@ -124,7 +124,7 @@ def with_faiss(threads: int, approximate: bool, a: np.ndarray, b: np.ndarray) ->
 def with_xswe(threads: int, method: str, a: np.ndarray, b: np.ndarray) -> Pairs:
     """The same result by this library."""
     from xswe.mining.pipeline import MineConfig, mine_vectors
-    from xswe.mining.types import SearchConfig
+    from xswe.search.types import SearchConfig
 
     search = SearchConfig(method=method, threads=threads, memory=1.0)  # type: ignore[arg-type]
     pairs = mine_vectors(a, b, MineConfig(threshold=None, neighbours=search)).pairs
@@ -133,7 +133,7 @@ def with_xswe(threads: int, method: str, a: np.ndarray, b: np.ndarray) -> Pairs:
 
 def product_alone(threads: int, a: np.ndarray, b: np.ndarray) -> Pairs:
     """The ceiling: the blocks of the score matrix by BLAS, looked at by nobody."""
-    from xswe.parallel import over_blocks, single_threaded_blas
+    from xswe.io.parallel import over_blocks, single_threaded_blas
 
     def work(start: int, stop: int) -> None:
         scratch = np.empty((512, 512), np.float32)

@@ -29,12 +29,11 @@ from settings import REQUIRED, numbers, run_script
 
 import xswe
 from xswe import progress
-from xswe.corpus.pairs import find_pairs, read_pairs
+from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.evaluation.figures import svg_figure
-from xswe.mining.phrases.search import Search, SpanConfig
-from xswe.mining.phrases.sources import TeacherWords
-from xswe.mining.phrases.words import StaticWords, WordSource
-from xswe.parallel import available_threads
+from xswe.io.parallel import available_threads
+from xswe.phrases.search import Search, SpanConfig
+from xswe.phrases.words import StaticWords, TeacherWords, WordSource
 
 BLOCK = 20_000  # passages a block
 DEFAULTS: dict[str, Any] = {

@@ -25,10 +25,10 @@ import numpy as np
 from process_memory import memory, watched
 
 from xswe.corpus.bitext import CorpusConfig, make_admission
-from xswe.corpus.drawing import draw
-from xswe.corpus.store import bag_writer
-from xswe.files import write_json
-from xswe.language.bags import Bags
+from xswe.corpus.splits import draw
+from xswe.io.files import write_json
+from xswe.io.ragged import Bags
+from xswe.io.store import bag_writer
 from xswe.training.pairs import distinct_rows, equal_bags
 
 BLOCK = 1 << 20

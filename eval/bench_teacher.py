@@ -24,10 +24,10 @@ from transformers import AutoTokenizer, GteConfig, GteModel
 
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
-from xswe.files import write_json
-from xswe.language.tokenizer_files import pieces_only
-from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.io.files import write_json
 from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
+from xswe.text.tokenizers import pieces_only
+from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 
 DEFAULTS: dict[str, Any] = {"tokenizer": "", "model": "", "sentences": 64, "rounds": 2, "dtype": "bfloat16"}

@@ -22,9 +22,8 @@ import numpy as np
 import torch
 from settings import numbers, run_script
 
-from xswe.language.bags import Bags
-from xswe.parallel import available_threads
-from xswe.team import awake
+from xswe.io.parallel import available_threads, awake
+from xswe.io.ragged import Bags
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer

@@ -36,14 +36,13 @@ from settings import numbers, run_script
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags, concatenate
-from xswe.language.words import WordSplitter, WordUnits
-from xswe.parallel import available_threads, in_order
-from xswe.team import awake
+from xswe.io.parallel import available_threads, awake, in_order
+from xswe.io.ragged import Bags, concatenate_bags
+from xswe.text.words import WordSplitter, WordUnits
+from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer
-from xswe.training.schedule import Schedule
 
 WIDTH, LENGTH, HELD_OUT, RATE = 256, 15, 2048, 1e-3
 OBJECTIVE = Objective(margin=0.0)
@@ -139,7 +138,7 @@ def ours(given: Problem, batch: int, target: float, most: int, threads: int) -> 
 
 def look_up(units: WordUnits, texts: list[str], threads: int) -> Bags:
     """Look texts up block by block, as a run does."""
-    return concatenate(list(in_order(units.bags, (texts[i : i + 8192] for i in range(0, len(texts), 8192)), threads)))
+    return concatenate_bags(list(in_order(units.bags, (texts[i : i + 8192] for i in range(0, len(texts), 8192)), threads)))
 
 
 def main(settings: dict[str, Any]) -> None:

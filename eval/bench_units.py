@@ -21,13 +21,13 @@ from statistics import median
 
 from tokenizers import Tokenizer
 
-from xswe.files import write_json
-from xswe.language.counting import frequent_words
-from xswe.language.subwords import SubwordUnits
-from xswe.language.texts import Texts
-from xswe.language.tokenizer_files import load_tokenizer
-from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.io.files import write_json
+from xswe.io.ragged import Texts
 from xswe.teacher.transformer import mini_folder
+from xswe.text.counting import frequent_words
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import load_tokenizer
+from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 
 PAIR = ("en", "ja")
 

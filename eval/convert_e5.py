@@ -27,9 +27,8 @@ from settings import run_script
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.files import whole_folder, write_json
-from xswe.language.folding import compiled_charsmap
-from xswe.resources import resource
+from xswe.io.files import resource, whole_folder, write_json
+from xswe.text.languages import compiled_charsmap
 
 DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "figures": "false", "threads": 1}
 PROMPT = "query: "

@@ -17,9 +17,8 @@ from pathlib import Path
 from main_job import figures
 
 import xswe
-from xswe.embedding.card import card, write_card
-from xswe.embedding.licences import sources_of
-from xswe.embedding.static import StaticEmbedding
+from xswe.model.card import card, sources_of, write_card
+from xswe.model.static import StaticModel
 
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
@@ -29,7 +28,7 @@ def main(run: Path, target: Path) -> None:
     made = json.loads((run / "results.json").read_text(encoding="utf-8"))
     settings = {key: value for key, value in made["settings"].items() if key not in ("output", "threads")}
     model = replace(
-        StaticEmbedding.load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings}
+        StaticModel.load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings}
     )
     model.save(target, dtype="int8")
     with tempfile.TemporaryDirectory() as scratch:

@@ -22,16 +22,15 @@ from pathlib import Path
 import numpy as np
 
 import xswe
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.corpus.streams import read_lines
-from xswe.embedding.export import ExportConfig, reshape
-from xswe.embedding.static import StaticEmbedding
-from xswe.evaluation.retrieval import bitext_retrieval
-from xswe.evaluation.similarity import similarity_correlation
+from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.evaluation.metrics import bitext_retrieval, similarity_correlation
 from xswe.evaluation.tables import table
-from xswe.files import write_json
-from xswe.language.codes import LANGUAGES
+from xswe.io.files import write_json
+from xswe.io.lines import read_lines
+from xswe.model.export import ExportConfig, reshape
+from xswe.model.static import StaticModel
 from xswe.progress import track
+from xswe.text.languages import LANGUAGES
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 OTHERS = ("de", "ja", "zh")
@@ -73,7 +72,7 @@ def scored() -> Iterator[tuple[np.ndarray, list[str], list[str]]]:
         yield np.array([float(f[0]) for f in fields]), [f[1] for f in fields], [f[2] for f in fields]
 
 
-def measure(model: StaticEmbedding, sets: dict[str, list], threads: int) -> list[float]:
+def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[float]:
     """Return the figures, in the order of ``FIGURES``."""
 
     def encode(texts: list[str]) -> np.ndarray:
@@ -90,7 +89,7 @@ def measure(model: StaticEmbedding, sets: dict[str, list], threads: int) -> list
     return [float(np.mean(out[figure])) for figure in FIGURES]
 
 
-def sizes(model: StaticEmbedding) -> list[float]:
+def sizes(model: StaticModel) -> list[float]:
     """Return megabytes on the disk, and deflated."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")

@@ -22,11 +22,11 @@ from typing import Any
 from settings import REQUIRED, run_script
 
 import xswe
-from xswe.embedding.static import StaticEmbedding
 from xswe.evaluation.tables import table
 from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
-from xswe.mining.calibrate import precision_recall_f1
 from xswe.mining.pipeline import MineConfig, mine_vectors
+from xswe.mining.threshold import precision_recall_f1
+from xswe.model.static import StaticModel
 
 SCORES = ("cosine", "ratio", "distance")
 TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
@@ -98,7 +98,7 @@ def write_set(folder: Path, name: str, language: str, pairs: Texts, source: list
     return str(folder / name)
 
 
-def bucc_shaped(model: StaticEmbedding, root: Path, language: str, noise: int) -> list[dict[str, object]]:
+def bucc_shaped(model: StaticModel, root: Path, language: str, noise: int) -> list[dict[str, object]]:
     """The shared task's protocol on a set in its shape."""
     pairs, (source, target) = hidden_pairs(root, language, False), noise_lines(root, language, 2 * noise)
     half = len(pairs) // 2
@@ -120,7 +120,7 @@ def bucc_shaped(model: StaticEmbedding, root: Path, language: str, noise: int) -
     return out
 
 
-def planted(model: StaticEmbedding, root: Path, language: str, lines: int, count: int) -> list[dict[str, object]]:
+def planted(model: StaticModel, root: Path, language: str, lines: int, count: int) -> list[dict[str, object]]:
     """True pairs among many lines, at the threshold that is found without gold."""
     pairs = hidden_pairs(root, language, True)[:count]
     source, target = noise_lines(root, language, lines - len(pairs))

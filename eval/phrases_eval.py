@@ -26,19 +26,18 @@ from phrase_tables import published_phrases
 from settings import REQUIRED, chosen, run_script
 
 import xswe
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.corpus.streams import read_lines
-from xswe.embedding.static import StaticEmbedding
+from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError
 from xswe.evaluation.phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
 from xswe.evaluation.tables import table
-from xswe.language.codes import check_languages
-from xswe.language.cuts import make_cutter
-from xswe.language.subwords import SubwordUnits
-from xswe.mining.phrases.scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
-from xswe.mining.phrases.sources import TeacherWords, WholeTexts
-from xswe.mining.phrases.words import StaticWords
-from xswe.parallel import available_threads
+from xswe.io.lines import read_lines
+from xswe.io.parallel import available_threads
+from xswe.model.static import StaticModel
+from xswe.phrases.scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
+from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
+from xswe.text.languages import check_languages
+from xswe.text.spans import make_cutter
+from xswe.text.subwords import SubwordUnits
 
 # Running text that has nothing to do with STS-B's captions, forum posts and headlines.
 CARRIERS = {
@@ -77,7 +76,7 @@ def build(data: Path, subset: str, limit: int) -> list[HiddenPhrase]:
     return hide_phrases(pairs[:limit] if limit else pairs, carriers, seed=0, spaced=target in ("en", "de"))
 
 
-def wordllama() -> StaticEmbedding:
+def wordllama() -> StaticModel:
     """Return WordLlama's 256-d vectors as a static embedding, from its wheel."""
     import wordllama as package
 
@@ -86,10 +85,10 @@ def wordllama() -> StaticEmbedding:
     units = SubwordUnits(found.tokenizer, "teacher", ("en",))
     matrix = np.zeros((len(units.tokens), found.embedding.shape[1]), np.float32)
     matrix[: len(found.embedding)] = found.embedding
-    return StaticEmbedding(units, matrix)
+    return StaticModel(units, matrix)
 
 
-def static_methods(name: str, model: StaticEmbedding) -> Iterator[tuple[str, str, Scorer, tuple[str, ...]]]:
+def static_methods(name: str, model: StaticModel) -> Iterator[tuple[str, str, Scorer, tuple[str, ...]]]:
     """Yield (model, method, scorer, languages) of a static embedding."""
     source = StaticWords(model)
     yield name, "full context", SpanScorer(WholeTexts(model.encode, name)), model.languages
@@ -108,7 +107,7 @@ def teacher_methods(
     yield name, "single pass", SpanScorer(TeacherWords(teacher)), languages
 
 
-def trained(model: StaticEmbedding, data: Path, steps: int, threads: int) -> StaticEmbedding:
+def trained(model: StaticModel, data: Path, steps: int, threads: int) -> StaticModel:
     """Train a copy of a model for span search on the folder's bitexts."""
     from xswe.training.spans import ParallelWords, SpanTraining, train_spans
 
@@ -127,11 +126,11 @@ def trained(model: StaticEmbedding, data: Path, steps: int, threads: int) -> Sta
     config = SpanTraining(steps=steps, threads=threads)
     matrix, history = train_spans(StaticWords(model).matrix, parts[0], parts[1], config)
     print(f"span-max training: {history[0]} to {history[-1]}", flush=True)
-    return StaticEmbedding(model.units, matrix)
+    return StaticModel(model.units, matrix)
 
 
 def all_methods(
-    model: StaticEmbedding, baselines: Sequence[str], data: Path, steps: int, threads: int
+    model: StaticModel, baselines: Sequence[str], data: Path, steps: int, threads: int
 ) -> list[tuple[str, str, Scorer, tuple[str, ...]]]:
     """List every (model, method, scorer, languages) of the table."""
     words = StaticWords(model)

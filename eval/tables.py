@@ -22,9 +22,9 @@ from typing import Any
 
 import yaml
 
-from xswe.evaluation.rows import primary_metrics
+from xswe.evaluation.metrics import primary_metrics
 from xswe.evaluation.tables import markdown
-from xswe.files import whole_file
+from xswe.io.files import whole_file
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -14,11 +14,10 @@ import pytest
 from tokenizers import Tokenizer
 
 from xswe import progress
-from xswe.files import file_digest, whole_folder
-from xswe.language.unigram import train_subwords
-from xswe.resources import resource
-from xswe.teacher.base import States
+from xswe.io.files import file_digest, resource, whole_folder
+from xswe.teacher.protocol import States
 from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
+from xswe.text.tokenizers import train_subwords
 
 progress.silence()
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"

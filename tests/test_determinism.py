@@ -9,9 +9,9 @@ import sys
 PROGRAM = """
 import hashlib, sys
 from pathlib import Path
-from xswe.language.unigram import train_subwords
-from xswe.language.words import WordSplitter, count_words, most_frequent
-from xswe.resources import resource
+from xswe.text.tokenizers import train_subwords
+from xswe.text.words import WordSplitter, count_words, most_frequent
+from xswe.io.files import resource
 
 sample = resource("corpora") / "sample" / "sentences.tsv"
 rows = [line.split("\\t") for line in sample.read_text(encoding="utf-8").splitlines()]

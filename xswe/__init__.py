@@ -12,19 +12,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xswe.compiled import find_room
+from xswe.io.numba_cache import find_room
 from xswe.version import __version__
 
 if TYPE_CHECKING:
-    from xswe.embedding.ensemble import Ensemble
-    from xswe.embedding.static import StaticEmbedding
+    from xswe.model.ensemble import Ensemble
+    from xswe.model.static import StaticModel
 
 __all__ = ["StaticEmbedding", "__version__", "load", "push_to_hub"]
 
 find_room()  # before anything imports numba
 
 
-def load(model: str | Path, *, revision: str | None = None, token: str | None = None) -> StaticEmbedding | Ensemble:
+def load(model: str | Path, *, revision: str | None = None, token: str | None = None) -> StaticModel | Ensemble:
     """Load a model, or an ensemble of models.
 
     Args:
@@ -36,19 +36,19 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
     Raises:
         xswe.errors.ModelError: the model is missing, damaged, too new, or of another library.
     """
-    from xswe.embedding.ensemble import load_any
-    from xswe.embedding.locate import locate
+    from xswe.model.ensemble import load_any
+    from xswe.model.resolve import locate
 
     return load_any(locate(model, revision, token=token))
 
 
 def __getattr__(name: str) -> Any:
     if name == "StaticEmbedding":
-        from xswe.embedding.static import StaticEmbedding
+        from xswe.model.static import StaticModel
 
-        return StaticEmbedding
+        return StaticModel
     if name == "push_to_hub":
-        from xswe.embedding.hub import push_to_hub
+        from xswe.model.resolve import push_to_hub
 
         return push_to_hub
     raise AttributeError(f"module 'xswe' has no attribute {name!r}")

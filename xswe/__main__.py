@@ -125,7 +125,7 @@ def _complain(message: str) -> int:
 def _explain(error: Exception, verb: str) -> str:
     """Turn Hydra's message into one line with a cure."""
     from xswe.errors import ConfigError
-    from xswe.language.codes import check_languages
+    from xswe.text.languages import check_languages
 
     message = " ".join(str(error).split())
     if group := re.search(r"Could not find '(\w+)/([^']+)'", message):
@@ -154,7 +154,7 @@ def _run(verb: str, overrides: list[str]) -> int:
 
     from xswe.commands.config import plain
     from xswe.errors import XsweError
-    from xswe.resources import resource
+    from xswe.io.files import resource
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through

@@ -8,7 +8,7 @@ from test_compare import settings
 
 from xswe.commands import ablate
 from xswe.errors import ConfigError
-from xswe.evaluation.rows import Row
+from xswe.evaluation.metrics import Row
 
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
@@ -96,7 +96,7 @@ def test_the_pca_of_words_is_another(small):
 @pytest.mark.parametrize("study", ["dim", "vocabulary", "pieces", "contexts", "pick", "segmenters"])
 def test_every_study_composes_and_names_real_settings(study):
     from xswe.commands.config import build
-    from xswe.evaluation.study import Study
+    from xswe.evaluation.figures import Study
 
     values = settings("ablate", f"study={study}")
     made = build(Study, values["study"], "study")

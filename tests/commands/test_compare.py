@@ -11,10 +11,10 @@ from hydra import compose, initialize_config_dir
 
 from xswe.commands import compare, evaluate
 from xswe.commands.config import plain
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.language.subwords import SubwordUnits
-from xswe.resources import resource
+from xswe.io.files import resource
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 
 def settings(name, *overrides):
@@ -30,7 +30,7 @@ def setting(tokenizer, tmp_path, sample):
     matrix = rng.normal(size=(len(units.tokens), 16)).astype(np.float32)
     for name, noise in (("good", 0.0), ("bad", 3.0)):
         blurred = (matrix + noise * rng.normal(size=matrix.shape)).astype(np.float32)
-        StaticEmbedding(units, blurred).save(tmp_path / name)
+        StaticModel(units, blurred).save(tmp_path / name)
     # A "translation" is the same text without its last word: the good model is nearly always right
     pairs = [(text, text.rsplit(" ", 1)[0]) for text in sample["en"][:200]]
     (tmp_path / "own.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")

@@ -17,17 +17,16 @@ from xswe.commands.train import takes_sample, train_config
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
-from xswe.mining.filters import FilterConfig
-from xswe.mining.neighbours import SearchConfig
+from xswe.io.files import resource
 from xswe.mining.pipeline import MineConfig
-from xswe.resources import resource
+from xswe.mining.side import FilterConfig
+from xswe.search.neighbours import SearchConfig
 from xswe.teacher.transformer import TeacherConfig
-from xswe.training.encoder import EncoderConfig
-from xswe.training.encoder_model import EncoderShape
+from xswe.training.config import PCAConfig, TrainConfig
+from xswe.training.encoder import EncoderConfig, EncoderShape
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
 from xswe.training.triplets import SpanTraining
 

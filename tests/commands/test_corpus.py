@@ -17,7 +17,7 @@ from tests.corpus.test_blocks import moses_zip
 from xswe.commands.config import build, plain
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
-from xswe.resources import resource
+from xswe.io.files import resource
 
 
 def cli(*arguments, cwd, **environment):

@@ -15,9 +15,9 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.commands.encode import run
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.language.subwords import SubwordUnits
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 COMMAND = [sys.executable, "-m", "xswe", "encode"]
@@ -28,7 +28,7 @@ def folder(tokenizer_json, tmp_path_factory):
     folder = tmp_path_factory.mktemp("encode")
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
     matrix = np.random.default_rng(0).normal(size=(len(units), 16)).astype(np.float32)
-    StaticEmbedding(units, matrix).save(folder / "model")
+    StaticModel(units, matrix).save(folder / "model")
     return folder
 
 

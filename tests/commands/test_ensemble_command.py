@@ -9,9 +9,9 @@ import pytest
 
 import xswe
 from xswe.commands.ensemble import run
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, InputError
-from xswe.language.subwords import SubwordUnits
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folders(tokenizer, sample, tmp_path):
         for code in ("en", "de"):
             good[units.bags([sample[code][k]]).ids, k] += 1.0
     for name, matrix in (("good", good), ("noise", noise)):
-        StaticEmbedding(units, matrix).save(tmp_path / name)
+        StaticModel(units, matrix).save(tmp_path / name)
     pairs = "".join(f"{sample['en'][k]}\t{sample['de'][k]}\n" for k in range(60))
     (tmp_path / "dev.tsv").write_text(pairs, encoding="utf-8")
     return tmp_path

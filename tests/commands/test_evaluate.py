@@ -10,19 +10,19 @@ import pytest
 from test_compare import settings
 
 from xswe.commands import compare, evaluate
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation import mteb_bridge
-from xswe.evaluation.benchmarks import is_path
-from xswe.evaluation.rows import Row
-from xswe.language.subwords import SubwordUnits
+from xswe.evaluation.metrics import Row
+from xswe.evaluation.tasks import is_path
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture
 def model(tokenizer, tmp_path):
     units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
     matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
-    StaticEmbedding(units, matrix).save(tmp_path / "model")
+    StaticModel(units, matrix).save(tmp_path / "model")
     return tmp_path / "model"
 
 

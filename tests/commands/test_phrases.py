@@ -17,13 +17,13 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.commands.phrases import read_queries, write_hits, write_terms
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import InputError
-from xswe.language.subwords import SubwordUnits
-from xswe.mining.phrases import find
-from xswe.mining.phrases.find import Hit, Place, find_phrases
-from xswe.mining.phrases.search import Search, SpanConfig
-from xswe.resources import resource
+from xswe.io.files import resource
+from xswe.model.static import StaticModel
+from xswe.phrases import find
+from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.search import Search, SpanConfig
+from xswe.text.subwords import SubwordUnits
 
 
 def cli(*arguments, cwd):
@@ -39,7 +39,7 @@ def folder(tmp_path_factory, tokenizer_json, sample):
     folder = tmp_path_factory.mktemp("phrases")
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ("en", "de", "zh", "ja"))
     matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 16)).astype(np.float32)
-    StaticEmbedding(units, matrix).save(folder / "model")
+    StaticModel(units, matrix).save(folder / "model")
     lines = [f"{a}  {b}" for a, b in zip(sample["en"], sample["ja"], strict=True)]
     with gzip.open(folder / "passages.txt.gz", "wt", encoding="utf-8") as stream:
         stream.write("".join(f"{line}\n" for line in [*lines, "", *lines[:50]]))
@@ -116,7 +116,7 @@ def test_terms_are_grouped_and_shown_in_context(folder):
 _KILLED = """
 import sys, xswe
 from pathlib import Path
-from xswe.mining.phrases import find
+from xswe.phrases import find
 find._CHARACTERS = 20_000
 lines = Path("long.txt").read_text("utf-8").splitlines()
 model = xswe.load("model")

@@ -8,7 +8,7 @@ import pytest
 
 from xswe.commands.sweep_table import flat, run, varying_settings
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.pareto import pareto_front
+from xswe.evaluation.figures import pareto_front
 
 SVG = "{http://www.w3.org/2000/svg}"
 

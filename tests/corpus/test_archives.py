@@ -8,9 +8,9 @@ import zipfile
 
 import pytest
 
-from xswe.corpus import archives
-from xswe.corpus.archives import match_member, member_names, open_member
 from xswe.errors import InputError
+from xswe.io import archives
+from xswe.io.archives import match_member, member_names, open_member
 
 
 def make_zip(path, *members):

@@ -13,14 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus import lines as lines_module
 from xswe.corpus.blocks import read_jobs
-from xswe.corpus.lines import Lines
-from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
+from xswe.corpus.formats import PairFile, find_pairs, read_pairs
 from xswe.corpus.rows import text_hashes
-from xswe.corpus.streams import MAX_LINE_BYTES, Skipped, read_lines
 from xswe.errors import InputError
-from xswe.language.texts import Texts
+from xswe.io import lines as lines_module
+from xswe.io.lines import MAX_LINE_BYTES, Lines, Skipped, read_lines
+from xswe.io.ragged import Texts
 
 EN_JA = ("en", "ja")
 BLANKS = " \t\u00a0\u3000\u2003\u2028\u200a\u1680\u205f\u202f\x85\x1c"

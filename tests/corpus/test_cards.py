@@ -8,10 +8,9 @@ import tarfile
 import pytest
 
 from tests.corpus.test_blocks import fast, moses_zip
-from xswe.corpus.cards import cards, find_card
-from xswe.corpus.sources import cache_folder, corpus_sources
+from xswe.corpus.cards import cache_folder, cards, corpus_sources, find_card
 from xswe.errors import ConfigError, InputError
-from xswe.resources import resource
+from xswe.io.files import resource
 
 
 def test_every_card_is_whole_and_a_choice_of_the_corpus_group():

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus import decontamination, sources
+from xswe.corpus import cards as sources
+from xswe.corpus import cleaning as decontamination
 from xswe.corpus.bitext import CorpusConfig, describe, load_bitext
-from xswe.corpus.cleaning import REASONS, CleanConfig
-from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.pairs import find_pairs
+from xswe.corpus.cleaning import REASONS, CleanConfig, EvaluationTexts
+from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission, KeySet
 from xswe.errors import ConfigError, InputError
-from xswe.language.texts import Texts
+from xswe.io.ragged import Texts
 
 EN_JA = ("en", "ja")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xswe.corpus import contexts as contexts_module
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
 
 
 def by_unit(contexts, size):

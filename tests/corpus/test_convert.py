@@ -18,18 +18,15 @@ from tests.corpus.test_blocks import moses_zip
 from xswe.corpus import blocks
 from xswe.corpus.bitext import Bitext, CorpusConfig, load_bitext
 from xswe.corpus.cleaning import CleanConfig
-from xswe.corpus.convert import convert
-from xswe.corpus.pairs import find_pairs
-from xswe.corpus.prepared import open_training, prepare
+from xswe.corpus.convert import convert, open_training, prepare
+from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission
 from xswe.corpus.splits import part_of, split_rows
-from xswe.corpus.store import FlatWriter
-from xswe.corpus.views import TextView, joined
 from xswe.errors import ConfigError, InputError
-from xswe.files import read_json
-from xswe.language.bags import Bags
-from xswe.language.texts import Texts
-from xswe.parallel import call, in_order
+from xswe.io.files import read_json
+from xswe.io.parallel import call, in_order
+from xswe.io.ragged import Bags, Texts, TextView, joined
+from xswe.io.store import FlatWriter
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)
@@ -183,7 +180,7 @@ def test_a_conversion_killed_again_and_again_ends_with_the_same_bytes(tmp_path):
     convert(files, EN_JA, CorpusConfig(), tmp_path / "whole")
     program = (
         "import sys; from pathlib import Path; from xswe.corpus.convert import convert\n"
-        "from xswe.corpus.pairs import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
+        "from xswe.corpus.formats import find_pairs; from xswe.corpus.bitext import CorpusConfig\n"
         "here = Path(sys.argv[1]); files = find_pairs([here / 'x.zip', here / 'y.tsv'], ('en', 'ja'))\n"
         "convert(files, ('en', 'ja'), CorpusConfig(), here / 'out', threads=2, shard_pairs=10_000)"
     )

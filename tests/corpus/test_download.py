@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from xswe.corpus import download
-from xswe.corpus.download import fetch, recorded_digest
+from xswe.corpus import cards as download
+from xswe.corpus.cards import fetch, recorded_digest
 from xswe.errors import InputError
 
 DATA = np.random.default_rng(0).integers(0, 256, 3_000_000, dtype=np.uint8).tobytes()

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.corpus.streams import Skipped
+from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
+from xswe.io.lines import Skipped
 
 EN_JA = ("en", "ja")
 TMX = """<?xml version="1.0" encoding="{encoding}"?>
@@ -78,7 +78,7 @@ def test_unbalanced_xml_names_the_line_or_ends_the_file(tmp_path):
 
 
 def test_a_unit_without_end_is_refused(tmp_path, monkeypatch):
-    from xswe.corpus import memories
+    from xswe.corpus import documents as memories
 
     monkeypatch.setattr(memories, "_MOST_UNIT", 1 << 18)
     many = "<tu><tuv xml:lang='en'><seg>a</seg></tuv><tuv xml:lang='ja'><seg>b</seg></tuv></tu>" * 20_000

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.corpus.test_blocks import fast
 from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext
 from xswe.corpus.blocks import read_jobs
-from xswe.corpus.layout import JUDGED, check_columns_are_text
-from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
-from xswe.corpus.sources import corpus_sources
+from xswe.corpus.cards import corpus_sources
+from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, find_pairs, read_pairs
 from xswe.errors import InputError
 
 EN_JA = ("en", "ja")

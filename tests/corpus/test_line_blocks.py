@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus import line_blocks as module
-from xswe.corpus.line_blocks import read_blocks
-from xswe.corpus.streams import read_lines
 from xswe.errors import InputError
+from xswe.io import lines as module
+from xswe.io.lines import read_blocks, read_lines
 
 
 def lines_of(path, **settings):

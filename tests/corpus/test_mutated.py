@@ -14,7 +14,7 @@ import pytest
 from xswe.corpus import blocks
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert
-from xswe.corpus.pairs import find_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import XsweError
 
 EN_JA = ("en", "ja")

@@ -9,11 +9,11 @@ import pytest
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, describe_files, load_bitext
 from xswe.corpus.convert import convert
-from xswe.corpus.negatives import Negatives
-from xswe.corpus.pairs import find_pairs
+from xswe.corpus.formats import find_pairs
+from xswe.corpus.rows import Negatives
 from xswe.corpus.splits import split
 from xswe.errors import ConfigError, InputError
-from xswe.language.texts import Texts
+from xswe.io.ragged import Texts
 
 JA_JA = ("ja", "ja")
 RECORDS = [

@@ -11,17 +11,16 @@ import tarfile
 
 import pytest
 
-from xswe.corpus.archives import is_tar, member_names, open_member
-from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.packing import PACKED, packing_of, without_packing
-from xswe.corpus.pairs import find_pairs
-from xswe.corpus.streams import read_lines
-from xswe.embedding.licences import sources_of
+from xswe.corpus.cleaning import EvaluationTexts
+from xswe.corpus.formats import find_pairs
 from xswe.errors import DependencyError, InputError
 from xswe.evaluation.vectors import read_vectors
-from xswe.language.texts import Texts
+from xswe.io.archives import PACKED, is_tar, member_names, open_member, packing_of, without_packing
+from xswe.io.lines import read_lines
+from xswe.io.ragged import Texts
 from xswe.mining.bucc import BuccFiles
 from xswe.mining.output import open_output
+from xswe.model.card import sources_of
 
 SUFFIXES = [*PACKED, ".GZ", ".Zst"]
 

@@ -10,11 +10,10 @@ import pytest
 
 from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext
 from xswe.corpus.blocks import read_jobs
-from xswe.corpus.line_blocks import read_blocks
-from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
+from xswe.corpus.formats import PairFile, find_pairs, read_pairs
 from xswe.corpus.splits import split
-from xswe.corpus.streams import MAX_LINE_BYTES, Skipped, read_lines
 from xswe.errors import ConfigError, InputError
+from xswe.io.lines import MAX_LINE_BYTES, Skipped, read_blocks, read_lines
 
 EN_JA = ("en", "ja")
 TEXT = "a cat\t猫\nb\u2028c\tい\r\n  \nd\tう\textra\n"

@@ -8,8 +8,7 @@ import pytest
 
 from tests.corpus.test_blocks import moses_zip
 from xswe.corpus.bitext import CorpusConfig, corpus_files, describe, load_bitext
-from xswe.corpus.convert import convert
-from xswe.corpus.prepared import converted_folder, prepare
+from xswe.corpus.convert import convert, converted_folder, prepare
 from xswe.errors import ConfigError
 
 EN_JA = ("en", "ja")

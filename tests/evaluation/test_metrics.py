@@ -4,14 +4,21 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from xswe.corpus.pairs import PairFile
+from xswe.corpus.formats import PairFile
 from xswe.errors import InputError
-from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
-from xswe.evaluation.retrieval import bitext_items, bitext_retrieval, nearest, nearest_by_margin, search, weighted_f1
-from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.metrics import (
+    bitext_items,
+    bitext_retrieval,
+    nearest,
+    nearest_by_margin,
+    search,
+    similarity_correlation,
+    weighted_f1,
+)
 from xswe.evaluation.tables import table
+from xswe.evaluation.tasks import evaluate_bitext, evaluate_scored, is_scored
 from xswe.mining.margin import score_candidates
-from xswe.mining.neighbours import SearchConfig, find_neighbours
+from xswe.search.neighbours import SearchConfig, find_neighbours
 
 
 def vectors(n=300, noise=0.9, seed=0):
@@ -32,7 +39,7 @@ def test_weighted_f1_is_scikit_learns():
 def test_blocks_do_not_matter(monkeypatch):
     a, b = vectors()
     whole = nearest(a, b), nearest_by_margin(a, b)
-    monkeypatch.setattr("xswe.evaluation.retrieval._BLOCK", 7)
+    monkeypatch.setattr("xswe.evaluation.metrics._BLOCK", 7)
     np.testing.assert_array_equal(nearest(a, b), whole[0])
     np.testing.assert_array_equal(nearest_by_margin(a, b), whole[1])
 

@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.embedding.ensemble import Ensemble
-from xswe.embedding.precision import convert
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, ModelError
-from xswe.evaluation.encoders import StaticEncoder, teacher_settings
-from xswe.evaluation.ensembles import EnsembleEncoder
+from xswe.evaluation.encoders import (
+    EnsembleEncoder,
+    StaticEncoder,
+    sample_texts,
+    sentences_per_second,
+    sif,
+    teacher_settings,
+)
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
-from xswe.evaluation.sif import sif
-from xswe.evaluation.speed import sample_texts, sentences_per_second
-from xswe.language.subwords import SubwordUnits
+from xswe.model.ensemble import Ensemble
+from xswe.model.folder import convert
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
 
@@ -29,7 +33,7 @@ def folder(tokenizer, tmp_path):
     units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
     matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
     matrix[[not token for token in units.tokens]] = 0.0
-    StaticEmbedding(units, matrix).save(tmp_path / "run" / "model")
+    StaticModel(units, matrix).save(tmp_path / "run" / "model")
     return tmp_path / "run" / "model"
 
 

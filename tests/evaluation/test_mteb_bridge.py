@@ -7,15 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.evaluation.benchmarks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
 from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.metrics import Row, bitext_retrieval, nearest, similarity_correlation, weighted_f1
 from xswe.evaluation.mteb_bridge import MtebEncoder, run_task
-from xswe.evaluation.retrieval import bitext_retrieval, nearest, weighted_f1
-from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import similarity_correlation
-from xswe.language.subwords import SubwordUnits
+from xswe.evaluation.tasks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 pytest.importorskip("mteb")
 
@@ -24,7 +22,7 @@ pytest.importorskip("mteb")
 def model(tokenizer):
     units = SubwordUnits(tokenizer, "subwords", ("en", "ja"))
     matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
-    return StaticEmbedding(units, matrix)
+    return StaticModel(units, matrix)
 
 
 def tatoeba(root, rows):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.evaluation.rows import Row
-from xswe.evaluation.significance import Bootstrap, compare_rows, resample, with_interval
+from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, resample, with_interval
 
 
 def row(items, metric="accuracy", value=None):

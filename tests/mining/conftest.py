@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from xswe.embedding.static import StaticEmbedding
-from xswe.language.subwords import SubwordUnits
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
 
 
 @pytest.fixture(scope="session")
-def model(sample, tokenizer_json) -> StaticEmbedding:
+def model(sample, tokenizer_json) -> StaticModel:
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ["en", "ja"])
     size = len(units.tokens)
     counts = np.zeros((len(sample["en"]), size), np.float32)
@@ -24,7 +24,7 @@ def model(sample, tokenizer_json) -> StaticEmbedding:
     values, left = np.linalg.eigh(gram.astype(np.float64))
     top = left[:, ::-1][:, 1:301]
     matrix = ((counts * weights).T @ top / np.sqrt(values[::-1][1:301])) * weights[:, None]
-    return StaticEmbedding(units, np.ascontiguousarray(matrix, np.float32))
+    return StaticModel(units, np.ascontiguousarray(matrix, np.float32))
 
 
 @pytest.fixture(scope="session")

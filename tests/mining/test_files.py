@@ -17,17 +17,16 @@ from hypothesis import strategies as st
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
-from xswe.language.texts import Texts
+from xswe.io.ragged import Texts
 from xswe.mining import pipeline
-from xswe.mining.filters import FilterConfig, identity_key, in_script, number_key
-from xswe.mining.gold import with_hidden
-from xswe.mining.neighbours import find_neighbours
 from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
-from xswe.mining.side import SideConfig, prepare_side
-from xswe.mining.types import SearchConfig
-from xswe.mining.vectors import Vectors
+from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
+from xswe.mining.threshold import with_hidden
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig
+from xswe.search.vectors import Vectors
 
 ONE = SearchConfig(threads=1)
 

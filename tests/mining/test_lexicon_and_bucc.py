@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError, InputError
 from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.types import SearchConfig
+from xswe.model.static import StaticModel
+from xswe.search.types import SearchConfig
 
 ONE = SearchConfig(threads=1)
 WORDS = {"cat": "猫", "dog": "犬", "fish": "魚", "red": "赤", "sea": "海"}
@@ -32,7 +32,7 @@ class Words:
         return len(self.tokens)
 
     def bags(self, texts):
-        from xswe.language.bags import Bags
+        from xswe.io.ragged import Bags
 
         return Bags.of([[self.tokens.index(w) for w in text.split() if w in self.tokens] for text in texts])
 
@@ -41,7 +41,7 @@ class Words:
 def words():
     vectors = np.random.default_rng(0).standard_normal((5, 16)).astype(np.float32)
     noise = np.random.default_rng(1).standard_normal((5, 16)).astype(np.float32)
-    return StaticEmbedding(Words(), np.concatenate([vectors, vectors + 0.2 * noise, np.zeros((2, 16), np.float32)]))
+    return StaticModel(Words(), np.concatenate([vectors, vectors + 0.2 * noise, np.zeros((2, 16), np.float32)]))
 
 
 CONFIG = LexiconConfig(k=2, candidates=5, neighbours=ONE)

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError
-from xswe.mining.calibrate import from_gold, from_mismatches, precision_recall_f1, raised, wrong_fraction
-from xswe.mining.margin import Candidates, neighbourhood, score_candidates, score_cosines
-from xswe.mining.neighbours import find_neighbours
+from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
-from xswe.mining.select import Pairs, select
-from xswe.mining.types import Neighbours, SearchConfig
+from xswe.mining.threshold import from_gold, from_mismatches, precision_recall_f1, raised, wrong_fraction
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import Neighbours, SearchConfig
 
 ONE = SearchConfig(threads=1)
 # Two sources, three targets: cosines [[.9, .6, .3], [.8, .5, .1]].

@@ -3,18 +3,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
-from xswe.language.subwords import SubwordUnits
+from xswe.io.ragged import Bags
+from xswe.model.static import pool
+from xswe.text.subwords import SubwordUnits
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 
 torch = pytest.importorskip("torch")
 from xswe.teacher.transformer import TeacherConfig, load_teacher  # noqa: E402
 from xswe.training import encoder as encoder_module  # noqa: E402
-from xswe.training.encoder import EncoderConfig, EncoderTrainer, length_batches, train_encoder  # noqa: E402
-from xswe.training.encoder_model import EncoderShape, build, filled_up, save  # noqa: E402
+from xswe.training.encoder import (  # noqa: E402
+    EncoderConfig,
+    EncoderShape,
+    EncoderTrainer,
+    build,
+    filled_up,
+    length_batches,
+    save,
+    train_encoder,
+)
 
 SHAPE = EncoderShape(hidden=32, layers=2, heads=2, intermediate=32, max_tokens=64)
 UNITS = 60

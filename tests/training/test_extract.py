@@ -10,9 +10,8 @@ import pytest
 
 from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
-from xswe.language.bags import Bags
-from xswe.language.texts import Texts
-from xswe.language.words import WordSplitter, WordUnits
+from xswe.io.ragged import Bags, Texts
+from xswe.text.words import WordSplitter, WordUnits
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 
 VOCABULARY = ["cat", "at", "dog", "a", "rare"]
@@ -233,7 +232,7 @@ def test_units_and_tokens_of_different_cuts_meet_by_characters():
                 sizes = [(len(texts[r]) + 1) // 2 for r in rows]
                 hidden = np.concatenate([np.stack([np.arange(n), np.full(n, n), np.ones(n)], 1) for n in sizes])
                 starts = np.concatenate([2 * np.arange(n) for n in sizes]).astype(np.int32)
-                from xswe.teacher.base import States
+                from xswe.teacher.protocol import States
 
                 yield States(rows, hidden.astype(np.float32), np.concatenate([[0], np.cumsum(sizes)]), starts, starts + 2)
 

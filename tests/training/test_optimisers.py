@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
 from xswe.training.optimisers import Adam
 from xswe.training.refine import RefineConfig
 

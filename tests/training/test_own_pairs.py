@@ -11,13 +11,12 @@ import pytest
 from xswe.commands.train import score_held_out
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
+from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
-from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
-from xswe.training.triples import cut_triples, find_triples, read_triples, split_triples
-from xswe.training.triplets import SpanTraining
+from xswe.training.triplets import SpanTraining, cut_triples, find_triples, read_triples, split_triples
 
 COLOURS = list("赤青緑白黒黄紫茶灰金銀桃")
 THINGS = list("車家本犬猫花山川空海木鳥魚馬橋道店駅町村")
@@ -135,8 +134,8 @@ def test_triples_are_read_from_any_file(tmp_path):
 
 
 def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
-    from xswe.language.cuts import make_cutter
-    from xswe.language.subwords import SubwordUnits
+    from xswe.text.spans import make_cutter
+    from xswe.text.subwords import SubwordUnits
 
     cutter = make_cutter(SubwordUnits(tokenizer, "teacher", ("ja",)))
     whole = cut_triples(read_triples(find_triples(write_triples(tmp_path)), CorpusConfig(), 0, 0), cutter)

@@ -17,11 +17,11 @@ import pytest
 from tokenizers import pre_tokenizers
 
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.embedding.pooling import pool
-from xswe.language.scripts import has_cjk
-from xswe.language.tokenizer_files import pieces_only
-from xswe.language.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.model.static import pool
+from xswe.text.languages import has_cjk
+from xswe.text.tokenizers import pieces_only
+from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 from xswe.training.sentence_pca import SentencePCA
 

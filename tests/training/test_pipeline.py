@@ -16,20 +16,20 @@ from tests.conftest import FakeTeacher
 from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
-from xswe.embedding.storage import load_units
 from xswe.errors import ConfigError, ModelError
+from xswe.model.folder import load_units
+from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
 from xswe.training.inputs import UnitsConfig, open_part, sides
-from xswe.training.log import RunLog
+from xswe.training.loop import RunLog
 from xswe.training.make_teacher import MakeTeacherConfig, make_teacher
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
-from xswe.training.plan import PCAConfig, TrainConfig
 from xswe.training.refine import RefineConfig
+from xswe.training.samples import WordCounts
 from xswe.training.stages import Stages
 from xswe.training.triplets import SpanTraining
-from xswe.training.word_counts import WordCounts
 
 
 @pytest.fixture(scope="session")
@@ -248,7 +248,7 @@ def test_tokens_are_those_of_a_teacher(tmp_path, config):
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
     monkeypatch.setattr("xswe.training.features._SHARD", 10)
-    from xswe.language.texts import Texts
+    from xswe.io.ragged import Texts
 
     sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]
     vectors, calls = fake_teacher.vectors, []
@@ -333,8 +333,8 @@ def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
 
 def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher):
     from xswe.corpus.contexts import choose_contexts
-    from xswe.language.subwords import SubwordUnits
-    from xswe.language.texts import Texts
+    from xswe.io.ragged import Texts
+    from xswe.text.subwords import SubwordUnits
     from xswe.training.extract import LanguageSample, extract
 
     units = SubwordUnits(tokenizer, "teacher", ("en", "de"))

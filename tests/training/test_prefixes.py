@@ -7,8 +7,7 @@ import pytest
 from test_losses import slow_info_nce, slow_relational, unit
 
 from xswe.errors import ConfigError
-from xswe.training.objective import Objective
-from xswe.training.prefixes import Prefixes
+from xswe.training.objective import Objective, Prefixes
 
 torch = pytest.importorskip("torch")
 SIZES, WEIGHTS = (12, 8, 3), (1.0, 0.5, 2.0)

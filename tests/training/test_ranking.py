@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
 from xswe.training import refine as refine_module
-from xswe.training.neighbours import tree_order
+from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, near_bags
+from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, near_bags, tree_order
 from xswe.training.refine import RefineConfig, Trainer, refine
-from xswe.training.schedule import Schedule
-from xswe.training.settings import decisive
+from xswe.training.stages import decisive
 
 torch = pytest.importorskip("torch")
 VOCABULARY = 60

@@ -7,9 +7,8 @@ import pytest
 
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ModelError
-from xswe.language.bags import Bags
-from xswe.training.samples import draw_pairs
-from xswe.training.word_counts import WordCounts
+from xswe.io.ragged import Bags
+from xswe.training.samples import WordCounts, draw_pairs
 
 
 def chosen(rows):

@@ -8,9 +8,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 
-from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
+from xswe.model.static import pool
 from xswe.training.sentence_pca import SentencePCA
 
 

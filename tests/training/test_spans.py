@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.language.cuts import Cut
+from xswe.text.spans import Cut
 from xswe.training.span_loss import best_spans, span_max_loss
 from xswe.training.spans import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of

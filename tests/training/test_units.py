@@ -8,8 +8,7 @@ from xswe.commands.train import sample_paths
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
-from xswe.training.settings import decisive
-from xswe.training.stages import Stages
+from xswe.training.stages import Stages, decisive
 
 
 @pytest.fixture(scope="module")

@@ -13,16 +13,16 @@ from xswe.commands.config import build
 from xswe.commands.evaluate import data_root, evaluate, skipped
 from xswe.commands.train import load_distilled, load_teacher_of, score_held_out, train_config
 from xswe.errors import ConfigError
-from xswe.evaluation.benchmarks import check
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.study import Study, Variant, as_json, as_markdown, as_table, draw
+from xswe.evaluation.figures import Study, Variant, as_json, as_markdown, as_table, draw
 from xswe.evaluation.tables import table
-from xswe.files import whole_file, write_json
+from xswe.evaluation.tasks import check
+from xswe.io.files import whole_file, write_json
 from xswe.progress import track
 from xswe.training.pipeline import TrainResult, train
 
 if TYPE_CHECKING:
-    from xswe.teacher.base import Teacher
+    from xswe.teacher.protocol import Teacher
 
 logger = logging.getLogger(__name__)
 _OWN = ("study", "tasks", "data", "output", "results", "threads", "name")

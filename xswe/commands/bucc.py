@@ -8,11 +8,11 @@ import xswe
 from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.evaluation.tables import table
-from xswe.files import check_output
+from xswe.io.files import check_output
 from xswe.mining.bucc import BuccFiles, BuccScore, extract, read_gold_ids, score, tune
 from xswe.mining.output import open_output
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.types import SearchConfig
+from xswe.search.types import SearchConfig
 
 
 def run(values: dict[str, Any]) -> str:

@@ -10,13 +10,12 @@ from typing import Any
 from xswe.commands.config import build
 from xswe.commands.evaluate import check_measured, data_root, evaluate, shown, task_list
 from xswe.errors import ConfigError
-from xswe.evaluation.comparison import Measured, measured, outcome, significance
+from xswe.evaluation.encoders import sample_texts, sentences_per_second
+from xswe.evaluation.metrics import Bootstrap, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
-from xswe.evaluation.significance import Bootstrap, with_intervals
-from xswe.evaluation.speed import sample_texts, sentences_per_second
-from xswe.evaluation.tables import table
-from xswe.files import write_json
-from xswe.parallel import available_threads
+from xswe.evaluation.tables import Measured, measured, outcome, significance, table
+from xswe.io.files import write_json
+from xswe.io.parallel import available_threads
 from xswe.progress import track
 
 

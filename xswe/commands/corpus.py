@@ -9,15 +9,23 @@ from typing import Any
 
 from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, corpus_files
-from xswe.corpus.cards import Card, cards, find_card
+from xswe.corpus.cards import (
+    Card,
+    cache_folder,
+    card_names,
+    card_version,
+    cards,
+    entries_of,
+    fetch_release,
+    find_card,
+    is_card,
+)
 from xswe.corpus.cleaning import REASONS
-from xswe.corpus.convert import convert
-from xswe.corpus.prepared import converted_folder
-from xswe.corpus.sources import cache_folder, card_names, card_version, entries_of, fetch_release, is_card
+from xswe.corpus.convert import convert, converted_folder
 from xswe.errors import ConfigError
 from xswe.evaluation.tables import table
-from xswe.language.codes import check_languages
-from xswe.parallel import available_threads
+from xswe.io.parallel import available_threads
+from xswe.text.languages import check_languages
 
 _SKIPPED = {
     "line too long": "a line of over a mebibyte",

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from xswe.commands.config import build
-from xswe.corpus.line_blocks import read_blocks
-from xswe.embedding.ensemble import AnyModel, load_any
-from xswe.embedding.locate import locate
-from xswe.embedding.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.errors import ConfigError
-from xswe.files import check_output, file_stamp, fingerprint, is_special
-from xswe.language.texts import Texts
-from xswe.parallel import available_threads, in_order
+from xswe.io.files import check_output, file_stamp, fingerprint, is_special
+from xswe.io.lines import read_blocks
+from xswe.io.parallel import available_threads, in_order
+from xswe.io.ragged import Texts
+from xswe.model.ensemble import AnyModel, load_any
+from xswe.model.resolve import locate
+from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
 from xswe.version import __version__
 

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.pairs import find_pairs, read_pairs
-from xswe.embedding.ensemble import Ensemble, fit_weights
-from xswe.embedding.foreign import is_model2vec, read_model2vec, read_wordllama
-from xswe.embedding.locate import locate
-from xswe.embedding.static import StaticEmbedding
+from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.files import is_scored, read_scored
-from xswe.evaluation.retrieval import weighted_f1
-from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.metrics import similarity_correlation, weighted_f1
 from xswe.evaluation.tables import table
-from xswe.language.codes import LANGUAGES, check_languages
-from xswe.parallel import available_threads
+from xswe.evaluation.tasks import is_scored, read_scored
+from xswe.io.parallel import available_threads
+from xswe.model.ensemble import Ensemble, fit_weights
+from xswe.model.interchange import is_model2vec, read_model2vec, read_wordllama
+from xswe.model.resolve import locate
+from xswe.model.static import StaticModel
+from xswe.text.languages import LANGUAGES, check_languages
 
 # A score of the mean cosines of one development file: (weights of the parts) -> figure.
 Score = Callable[[np.ndarray], float]
@@ -72,8 +71,8 @@ def listed(values: Mapping[str, Any], name: str, form: str) -> list[Any]:
     raise ConfigError(f"{name}={given}: give a list, as in {name}={form}")
 
 
-def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedding:
-    """Open a model: one of ours (see :func:`xswe.embedding.locate.locate`), a folder of Model2Vec, or ``wordllama``.
+def open_part(name: str, languages: Sequence[str] | None = None) -> StaticModel:
+    """Open a model: one of ours (see :func:`xswe.model.resolve.locate`), a folder of Model2Vec, or ``wordllama``.
 
     Args:
         name: which.
@@ -82,10 +81,10 @@ def open_part(name: str, languages: Sequence[str] | None = None) -> StaticEmbedd
     if name == "wordllama":
         return read_wordllama(languages or ("en",))
     folder = locate(name)
-    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else StaticEmbedding.load(folder)
+    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else StaticModel.load(folder)
 
 
-def score_of(parts: Sequence[StaticEmbedding], file: Path, languages: tuple[str, ...], threads: int) -> Score:
+def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Score:
     """Return what weights are worth on a development file.
 
     ``score<TAB>a<TAB>b``: Spearman's correlation of the mean cosines with the scores. An aligned bitext: mteb's F1 of the
@@ -112,12 +111,12 @@ def _refuse_few(file: Path, pairs: int) -> None:
         raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", cure)
 
 
-def _cosines(part: StaticEmbedding, left: Sequence[str], right: Sequence[str], threads: int) -> np.ndarray:
+def _cosines(part: StaticModel, left: Sequence[str], right: Sequence[str], threads: int) -> np.ndarray:
     """Cosines of each left with each right text, float32 (n, m)."""
     return part.encode(left, threads=threads) @ part.encode(right, threads=threads).T
 
 
-def _scored(parts: Sequence[StaticEmbedding], file: Path, threads: int) -> Score:
+def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Score:
     scores, left, right = read_scored(file)
     _refuse_few(file, len(scores))
     if np.ptp(scores) == 0:

@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.corpus.pairs import find_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
-from xswe.evaluation.benchmarks import check, is_path
 from xswe.evaluation.encoders import SentenceEncoder
-from xswe.evaluation.files import evaluate_bitext, evaluate_scored, is_scored
+from xswe.evaluation.metrics import Bootstrap, Row, with_intervals
 from xswe.evaluation.models import open_encoder
 from xswe.evaluation.mteb_bridge import run_task
-from xswe.evaluation.rows import Row
-from xswe.evaluation.significance import Bootstrap, with_intervals
 from xswe.evaluation.tables import table
-from xswe.files import write_json
-from xswe.parallel import available_threads
+from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
+from xswe.io.files import write_json
+from xswe.io.parallel import available_threads
 
 # The metrics that the printed table shows, and the main score of a task that has none of them; the output file holds all.
 _SHOWN = (

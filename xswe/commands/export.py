@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.corpus.streams import read_lines
-from xswe.embedding.ensemble import load_single
-from xswe.embedding.export import ExportConfig, export
-from xswe.embedding.locate import locate
-from xswe.embedding.reshape import count_units
 from xswe.errors import ConfigError
+from xswe.io.lines import read_lines
+from xswe.model.ensemble import load_single
+from xswe.model.export import ExportConfig, count_units, export
+from xswe.model.resolve import locate
 
 
 def run(values: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.embedding.importers import ImportConfig, import_model
+from xswe.model.interchange import ImportConfig, import_model
 
 
 def run(values: dict[str, Any]) -> str:

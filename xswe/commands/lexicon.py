@@ -6,12 +6,12 @@ from typing import Any
 
 import xswe
 from xswe.commands.config import build
-from xswe.embedding.ensemble import Ensemble
 from xswe.errors import ConfigError
-from xswe.files import check_output
+from xswe.io.files import check_output
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.output import one_line, open_output
-from xswe.mining.types import SearchConfig
+from xswe.model.ensemble import Ensemble
+from xswe.search.types import SearchConfig
 
 
 def run(values: dict[str, Any]) -> str:

@@ -7,11 +7,10 @@ from typing import Any
 
 from xswe.commands.config import build
 from xswe.commands.train import corpus_config, load_teacher_of
-from xswe.files import write_json
-from xswe.language.codes import check_languages
-from xswe.parallel import available_threads
-from xswe.training.encoder import EncoderConfig
-from xswe.training.encoder_model import EncoderShape
+from xswe.io.files import write_json
+from xswe.io.parallel import available_threads
+from xswe.text.languages import check_languages
+from xswe.training.encoder import EncoderConfig, EncoderShape
 from xswe.training.inputs import UnitsConfig
 from xswe.training.make_teacher import MakeTeacherConfig, make_teacher
 from xswe.training.objective import Objective

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.embedding.ensemble import load_any
-from xswe.embedding.locate import locate
 from xswe.errors import ConfigError
-from xswe.files import check_output, file_stamp
-from xswe.mining.filters import FilterConfig
+from xswe.io.files import check_output, file_stamp
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
-from xswe.mining.types import SearchConfig
+from xswe.mining.side import FilterConfig
+from xswe.model.ensemble import load_any
+from xswe.model.resolve import locate
+from xswe.search.types import SearchConfig
 
 _OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
 

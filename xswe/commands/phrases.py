@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import build
-from xswe.corpus.streams import OnError, Skipped, read_lines
-from xswe.embedding.ensemble import load_single
-from xswe.embedding.locate import locate
 from xswe.errors import ConfigError, InputError
-from xswe.files import check_input, check_output, file_stamp
+from xswe.io.files import check_input, check_output, file_stamp
+from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.parallel import available_threads
 from xswe.mining.output import open_output
-from xswe.mining.phrases.find import Hit, Place, find_phrases
-from xswe.mining.phrases.search import SpanConfig
-from xswe.mining.phrases.words import StaticWords, WordSource
-from xswe.parallel import available_threads
+from xswe.model.ensemble import load_single
+from xswe.model.resolve import locate
+from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.search import SpanConfig
+from xswe.phrases.words import StaticWords, WordSource
 
 MODES = ("phrases", "terms")
 _SETTINGS = ("min_size", "max_size", "k", "min_score", "examples", "first_stage", "near")
@@ -125,7 +125,7 @@ def open_source(which: str, threads: int) -> WordSource:
     if not which.startswith("teacher:"):
         return StaticWords(load_single(locate(which)))
     from xswe.evaluation.encoders import teacher_settings
-    from xswe.mining.phrases.sources import TeacherWords
+    from xswe.phrases.words import TeacherWords
     from xswe.teacher.transformer import TeacherConfig, load_teacher
 
     settings = teacher_settings(which.removeprefix("teacher:"))

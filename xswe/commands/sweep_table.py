@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.pareto import draw_pareto, pareto_front
+from xswe.evaluation.figures import draw_pareto, pareto_front
 from xswe.evaluation.tables import table
-from xswe.files import read_json, whole_file, write_json
+from xswe.io.files import read_json, whole_file, write_json
 
 
 @dataclass(frozen=True)

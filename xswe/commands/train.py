@@ -16,27 +16,24 @@ from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.contexts import ContextConfig
-from xswe.embedding.card import card, write_card
-from xswe.embedding.licences import sources_of
-from xswe.evaluation.files import score_bitext
-from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import similarity_correlation
+from xswe.evaluation.metrics import Row, similarity_correlation
 from xswe.evaluation.tables import table
-from xswe.files import fingerprint, write_json
-from xswe.language.codes import check_languages
-from xswe.parallel import available_threads
-from xswe.resources import resource
+from xswe.evaluation.tasks import score_bitext
+from xswe.io.files import fingerprint, resource, write_json
+from xswe.io.parallel import available_threads
+from xswe.model.card import card, sources_of, write_card
+from xswe.text.languages import check_languages
+from xswe.training.config import PCAConfig, TrainConfig, TrainResult
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.pipeline import train
-from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import versions
 from xswe.training.triplets import SpanTraining
 
 if TYPE_CHECKING:
-    from xswe.teacher.base import Teacher
+    from xswe.teacher.protocol import Teacher
 
 logger = logging.getLogger(__name__)
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")  # of the embedded sample corpus

@@ -11,20 +11,27 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.blocks import read_jobs
-from xswe.corpus.cleaning import DUPLICATE, HUB, NEAR, REASONS, CleanConfig, Cleaned, Cleaner
-from xswe.corpus.decontamination import EvaluationTexts, evaluation_identity
-from xswe.corpus.negatives import Negatives, join_negatives
-from xswe.corpus.pairs import PairFile, check_columns
-from xswe.corpus.rows import Rows, copied
+from xswe.corpus.cards import digest_of, entries_of, find_sources, is_card
+from xswe.corpus.cleaning import (
+    DUPLICATE,
+    HUB,
+    NEAR,
+    REASONS,
+    CleanConfig,
+    Cleaned,
+    Cleaner,
+    EvaluationTexts,
+    evaluation_identity,
+)
+from xswe.corpus.formats import PairFile, check_columns
+from xswe.corpus.rows import Negatives, Rows, copied, join_negatives
 from xswe.corpus.seen import Admission
-from xswe.corpus.sources import digest_of, entries_of, find_sources, is_card
-from xswe.corpus.streams import OnError
-from xswe.corpus.views import TextView
 from xswe.errors import ConfigError
-from xswe.language.detection import detector
-from xswe.language.texts import Texts, concatenate
-from xswe.parallel import call, in_order
+from xswe.io.lines import OnError
+from xswe.io.parallel import call, in_order
+from xswe.io.ragged import Texts, TextView, concatenate
 from xswe.progress import bar
+from xswe.text.detection import detector
 
 logger = logging.getLogger(__name__)
 _NAMES = list(REASONS)
@@ -36,13 +43,13 @@ class CorpusConfig:
 
     Attributes:
         paths: corpus cards (``{card: ccmatrix}``, ``python -m xswe corpus list``), whose files are fetched, and files,
-            folders or patterns; see :func:`xswe.corpus.sources.find_sources`. For files of more than one language pair
+            folders or patterns; see :func:`xswe.corpus.cards.find_sources`. For files of more than one language pair
             a mapping from ``en-de`` and the like to such a list.
         cache: folder of fetched and converted corpora; "" for ``XSWE_CACHE``, else ``~/.cache/xswe``.
         offline: never ask the network; files must be in the cache.
         columns: 0-based source and target column of tab-separated files, and any columns of negatives.
         split: cut plain text of one language, a paragraph a line, into sentences
-            (:func:`xswe.language.sentences.split_sentences`).
+            (:func:`xswe.text.sentences.split_sentences`).
         on_error: what a damaged line does: ``raise`` or ``skip`` (and count).
         max_characters: longer sides are dropped.
         min_score: pairs whose score in the corpus is lower are dropped; None reads no scores. An entry of ``paths`` may

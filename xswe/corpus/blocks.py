@@ -14,14 +14,22 @@ from typing import BinaryIO
 import numpy as np
 
 from xswe.corpus import kernels
-from xswe.corpus.archives import open_member
-from xswe.corpus.layout import JUDGED, check_columns_are_text, check_sides_are_text
-from xswe.corpus.lines import BLOCK_LINES, Lines
-from xswe.corpus.negatives import Negatives
-from xswe.corpus.pairs import PairFile, read_pairs, read_records, read_tables
-from xswe.corpus.rows import Rows, copied, pack
-from xswe.corpus.streams import (
+from xswe.corpus.formats import (
+    JUDGED,
+    PairFile,
+    check_columns_are_text,
+    check_sides_are_text,
+    read_pairs,
+    read_records,
+    read_tables,
+)
+from xswe.corpus.rows import Negatives, Rows, copied, pack
+from xswe.errors import ConfigError
+from xswe.io.archives import open_member
+from xswe.io.lines import (
+    BLOCK_LINES,
     MAX_LINE_BYTES,
+    Lines,
     OnError,
     Skipped,
     damaged_archive,
@@ -30,8 +38,7 @@ from xswe.corpus.streams import (
     too_few_columns,
     unequal_sides,
 )
-from xswe.errors import ConfigError
-from xswe.language.texts import Texts
+from xswe.io.ragged import Texts
 
 Job = Callable[[], Rows]
 _REASONS = {
@@ -45,7 +52,7 @@ _REASONS = {
 def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = False) -> Iterator[Job]:
     """Stream the jobs that make a file's pairs, in order.
 
-    The pairs are those of :func:`xswe.corpus.pairs.read_pairs`; the n-th job of a file is always the same.
+    The pairs are those of :func:`xswe.corpus.formats.read_pairs`; the n-th job of a file is always the same.
 
     Args:
         file: what to read.

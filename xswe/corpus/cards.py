@@ -1,16 +1,32 @@
-"""Corpus cards: what a public corpus is, where it lies, how it is laid out, and what its licence allows."""
+"""Corpus cards, and how the corpora they name are fetched and found.
+
+Corpus cards: what a public corpus is, where it lies, how it is laid out, and what its licence allows.
+"""
 
 from __future__ import annotations
 
+import http.client
+import logging
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, get_args
+from urllib.parse import urlsplit
 
 import yaml
 
-from xswe.errors import ConfigError
-from xswe.resources import resource
+from xswe.corpus.formats import PairFile, find_pairs, least_score
+from xswe.corpus.tables import HubSet
+from xswe.errors import ConfigError, InputError
+from xswe.io.archives import match_member, member_names
+from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
+from xswe.progress import bar
 
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
 
@@ -161,3 +177,274 @@ def find_card(name: str) -> Card:
     if name not in cards():
         raise ConfigError(f"unknown corpus {name!r}: the cards are {', '.join(cards())}; python -m xswe corpus list")
     return cards()[name]
+
+
+# Files from the network: resumed where they broke off, checked, and in place whole or not at all.
+
+
+logger = logging.getLogger(__name__)
+_CHUNK = 1 << 18
+_TIMEOUT = 60.0  # seconds without a byte
+_ATTEMPTS = 4  # in a row that bring nothing new, a mirror
+_NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError)
+
+
+def fetch(
+    urls: Sequence[str], target: Path, *, sha256: str | None = None, offline: bool = False, pause: float = 2.0
+) -> Path:
+    """Fetch a file unless it is there.
+
+    A download that broke off, in this run or an earlier one, goes on from where it stopped if the server still has the
+    same file. Beside the file stands ``<name>.json`` with its address, size and checksum.
+
+    Args:
+        urls: where it is, mirrors in the order of preference (http or https).
+        target: where it goes.
+        sha256: its checksum, where one is known.
+        offline: do not ask the network.
+        pause: seconds before the second attempt, doubled with each further one.
+
+    Raises:
+        InputError: no mirror gave the file, the disk is too small, or the checksum is another; the message says what to
+            fetch by hand and where to put it.
+    """
+    if target.is_file():
+        return target
+    by_hand = f"fetch {urls[0]} by hand, save it as {target}, and give the same command again"
+    if offline:
+        raise InputError(target, "not there, and corpus.offline=true", by_hand)
+    if wrong := [url for url in urls if urlsplit(url).scheme not in ("http", "https")]:
+        raise InputError(target, f"{wrong[0]} is no http or https address", "correct the corpus card")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    problems = []
+    with held(target.parent):  # one process at a time writes partial files; a second one waits
+        if target.is_file():  # another process was faster
+            return target
+        for url in urls:
+            try:
+                _from_mirror(url, part, pause)
+            except (*_NETWORK_ERRORS, OSError) as error:
+                problems.append(f"{urlsplit(url).netloc}: {' '.join(str(error).split()) or type(error).__name__}")
+                logger.warning("%s: %s", url, problems[-1])
+                continue
+            _finish(url, part, target, sha256, by_hand)
+            return target
+    raise InputError(target, f"cannot be fetched ({'; '.join(problems)})", by_hand)
+
+
+def recorded_digest(path: Path) -> str | None:
+    """Return the checksum noted when a file was fetched, if the file is still the same size and age."""
+    record = _record(path)
+    if not record.is_file():
+        return None
+    noted, now = read_json(record), path.stat()
+    return noted["sha256"] if (noted["size"], noted["mtime_ns"]) == (now.st_size, now.st_mtime_ns) else None
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def _from_mirror(url: str, part: Path, pause: float) -> None:
+    """Bring the partial file to its full length from one mirror."""
+    idle = 0
+    while True:
+        before = part.stat().st_size if part.is_file() else 0
+        try:
+            if _go_on(url, part):
+                return
+        except (http.client.HTTPException, TimeoutError, ConnectionError, urllib.error.URLError) as error:
+            if isinstance(error, urllib.error.HTTPError) and error.code < 500:
+                raise
+            grown = part.is_file() and part.stat().st_size > before
+            idle = 0 if grown else idle + 1
+            if idle >= _ATTEMPTS:
+                raise
+            logger.info("%s broke off (%s); going on", url, error)
+            time.sleep(pause * 2 ** max(0, idle - 1))
+
+
+def _go_on(url: str, part: Path) -> bool:
+    """Make one request; returns whether the file is whole now."""
+    state = part.with_name(f"{part.name}.json")
+    known: dict[str, Any] = read_json(state) if state.is_file() and part.is_file() else {}
+    have = part.stat().st_size if known.get("url") == url else 0
+    headers = {"User-Agent": "xswe", "Accept-Encoding": "identity"}
+    if have and known["validator"]:
+        headers |= {"Range": f"bytes={have}-", "If-Range": known["validator"]}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT) as answer:
+            if answer.status != 206:
+                have = 0
+            length = answer.headers.get("Content-Length")
+            total = have + int(length) if length else None
+            if total is not None and total - have > shutil.disk_usage(part.parent).free:
+                raise OSError(
+                    f"{(total - have) >> 20} MiB are needed and {shutil.disk_usage(part.parent).free >> 20} are free"
+                )
+            validator = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
+            weak = validator is not None and validator.startswith("W/")
+            with open(part, "ab" if have else "wb") as out:
+                write_json(state, {"url": url, "validator": None if weak else validator, "total": total})
+                _copy(answer, out, have, total, part.name)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have and have == known.get("total"):
+            return True
+        if error.code == 416 and have:  # what is here is not a part of what is there
+            part.unlink(missing_ok=True)
+        raise
+    if total is not None and part.stat().st_size < total:
+        raise http.client.IncompleteRead(b"", total - part.stat().st_size)
+    return True
+
+
+def _copy(answer: BinaryIO, out: BinaryIO, have: int, total: int | None, name: str) -> None:
+    with bar(f"fetch {name}", total=total, unit="B", initial=have) as progress:
+        while chunk := answer.read(_CHUNK):
+            out.write(chunk)
+            progress.update(len(chunk))
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _finish(url: str, part: Path, target: Path, sha256: str | None, by_hand: str) -> None:
+    """Check the whole file and put it in place."""
+    found = file_digest(part)
+    state = part.with_name(f"{part.name}.json")
+    if sha256 is not None and found != sha256.lower():
+        part.unlink()
+        state.unlink(missing_ok=True)
+        raise InputError(target, f"{url} has the checksum {found}, where {sha256} is published", by_hand)
+    size, changed = part.stat().st_size, part.stat().st_mtime_ns
+    write_json(_record(target), {"url": url, "sha256": found, "size": size, "mtime_ns": changed})
+    os.replace(part, target)
+    state.unlink(missing_ok=True)
+
+
+# What the entries of ``corpus.paths`` stand for: files of one's own, and the files of corpus cards, in the cache.
+
+
+def cache_folder(cache: str = "") -> Path:
+    """Return where fetched and converted corpora are: as given, else ``XSWE_CACHE``, else ``~/.cache/xswe``."""
+    return Path(cache or os.environ.get("XSWE_CACHE") or "~/.cache/xswe").expanduser()
+
+
+def digest_of(path: Path) -> str:
+    """Return a file's SHA-256, from its download's record where there is one; a file that stays the same is read once."""
+    now = check_input(path)
+    if found := recorded_digest(path):
+        return found
+    return _digest(path.absolute(), now.st_size, now.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, size: int, mtime_ns: int) -> str:
+    """Read a file of this size and age: a stage asks several times for the checksum of what may be gigabytes."""
+    return file_digest(path)
+
+
+def fetch_release(card: Card, release: Version, languages: tuple[str, ...], cache: str, offline: bool) -> list[Path]:
+    """Bring the files of a language or pair into the cache."""
+    names = release.names(languages)
+    folder = cache_folder(cache) / "downloads" / card.name
+    out = []
+    for file in release.files:
+        urls = [url.format(**names) for url in release.urls]
+        target = folder / file.format(**names)
+        out.append(fetch(urls, target, sha256=release.sha256.get("-".join(languages)), offline=offline))
+    return out
+
+
+def entries_of(paths: Any, languages: Sequence[str]) -> list[Any]:
+    """Return the entries of ``corpus.paths`` for a language or pair: of a mapping those under its name, else all."""
+    given = paths.get("-".join(languages), ()) if isinstance(paths, Mapping) else paths or ()
+    return [given] if isinstance(given, (str, Path)) else list(given)
+
+
+def is_card(entry: Any) -> bool:
+    """Tell whether an entry of ``corpus.paths`` is a corpus card, ``{card: ccmatrix}``."""
+    return isinstance(entry, Mapping) and "card" in entry
+
+
+def card_names(entries: Sequence[Any]) -> list[str]:
+    """Return the names of the corpus cards among entries of ``corpus.paths``, each once."""
+    return list(dict.fromkeys(str(entry["card"]) for entry in entries if is_card(entry)))
+
+
+def card_version(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the card and version that an entry names; the version is "" for the card's first.
+
+    Raises:
+        ConfigError: the entry has another setting.
+    """
+    known = ("card", "version", "min_score")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a corpus card; they are {', '.join(known)}")
+    version = entry.get("version")
+    return str(entry["card"]), "" if version is None else str(version)
+
+
+def find_sources(
+    entries: Sequence[Any], languages: tuple[str, str], columns: tuple[int, ...], cache: str, offline: bool
+) -> list[PairFile]:
+    """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
+
+    Args:
+        entries: corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever
+            :func:`xswe.corpus.formats.find_pairs` knows.
+        languages: source and target language.
+        columns: of tab-separated files of one's own.
+        cache: folder of fetched corpora, "" for the usual one.
+        offline: never ask the network.
+
+    Raises:
+        ConfigError: there is no entry, or a card lacks the version or pair.
+        InputError: a file is not there, or cannot be had.
+    """
+    if not entries:
+        return find_pairs(entries, languages, columns)
+    out: list[PairFile] = []
+    for entry in entries:
+        if is_card(entry):
+            name, version = card_version(entry)
+            files = corpus_sources(name, version, languages, cache, offline)
+            files = [replace(file, min_score=least_score(entry)) for file in files]
+        else:
+            files = find_pairs([entry], languages, columns)
+        out += [file for file in files if file not in out]
+    return out
+
+
+def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[PairFile]:
+    """Fetch a corpus's files of a language pair and say how they are laid out.
+
+    Raises:
+        ConfigError: there is no such corpus, version or pair, or the corpus has no pairs at all.
+        InputError: the files cannot be had.
+    """
+    card = find_card(name)
+    if card.kind != "bitext":
+        raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")
+    release = card.release_for(languages, version)
+    names = release.names(languages)
+    if release.format == "hub":
+        fields = {code: release.fields.get(code, release.fields.get("other", code)) for code in languages}
+        hub = HubSet(release.repo, release.config.format(**names), release.split)
+        pair = (fields[languages[0]], fields[languages[1]])
+        return [PairFile(Path(release.repo), format="hub", fields=pair, hub=hub, languages=languages)]
+    return [_laid_out(path, release, names, languages) for path in fetch_release(card, release, languages, cache, offline)]
+
+
+def _laid_out(path: Path, release: Version, names: dict[str, str], languages: tuple[str, str]) -> PairFile:
+    members = {part: pattern.format(**names) for part, pattern in release.members.items()}
+    if release.format == "moses-zip":
+        present = member_names(path)
+        sides = tuple(match_member(path, members[side], present) for side in ("source", "target"))
+        return PairFile(path, None, (0, 1), "moses", sides, members.get("score"), languages=languages)
+    first = names["source"] == names["a"]
+    a, b = release.columns["a"], release.columns["b"]
+    texts = (members["text"],) if "text" in members else ()
+    return PairFile(
+        path, None, (a, b) if first else (b, a), "tsv", texts, release.columns.get("score"), languages=languages
+    )

@@ -1,30 +1,172 @@
-"""What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
+"""What is kept out of training: pairs that are no translations, and texts of evaluation files.
 
-A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its file a
-pair stands: corpora are sorted by score or by document.
+Texts of evaluation files, kept out of training: exactly, and as they read without case, width and punctuation.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
-from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.hashing import hash_pairs, sketch
-from xswe.corpus.kernels import characters, count_classes
-from xswe.corpus.negatives import Negatives
-from xswe.corpus.rows import Rows, stripped, text_hashes
-from xswe.errors import ConfigError
-from xswe.language.codes import LANGUAGES
-from xswe.language.detection import in_other_language
-from xswe.language.scripts import cjk_runs, has_kana
-from xswe.language.texts import Texts
+from xswe.corpus.cards import digest_of
+from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
+from xswe.corpus.rows import Negatives, Rows, stripped, text_hashes
+from xswe.corpus.seen import KeySet
+from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.io.archives import without_packing
+from xswe.io.lines import read_lines
+from xswe.io.ragged import Texts
+from xswe.text.detection import in_other_language
+from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
+
+logger = logging.getLogger(__name__)
+_NOT_WRITTEN = re.compile(r"[^\w\n]|_")
+_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".ndjson", ".parquet", ".en", ".de", ".zh", ".ja")
+
+
+def normalised(texts: Texts) -> Texts:
+    """Return texts as NFKC, lower-cased, letters and digits only."""
+    if not len(texts):
+        return texts
+    joined = unicodedata.normalize("NFKC", "\n".join(texts)).lower()
+    return Texts.of(_NOT_WRITTEN.sub("", joined).split("\n"))
+
+
+def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
+    """Return the files that evaluation paths stand for, in order.
+
+    Raises:
+        InputError: a path is not there, or is a folder without such a file.
+    """
+    return sorted({file for path in paths for file in _files(Path(path))})
+
+
+def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
+    """Return the checksums of evaluation files, whose texts need not be read for it."""
+    return [digest_of(file) for file in evaluation_files(paths)]
+
+
+class EvaluationTexts:
+    """The texts of evaluation files.
+
+    Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
+    counts as a text.
+
+    Args:
+        paths: files or folders.
+
+    Raises:
+        InputError: a path is not there, is damaged, or holds no text.
+    """
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self.files = evaluation_files(paths)
+        for folder in filter(Path.is_dir, map(Path, paths)):
+            _tell_unread(folder)
+        self._exact, self._normalised, self.count = KeySet(), KeySet(), 0
+        for file in self.files:
+            texts = Texts.of([text for text in _texts(file) if any(map(str.isalpha, text))])
+            if not len(texts):
+                raise InputError(file, "no text in it", "leave it out of corpus.decontaminate")
+            self.count += len(texts)
+            self._exact.add(text_hashes(texts))
+            reduced = normalised(texts)
+            self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
+
+    def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+        """Tell which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
+        reduced = normalised(texts)
+        found = np.zeros((2, len(texts)), bool)
+        find_keys(self._exact.table, text_hashes(texts), found[0])
+        find_keys(self._normalised.table, text_hashes(reduced), found[1])
+        return found[0], found[1] & (reduced.sizes > 0)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = [p for p in path.rglob("*") if p.is_file() and _kind(p) in _SUFFIXES]
+        if not found:
+            raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES)}")
+        return found
+    if not path.is_file():
+        raise InputError(path, "no such file", "check corpus.decontaminate (relative paths start at the working directory)")
+    return [path]
+
+
+def _tell_unread(folder: Path) -> None:
+    """Say which files of a folder are of no known suffix: their texts may be trained on."""
+    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and _kind(p) not in _SUFFIXES)
+    unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
+    if unread:
+        names = f"{', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}"
+        logger.warning(
+            "corpus.decontaminate: %s has files of unknown suffix, which are not read: %s; name one to have it read",
+            folder,
+            names,
+        )
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that tells what a file holds, however it is packed."""
+    return without_packing(path).suffix.lower()
+
+
+def _texts(file: Path) -> Iterator[str]:
+    kind = _kind(file)
+    if kind == ".parquet":
+        yield from _parquet(file)
+        return
+    for number, line in read_lines(file):
+        if kind in (".jsonl", ".ndjson"):
+            try:
+                yield from _strings(json.loads(line or "null"))
+            except ValueError as error:
+                raise InputError(file, f"not JSON ({error})", "leave it out of corpus.decontaminate", number) from None
+        else:
+            yield from ((field.strip()) for field in (line or "").split("\t"))
+
+
+def _parquet(file: Path) -> Iterator[str]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DependencyError("pyarrow", "corpora", "reading Parquet") from None
+    try:
+        with pq.ParquetFile(file) as table:
+            for batch in table.iter_batches():
+                yield from _strings(batch.to_pylist())
+    except (pa.ArrowException, OSError, ValueError) as error:
+        problem = " ".join(str(error).split())
+        raise InputError(file, f"not a Parquet file ({problem[:200]})", "fetch it again, unpacked") from None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Iterate over all strings within a JSON value."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _strings(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+
+
+# What a corpus is cleaned of: each filter optional, counted by its reason, and explained.
+#
+# A pair is dropped for the first reason that holds, in the order of :data:`REASONS`. No filter looks at where in its
+# file a pair stands: corpora are sorted by score or by document.
+
 
 REASONS = {
     "blank": "a side without text",
@@ -282,7 +424,7 @@ def _steps(config: CleanConfig, language: str) -> list[Step]:
     if form := config.normalise:
         steps.append(lambda text: unicodedata.normalize(form, text))
     if config.simplify and language == "zh":
-        from xswe.language.folding import simplified_characters
+        from xswe.text.languages import simplified_characters
 
         table = str.maketrans(simplified_characters())
         steps.append(lambda text: text.translate(table))

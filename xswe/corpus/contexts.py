@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.corpus.hashing import mix
+from xswe.corpus.kernels import mix
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
+from xswe.io.ragged import Bags
 
 Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]
@@ -36,7 +36,7 @@ class ContextConfig:
     per_unit: int = 100
     candidates: int = 2000
     pick: Pick = "shortest"
-    length: Length = field(default="units", metadata={"off": True})  # see xswe.training.settings
+    length: Length = field(default="units", metadata={"off": True})  # see xswe.training.stages
     seed: int = 0
 
     def __post_init__(self) -> None:

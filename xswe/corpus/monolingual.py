@@ -12,21 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.archives import is_tar, is_zip
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
-from xswe.corpus.cards import find_card
-from xswe.corpus.cleaning import CleanConfig
-from xswe.corpus.decontamination import EvaluationTexts
-from xswe.corpus.pairs import PairFile, find_pairs, read_pairs
-from xswe.corpus.sources import card_version, digest_of, fetch_release, find_sources, is_card
-from xswe.corpus.streams import Skipped, read_lines
+from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
+from xswe.corpus.cleaning import CleanConfig, EvaluationTexts
+from xswe.corpus.formats import PairFile, find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.language.codes import LANGUAGES
-from xswe.language.detection import in_other_language
-from xswe.language.sentences import split_sentences, splitter
-from xswe.language.texts import Texts
-from xswe.parallel import in_order
+from xswe.io.archives import is_tar, is_zip
+from xswe.io.lines import Skipped, read_lines
+from xswe.io.parallel import in_order
+from xswe.io.ragged import Texts
 from xswe.progress import bar
+from xswe.text.detection import in_other_language
+from xswe.text.languages import LANGUAGES
+from xswe.text.sentences import split_sentences, splitter
 
 logger = logging.getLogger(__name__)
 _NO_LANGUAGES = ("-", "-")  # a file's name then tells its format, but not that it is one side of a Moses pair

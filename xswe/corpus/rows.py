@@ -1,19 +1,152 @@
-"""Blocks of translation pairs as flat arrays: what every reader of a corpus hands on, and the tools to make them."""
+"""Blocks of pairs as they are read: both sides, scores, and hard negatives.
+
+Hard negatives: texts that say something else than the source of their pair, any number of them a pair.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
-from xswe.corpus.hashing import hash_texts
-from xswe.corpus.kernels import copy_spans, strip_spans
-from xswe.corpus.negatives import Negatives
-from xswe.language.texts import Texts
+from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
+from xswe.io.ragged import Bags, Texts, TextView, concatenate
+from xswe.io.store import GrowingArray, append_texts, text_writer
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """The negatives of some pairs.
+
+    Attributes:
+        texts: m texts, one pair's after the other's; none of them empty.
+        bounds: int64 (n + 1,), pair ``i`` has the texts ``bounds[i]`` to ``bounds[i + 1]``.
+    """
+
+    texts: Texts | TextView
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[str]]) -> Negatives:
+        """Flatten one list of texts a pair, without the empty ones."""
+        kept = [[text for text in one if text] for one in lists]
+        bounds = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum([len(one) for one in kept], out=bounds[1:])
+        return cls(Texts.of([text for one in kept for text in one]), bounds)
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
+        """Take one text a pair from each column; an empty one is none."""
+        size, texts = len(columns[0]), concatenate(columns)
+        places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
+        there = np.asarray(texts.sizes)[places] > 0
+        counts = there.reshape(size, len(columns)).sum(1)
+        return cls(texts.take(places[there]), np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]))
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Negatives of each pair, int64 (n,)."""
+        return np.diff(self.bounds)
+
+    def places(self, rows: np.ndarray) -> Bags:
+        """Return which texts the pairs ``rows`` have, as bags of their places."""
+        return Bags(np.arange(int(self.bounds[-1])), np.asarray(self.bounds)).take(rows)
+
+    def take(self, rows: np.ndarray) -> Negatives:
+        """Return the negatives of the pairs ``rows``, as a copy."""
+        found = self.places(rows)
+        return Negatives(self.texts.take(found.ids), found.offsets)
+
+    def view(self, rows: np.ndarray) -> Negatives:
+        """Return the negatives of the pairs ``rows``, which ascend, without a copy of the texts."""
+        assert isinstance(self.texts, Texts)
+        found = self.places(rows)
+        return Negatives(TextView([(self.texts, found.ids)]), found.offsets)
+
+    def where(self, kept: np.ndarray) -> Negatives:
+        """Return them without those texts that are not ``kept``, bool (m,)."""
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+        return Negatives(self.texts.take(np.flatnonzero(kept)), before[self.bounds])
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``<name>.negatives.*.npy`` into ``folder``."""
+        self.texts[:].save(folder, f"{name}.negatives")
+        np.save(folder / f"{name}.negatives.counts.npy", self.counts.astype(np.int32))
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Negatives | None:
+        """Memory-map what :meth:`save` wrote; None where there is nothing, or no pair has any."""
+        file = folder / f"{name}.negatives.counts.npy"
+        if not file.is_file():
+            return None
+        counts = np.load(file, mmap_mode="r")
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+        return cls(Texts.open(folder, f"{name}.negatives"), bounds) if bounds[-1] else None
+
+
+def join_negatives(parts: Sequence[Negatives | None], sizes: Sequence[int]) -> Negatives | None:
+    """Put the negatives of several blocks of ``sizes`` pairs one after the other; None if none has any."""
+    if all(part is None or not part.bounds[-1] for part in parts):
+        return None
+    counts = [np.zeros(size, np.int64) if one is None else one.counts for one, size in zip(parts, sizes, strict=True)]
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+    return Negatives(concatenate([part.texts[:] for part in parts if part is not None]), bounds)
+
+
+# Blocks of translation pairs as flat arrays: what every reader of a corpus hands on, and the tools to make them.
+
 
 BLOCK_PAIRS = 8192  # of the readers that go pair by pair
+
+
+class NegativesWriter:
+    """Writes the arrays of ``Negatives`` block by block.
+
+    Args:
+        folder: where to write.
+        name: the pair's name.
+        texts: rows and bytes of the texts to keep of what is there.
+        pairs: pairs to keep of what is there.
+    """
+
+    def __init__(self, folder: Path, name: str, texts: tuple[int, int] = (0, 0), pairs: int = 0) -> None:
+        self._texts = text_writer(folder, f"{name}.negatives", (texts[0], texts[1]))
+        self._counts = GrowingArray(folder / f"{name}.negatives.counts.npy", np.int32, pairs)
+
+    @property
+    def state(self) -> tuple[tuple[int, int], int]:
+        """Rows and bytes of the texts, and pairs, written."""
+        return self._texts.state, self._counts.size
+
+    def append(self, negatives: Negatives | None, pairs: int) -> None:
+        """Add the negatives of so many pairs, None for none."""
+        if negatives is not None:
+            append_texts(self._texts, negatives.texts[:])
+        self._counts.append(np.zeros(pairs, np.int32) if negatives is None else negatives.counts)
+
+    def sync(self) -> None:
+        """Bring what was added so far to the disk."""
+        self._texts.sync()
+        self._counts.sync()
+
+    def close(self) -> None:
+        """Finish all files."""
+        self._texts.close()
+        self._counts.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.hashing import add_keys, add_to_filter, admit, find_keys, may_hold, move_keys, places_of
-from xswe.mapped import release
+from xswe.corpus.kernels import add_keys, add_to_filter, admit, find_keys, may_hold, move_keys, places_of
+from xswe.io.ragged import release
 
 _MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
 _FILTER_BITS = 8  # of a filter, at least, for each key on the disk

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.negatives import Negatives
-from xswe.corpus.rows import Rows, one_line, one_line_each
-from xswe.corpus.streams import OnError, Skipped, read_lines
+from xswe.corpus.rows import Negatives, Rows, one_line, one_line_each
 from xswe.errors import DependencyError, InputError
-from xswe.files import check_input
-from xswe.language.texts import Texts
+from xswe.io.files import check_input
+from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.ragged import Texts
 
 logger = logging.getLogger(__name__)
 _BATCH = 16_384

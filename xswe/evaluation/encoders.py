@@ -1,19 +1,24 @@
-"""Whatever can be evaluated: anything that turns texts into unit vectors and knows its languages."""
+"""Encoders under evaluation: static models, ensembles, teachers, SIF; and how fast they are.
+
+Whatever can be evaluated: anything that turns texts into unit vectors and knows its languages.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import yaml
 
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.language.codes import LANGUAGES
-from xswe.resources import resource
+from xswe.io.files import resource
+from xswe.model.ensemble import Ensemble
+from xswe.model.static import StaticModel, pool
+from xswe.text.languages import LANGUAGES
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class SentenceEncoder(Protocol):
 class StaticEncoder:
     """A static embedding under evaluation."""
 
-    def __init__(self, model: StaticEmbedding, name: str, threads: int = 1, about: About | None = None) -> None:
+    def __init__(self, model: StaticModel, name: str, threads: int = 1, about: About | None = None) -> None:
         self.model, self.name, self._threads = model, name, threads
         self.languages, self.dim, self.parameters = model.languages, model.dim, model.matrix.size
         self.size = model.matrix.nbytes
@@ -133,3 +138,97 @@ def teacher_settings(name: str) -> dict[str, Any]:
     if not isinstance(settings.get("model"), str) or settings["model"] == "???":
         raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
     return settings
+
+
+# An ensemble of static models under evaluation.
+
+
+class EnsembleEncoder:
+    """An ensemble under evaluation; see :class:`xswe.evaluation.encoders.SentenceEncoder`."""
+
+    def __init__(self, model: Ensemble, name: str, threads: int = 1) -> None:
+        self.model, self.name, self._threads = model, name, threads
+        self.languages, self.dim = model.languages, model.dim
+        self.parameters = sum(part.matrix.size for part in model.parts)
+        self.size = sum(part.matrix.nbytes for part in model.parts)
+        self.about = About()
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of weights, units and matrices."""
+        return self.model.identity
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors, float32 (n, d)."""
+        return self.model.encode(texts, threads=self._threads)
+
+
+# How many sentences a second an encoder encodes.
+
+
+_MOST = 1_000_000  # texts a call
+
+
+def sample_texts(languages: Sequence[str]) -> list[str]:
+    """Return the sentences that come with the package, in the languages named."""
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    columns = [list(LANGUAGES).index(code) for code in languages]
+    return [line.split("\t")[k] for line in lines for k in columns]
+
+
+def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds: float = 1.0) -> float:
+    """Time ``encode`` on ever more texts until a call takes ``seconds``, and return the best rate seen.
+
+    The first call is not counted: it compiles and fills caches.
+
+    Args:
+        encoder: what is timed, with its own number of threads.
+        texts: what is encoded, repeated as often as it takes.
+        seconds: how long the last call takes, roughly.
+    """
+    encoder.encode([texts[i % len(texts)] for i in range(256)])
+    count, best = 256, 0.0
+    while True:
+        block = [texts[i % len(texts)] for i in range(count)]
+        start = time.perf_counter()
+        encoder.encode(block)
+        took = time.perf_counter() - start
+        best = max(best, count / max(took, 1e-9))
+        if took >= seconds / 2 or count >= _MOST:
+            return best
+        count = min(_MOST, count * min(8, max(2, int(seconds / max(took, 1e-6)))))
+
+
+# SIF (Arora et al. 2017): rare words weigh more, and what all sentences share is removed.
+
+
+def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) -> StaticModel:
+    """Weight a static embedding's rows by a / (a + p) and project the first principal direction of sentences out.
+
+    Both act on single rows, so that the outcome is again a static embedding: the mean of weighted, projected rows is
+    the projected weighted mean.
+
+    Args:
+        model: any static embedding.
+        texts: sentences whose first singular direction is removed.
+        count: take p, the probability of a unit, from these sentences; else from its place in the vocabulary, taken to
+            be in order of frequency (Zipf's law: p of place r is proportional to 1 / r).
+        a: the smaller, the less frequent units weigh (the paper: 1e-3 to 1e-4).
+
+    Raises:
+        ConfigError: no sentence holds any unit.
+    """
+    bags = model.units.bags(texts)
+    if not len(bags.ids):
+        raise ConfigError("SIF found nothing in its texts that the model knows: give texts in its languages")
+    size = len(model.matrix)
+    if count:
+        frequencies = bags.counts(size) / len(bags.ids)
+    else:
+        frequencies = 1.0 / np.arange(1, size + 1)
+        frequencies /= frequencies.sum()
+    weighted = (model.vectors * (a / (a + frequencies))[:, None]).astype(np.float32)
+    sentences = pool(weighted, bags, normalise=False).astype(np.float64)
+    direction = np.linalg.eigh(sentences.T @ sentences)[1][:, -1]
+    projected = weighted - np.outer(weighted @ direction, direction)
+    return replace(model, matrix=np.ascontiguousarray(projected, np.float32), scales=None)

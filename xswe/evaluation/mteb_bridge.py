@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from xswe.evaluation.benchmarks import Job, averages, import_mteb, jobs
 from xswe.evaluation.encoders import SentenceEncoder
-from xswe.evaluation.files import score_vectors
-from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import cosines, pearson
-from xswe.files import file_stamp, fingerprint
-from xswe.language.codes import LANGUAGES
+from xswe.evaluation.metrics import Row, cosines, pearson
+from xswe.evaluation.tasks import Job, averages, import_mteb, jobs, score_vectors
+from xswe.io.files import file_stamp, fingerprint
 from xswe.progress import track
+from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
 # Tasks whose items are pairs, so that the two sides have one length.

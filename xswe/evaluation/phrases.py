@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.streams import read_lines
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.rows import Row
-from xswe.evaluation.similarity import correlation_rows
+from xswe.evaluation.metrics import Row, correlation_rows
+from xswe.io.lines import read_lines
 
 CLEARLY_THE_SAME = 4.0  # of 5: from here on STS's scale says that the phrases mean the same but for details
 _FOUND = 0.5  # overlap from which a place counts as found

@@ -13,15 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.packing import PACKED
-from xswe.corpus.streams import read_lines
-from xswe.embedding.ensemble import AnyModel
 from xswe.errors import InputError
-from xswe.mining.calibrate import from_gold, precision_recall_f1
-from xswe.mining.filters import FilterConfig
-from xswe.mining.neighbours import find_neighbours
+from xswe.io.archives import PACKED
+from xswe.io.lines import read_lines
 from xswe.mining.pipeline import MineConfig, choose_pairs
-from xswe.mining.side import SideConfig, prepare_side
+from xswe.mining.side import FilterConfig, SideConfig, prepare_side
+from xswe.mining.threshold import from_gold, precision_recall_f1
+from xswe.model.ensemble import AnyModel
+from xswe.search.neighbours import find_neighbours
 
 IdPair = tuple[str, str]
 _ENDS = ("", *PACKED)

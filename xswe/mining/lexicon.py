@@ -8,18 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.pairs import PairFile, read_pairs
-from xswe.corpus.streams import read_lines
-from xswe.embedding.ensemble import AnyModel
-from xswe.embedding.static import StaticEmbedding
+from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.language.codes import LANGUAGES, check_languages
-from xswe.language.unigram import MARK
-from xswe.mining.filters import in_script
-from xswe.mining.margin import score_candidates
-from xswe.mining.neighbours import find_neighbours
-from xswe.mining.select import Pairs, select
-from xswe.mining.types import SearchConfig
+from xswe.io.lines import read_lines
+from xswe.mining.margin import Pairs, score_candidates, select
+from xswe.mining.side import in_script
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.tokenizers import MARK
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Precision:
     gold: int
 
 
-def vocabulary(model: StaticEmbedding, language: str) -> list[str]:
+def vocabulary(model: StaticModel, language: str) -> list[str]:
     """Return the model's units that are words of a language, as far as its script tells; sorted by unit number.
 
     Of sub-word units in a spaced script only those that start a word are taken.
@@ -82,7 +81,7 @@ def vocabulary(model: StaticEmbedding, language: str) -> list[str]:
     return list(out)
 
 
-def vocabularies(model: StaticEmbedding, languages: Sequence[str]) -> tuple[list[str], list[str]]:
+def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of two languages.
 
     Raises:

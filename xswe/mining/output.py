@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 
-from xswe.corpus.packing import packing_of
 from xswe.errors import ConfigError, DependencyError
-from xswe.files import whole_file
-from xswe.mining.select import Pairs
+from xswe.io.archives import packing_of
+from xswe.io.files import whole_file
+from xswe.mining.margin import Pairs
 from xswe.mining.side import Side
 
 Format = Literal["auto", "laser", "bucc", "jsonl", "parquet"]

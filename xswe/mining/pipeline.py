@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.streams import OnError
-from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, held, is_special, read_json, whole_folder, write_json
-from xswe.mining.calibrate import RISE, Threshold, from_mismatches
-from xswe.mining.filters import FilterConfig, filter_candidates
-from xswe.mining.gold import calibrate_on_gold, read_gold
-from xswe.mining.margin import Score, check_score, score_candidates
-from xswe.mining.neighbours import find_neighbours
+from xswe.io.files import fingerprint, held, is_special, read_json, whole_folder, write_json
+from xswe.io.lines import OnError
+from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format, output_format, write_pairs
-from xswe.mining.select import SELECTIONS, Pairs, Selection, select
-from xswe.mining.side import Side, SideConfig, prepare_side
-from xswe.mining.types import Neighbours, SearchConfig
-from xswe.mining.vectors import Storage, check_storage
+from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
+from xswe.mining.threshold import RISE, Threshold, calibrate_on_gold, from_mismatches, read_gold
+from xswe.model.ensemble import AnyModel
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import Neighbours, SearchConfig
+from xswe.search.vectors import Storage, check_storage
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +38,7 @@ class MineConfig:
         k: neighbours that a margin is taken against.
         select: ``max`` (one-to-one, greedy), ``intersection``, ``forward``, ``backward`` or ``kbest``.
         best: length of the lists of ``kbest``.
-        threshold: ``auto`` (see :mod:`xswe.mining.calibrate`; on ``gold`` where given), a number, or null for none;
+        threshold: ``auto`` (see :mod:`xswe.mining.threshold`; on ``gold`` where given), a number, or null for none;
             ``kbest`` has none unless it is a number.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs to calibrate on.
@@ -180,7 +177,7 @@ def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> 
     """
     config = config or MineConfig()
     if config.gold:
-        raise ConfigError("gold needs the texts: mine files, or calibrate with xswe.mining.calibrate.from_gold")
+        raise ConfigError("gold needs the texts: mine files, or calibrate with xswe.mining.threshold.from_gold")
     lists = find_neighbours(source, target, config.depth + config.struck, config.neighbours)
     return choose_pairs(lists, config)
 

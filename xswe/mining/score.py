@@ -13,21 +13,21 @@ from typing import BinaryIO
 
 import numpy as np
 
-from xswe.corpus.archives import damage
-from xswe.corpus.pairs import check_columns
+from xswe.corpus.formats import check_columns
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
-from xswe.corpus.streams import MAX_LINE_BYTES, OnError, damaged_archive, open_binary
-from xswe.embedding.ensemble import AnyModel
 from xswe.errors import ConfigError, InputError
-from xswe.files import fingerprint, read_json, whole_folder, write_json
-from xswe.language.texts import Texts
+from xswe.io.archives import damage
+from xswe.io.files import fingerprint, read_json, whole_folder, write_json
+from xswe.io.lines import MAX_LINE_BYTES, OnError, damaged_archive, open_binary
+from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
-from xswe.mining.neighbours import find_neighbours
 from xswe.mining.output import open_output
-from xswe.mining.types import SearchConfig
-from xswe.mining.vectors import Storage, Vectors, VectorWriter, as_vectors
+from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig
+from xswe.search.vectors import Storage, Vectors, VectorWriter, as_vectors
 
 _BLOCK = 16_384
 UNSCORED = float("nan")

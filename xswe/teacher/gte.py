@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import ModelError
-from xswe.files import read_json
+from xswe.io.files import read_json
 
 # What the code of these checkpoints can do and the architecture in transformers cannot: the only value that is the same.
 _ONLY = {

@@ -15,17 +15,18 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.files import fingerprint, read_json
-from xswe.language.texts import Texts
-from xswe.language.unigram import MARK
-from xswe.language.units import in_blocks
-from xswe.parallel import alongside
+from xswe.io.files import fingerprint, read_json
+from xswe.io.parallel import alongside
+from xswe.io.ragged import Texts
 from xswe.progress import track
 from xswe.teacher import gte
-from xswe.teacher.base import States
+from xswe.teacher.protocol import States
+from xswe.text.tokenizers import MARK
+from xswe.text.units import in_blocks
 
 if TYPE_CHECKING:
     import torch
+
 
 logger = logging.getLogger(__name__)
 Pooling = Literal["auto", "cls", "mean"]

@@ -18,16 +18,15 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from xswe.checkpoint import load_checkpoint, save_checkpoint
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags
-from xswe.language.texts import Texts
-from xswe.language.units import Units
-from xswe.parallel import alongside
+from xswe.io.parallel import alongside
+from xswe.io.ragged import Bags, Texts
+from xswe.io.store import load_checkpoint, save_checkpoint
 from xswe.progress import bar
-from xswe.teacher.base import States, Teacher
-from xswe.training.settings import OFF
+from xswe.teacher.protocol import States, Teacher
+from xswe.text.units import Units
+from xswe.training.stages import OFF
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.files import whole_file
-from xswe.language.texts import Texts, concatenate
+from xswe.io.files import whole_file
+from xswe.io.ragged import Texts, concatenate
 from xswe.progress import bar
-from xswe.teacher.base import Teacher
+from xswe.teacher.protocol import Teacher
 from xswe.training.stages import Stages
 
 logger = logging.getLogger(__name__)

@@ -15,37 +15,26 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
-from xswe.corpus.drawing import draw
-from xswe.corpus.monolingual import (
-    Sentences,
-    describe_sentences,
-    load_sentences,
-    sentence_files,
-    split_parts,
-)
-from xswe.corpus.prepared import open_training, prepare
-from xswe.corpus.store import bag_writer
-from xswe.corpus.views import TextView, joined
-from xswe.embedding.storage import load_units
+from xswe.corpus.convert import open_training, prepare
+from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
+from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, read_json, write_json
-from xswe.language.bags import Bags
-from xswe.language.bags import concatenate as concatenate_bags
-from xswe.language.codes import check_languages
-from xswe.language.counting import frequent_words
-from xswe.language.subwords import SubwordUnits
-from xswe.language.texts import Texts
-from xswe.language.tokenizer_files import load_tokenizer, pieces_only
-from xswe.language.unigram import folds, train_subwords, with_folding
-from xswe.language.units import UnitKind, Units
-from xswe.language.words import WordSplitter, WordUnits, most_frequent
-from xswe.parallel import call, in_order
+from xswe.io.files import fingerprint, read_json, write_json
+from xswe.io.parallel import call, in_order
+from xswe.io.ragged import Bags, Texts, TextView, concatenate_bags, joined
+from xswe.io.store import bag_writer
+from xswe.model.folder import load_units
 from xswe.progress import track
-from xswe.teacher.base import Teacher
+from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
-from xswe.training.settings import OFF, decisive
-from xswe.training.stages import Stages, check_whole
-from xswe.training.word_counts import WordCounts
+from xswe.text.counting import frequent_words
+from xswe.text.languages import check_languages
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
+from xswe.text.units import UnitKind, Units
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
+from xswe.training.samples import WordCounts
+from xswe.training.stages import OFF, Stages, check_whole, decisive
 
 logger = logging.getLogger(__name__)
 PARTS = ("train", "development", "held_out")

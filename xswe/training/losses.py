@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError
-from xswe.memory import LEAN
-from xswe.parallel import over_blocks
+from xswe.io.compiler import LEAN
+from xswe.io.parallel import over_blocks
 
 # exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
 _FLOAT32_RANGE = 87.0

@@ -15,21 +15,19 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from xswe.corpus.bitext import CorpusConfig
-from xswe.embedding.static import StaticEmbedding
 from xswe.errors import ConfigError
-from xswe.files import read_json, whole_folder, write_json
-from xswe.language.codes import check_languages
-from xswe.parallel import single_threaded_blas
-from xswe.teacher.base import Teacher
-from xswe.training.encoder import EncoderConfig, train_encoder
-from xswe.training.encoder_model import EncoderShape, build, save
+from xswe.io.files import read_json, whole_folder, write_json
+from xswe.io.parallel import single_threaded_blas
+from xswe.model.static import StaticModel
+from xswe.teacher.protocol import Teacher
+from xswe.text.languages import check_languages
+from xswe.training.encoder import EncoderConfig, EncoderShape, build, save, train_encoder
 from xswe.training.features import RowVectors, vectors_stage
 from xswe.training.inputs import Pair, UnitsConfig, make_bags, make_corpus, make_units, open_bags, open_part, sides
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
-from xswe.training.settings import decisive
-from xswe.training.stages import Stages, only_run
+from xswe.training.stages import Stages, decisive, only_run
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +65,7 @@ class MakeTeacherConfig:
 
 def make_teacher(
     config: MakeTeacherConfig, distilled: Teacher | None, folder: Path
-) -> tuple[Path, StaticEmbedding, dict[str, Any]]:
+) -> tuple[Path, StaticModel, dict[str, Any]]:
     """Make a teacher.
 
     Args:
@@ -104,7 +102,7 @@ class _Run:
             self.stages, self.corpus, [self.corpus_id, self.units_id], self.pairs, self.units, c.threads
         )
 
-    def result(self) -> tuple[Path, StaticEmbedding, dict[str, Any]]:
+    def result(self) -> tuple[Path, StaticModel, dict[str, Any]]:
         """Return the teacher's folder, its static start, and what the stages reported."""
         vectors = self.vectors()
         static, static_id = self.static(vectors)
@@ -116,7 +114,7 @@ class _Run:
                     (temporary / file.relative_to(made)).parent.mkdir(exist_ok=True)
                     (temporary / file.relative_to(made)).write_bytes(file.read_bytes())
         report = {"corpus": read_json(self.corpus / "report.json"), "encoder": read_json(made / "report.json")}
-        return target, StaticEmbedding(self.units, static), report
+        return target, StaticModel(self.units, static), report
 
     def vectors(self) -> dict[Pair, RowVectors] | None:
         """Stage ``vectors``: the distilled encoder's vectors of the hub language's sentences, each distinct one once."""

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.memory import LEAN, LINE, prefetch
-from xswe.parallel import over_blocks
+from xswe.io.compiler import LEAN, LINE, prefetch
+from xswe.io.parallel import over_blocks
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _AHEAD = 2  # rows that are fetched before their turn

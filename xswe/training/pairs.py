@@ -1,4 +1,7 @@
-"""A tokenised corpus as the trainer sees it: translation pairs, or sentences of one language, and which are equal."""
+"""Translation pairs as the trainer reads them, which of them are equal, and which are near.
+
+A tokenised corpus as the trainer sees it: translation pairs, or sentences of one language, and which are equal.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,11 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from xswe.corpus.drawing import RowSet
-from xswe.corpus.hashing import hash_texts
-from xswe.language.bags import Bags
-from xswe.mapped import Spans
+from xswe.corpus.kernels import hash_texts
+from xswe.corpus.splits import RowSet
+from xswe.io.ragged import Bags, Spans
 from xswe.training.features import RowVectors
-from xswe.training.schedule import PairTexts
+from xswe.training.loop import PairTexts
 
 _HASHES = 3  # of a signature
 _BLOCK = 1 << 18  # bags read at a time when all are
@@ -131,7 +133,7 @@ class ParallelBags:
         return (source, target, source) if self.alike else (source, target)
 
     def texts(self) -> PairTexts:
-        """Which texts are equal, as :class:`~xswe.training.schedule.Schedule` takes them."""
+        """Which texts are equal, as :class:`~xswe.training.loop.Schedule` takes them."""
         bounds = np.zeros(len(self) + 1, np.int64) if self.bounds is None else np.asarray(self.bounds)
         # A sentence alone is no pair, and its only text must not stand in its own way.
         target = np.arange(len(self), dtype=np.int32) if self.target is None else self.same_target
@@ -270,3 +272,69 @@ def near_bags(bags: Bags) -> np.ndarray:
     three times in a hundred.
     """
     return numbered_together([bags], near=True)[0]
+
+
+# Which pairs are near each other, for batches of hard negatives: a random projection tree over a corpus.
+
+
+_ROWS = 8192
+_WIDTH = 48  # of the random projection that the tree looks at
+
+
+def grouped(
+    vectors: Callable[[Bags], tuple[np.ndarray, np.ndarray]], bitext: ParallelBags, size: int, seed: int
+) -> np.ndarray:
+    """Order the pairs of a bitext so that each run of ``size`` pairs is a neighbourhood.
+
+    Args:
+        vectors: the trainer's function from bags to unit vectors (and norms).
+        bitext: the pairs.
+        size: of a neighbourhood.
+        seed: decides the projection and the tree.
+
+    Returns:
+        int64 (n,), a permutation of the rows.
+    """
+    points = np.empty((len(bitext), _WIDTH), np.float32)
+    projection: np.ndarray | None = None
+    for start in range(0, len(bitext), _ROWS):
+        rows = np.arange(start, min(start + _ROWS, len(bitext)))
+        unit, _ = vectors(bitext.batch(rows))
+        if projection is None:
+            shape = unit.shape[1], _WIDTH
+            projection = np.random.default_rng([seed, 23]).normal(0, shape[0] ** -0.5, shape).astype(np.float32)
+        both = unit[: len(rows)] + unit[len(rows) : 2 * len(rows)] if len(unit) > len(rows) else unit
+        points[rows] = both @ projection
+    return tree_order(points, size, seed)
+
+
+def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
+    """Order points so that each run of ``size`` of them is a neighbourhood.
+
+    The points are halved again and again, each time by the plane between two of them drawn at random (as Annoy does) and
+    at a multiple of ``size``: n log n steps, where all pairs of neighbours would take n squared.
+
+    Args:
+        points: float32 (n, d).
+        size: points a neighbourhood.
+        seed: decides the planes.
+
+    Returns:
+        int64 (n,), a permutation.
+    """
+    generator = np.random.default_rng([seed, 29])
+    out = np.arange(len(points), dtype=np.int64)
+    parts = [(0, len(points))]
+    while parts:
+        start, stop = parts.pop()
+        if stop - start <= size:
+            continue
+        rows = out[start:stop]
+        first, second = rows[generator.integers(0, len(rows), 2)]
+        direction = points[first] - points[second]
+        if not direction.any():
+            direction = np.asarray(generator.normal(size=points.shape[1]), np.float32)
+        middle = max(1, (stop - start) // size // 2) * size
+        out[start:stop] = rows[np.argpartition(points[rows] @ direction, middle - 1)]
+        parts += [(start, start + middle), (start + middle, stop)]
+    return out

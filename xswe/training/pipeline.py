@@ -19,19 +19,19 @@ from safetensors.numpy import load_file, save_file
 
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import Contexts, choose_contexts
-from xswe.corpus.drawing import draw
+from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
-from xswe.corpus.pairs import PairFile
-from xswe.embedding.pooling import pool
+from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
-from xswe.files import fingerprint, write_json
-from xswe.language.bags import Bags
-from xswe.language.codes import check_languages
-from xswe.language.cuts import cut_texts, make_cutter
-from xswe.language.texts import Texts
-from xswe.language.words import LOWER
-from xswe.parallel import single_threaded_blas
-from xswe.teacher.base import Teacher
+from xswe.io.files import fingerprint, write_json
+from xswe.io.parallel import single_threaded_blas
+from xswe.io.ragged import Bags, Texts
+from xswe.model.static import pool
+from xswe.teacher.protocol import Teacher
+from xswe.text.languages import check_languages
+from xswe.text.spans import cut_texts, make_cutter
+from xswe.text.words import LOWER
+from xswe.training.config import PCAConfig, TrainConfig, TrainResult
 from xswe.training.extract import Extraction, LanguageSample, extract
 from xswe.training.features import RowVectors, vectors_stage
 from xswe.training.inputs import (
@@ -48,19 +48,24 @@ from xswe.training.inputs import (
     texts_of,
     token_lengths,
 )
-from xswe.training.log import RunLog
+from xswe.training.loop import RunLog
 from xswe.training.pairs import ParallelBags, distinct_rows
-from xswe.training.plan import PCAConfig, TrainConfig, TrainResult
 from xswe.training.refine import refine
-from xswe.training.samples import PairRows, draw_pairs
+from xswe.training.samples import PairRows, WordCounts, draw_pairs
 from xswe.training.sentence_pca import SentencePCA, components_removed
-from xswe.training.settings import decisive
 from xswe.training.spans import train_spans
-from xswe.training.stages import Stages, only_run
+from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.tables import Tables
-from xswe.training.triples import cut_triples, describe_triples, find_triples, read_triples, split_triples
-from xswe.training.triplets import ParallelWords, WordTriples, runs_of
-from xswe.training.word_counts import WordCounts
+from xswe.training.triplets import (
+    ParallelWords,
+    WordTriples,
+    cut_triples,
+    describe_triples,
+    find_triples,
+    read_triples,
+    runs_of,
+    split_triples,
+)
 
 logger = logging.getLogger(__name__)
 # Told apart from fewer pairs than this, a pair is found at once: the loss (of one pair, always zero) no longer falls while

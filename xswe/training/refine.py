@@ -16,22 +16,19 @@ from typing import Literal
 
 import numpy as np
 
-from xswe.checkpoint import load_checkpoint, save_checkpoint
-from xswe.embedding.kernels import divide_rows, row_norms, sum_rows
 from xswe.errors import ConfigError
-from xswe.files import fingerprint
-from xswe.language.bags import Bags
-from xswe.parallel import over_blocks
+from xswe.io.files import fingerprint
+from xswe.io.parallel import awake, over_blocks
+from xswe.io.ragged import Bags
+from xswe.io.store import load_checkpoint, save_checkpoint
+from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.progress import bar
-from xswe.team import awake
-from xswe.training.best import BestTable
+from xswe.training.loop import BestTable, Schedule
 from xswe.training.losses import through_norm
-from xswe.training.neighbours import grouped
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
-from xswe.training.pairs import ParallelBags
-from xswe.training.schedule import Schedule
-from xswe.training.settings import OFF, decisive
+from xswe.training.pairs import ParallelBags, grouped
+from xswe.training.stages import OFF, decisive
 
 logger = logging.getLogger(__name__)
 

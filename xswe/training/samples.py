@@ -1,16 +1,77 @@
-"""Pairs drawn from those whose sentences represent the units (EN paper 3.3: the sentences of 3.1, which are short)."""
+"""Which pairs a refinement is drawn from, and how often each word stands in each language's text.
+
+How often each word of a vocabulary stands in each language's text, and which languages' own words it is among.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import load_file, save_file
 
 from xswe.corpus.contexts import Contexts
-from xswe.language.bags import Bags
+from xswe.errors import ModelError
+from xswe.io.ragged import Bags
+from xswe.text.words import own_words
 from xswe.training.pairs import equal_bags
+
+_FILE = "counts.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class WordCounts:
+    """What was counted for a vocabulary of words.
+
+    Attributes:
+        counts: int64 (languages, words), how often each of a language's own words stands in its training text; others: 0.
+        own: bool (languages, words), whether it is among the language's own most frequent words.
+    """
+
+    counts: np.ndarray
+    own: np.ndarray
+
+    @classmethod
+    def of(cls, counts: Mapping[str, Counter[str]], sizes: Mapping[str, int], words: Sequence[str]) -> WordCounts:
+        """Arrange the counts by language, in their order, and by word.
+
+        Args:
+            counts: of each language's words.
+            sizes: how many words each language's own list has.
+            words: the vocabulary made of these lists.
+        """
+        index, lists = {word: i for i, word in enumerate(words)}, own_words(counts, sizes)
+        own = np.zeros((len(counts), len(words)), bool)
+        for row, code in zip(own, counts, strict=True):
+            row[[index[word] for word in lists[code]]] = True
+        table = np.array([[counter[word] for word in words] for counter in counts.values()], np.int64)
+        return cls(table.reshape(own.shape), own)
+
+    def save(self, folder: Path) -> None:
+        """Write ``counts.safetensors`` into ``folder``."""
+        save_file({"counts": self.counts, "own": self.own}, folder / _FILE)
+
+    @classmethod
+    def open(cls, folder: Path) -> WordCounts:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            ModelError: an earlier version made the folder, and counted nothing.
+        """
+        if not (folder / _FILE).is_file():
+            raise ModelError(
+                f"{folder}: there is no {_FILE}, which this version needs; remove {folder} and give the same command again"
+            )
+        found = load_file(folder / _FILE)
+        return cls(found["counts"], found["own"])
+
+
+# Pairs drawn from those whose sentences represent the units (EN paper 3.3: the sentences of 3.1, which are short).
+
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from xswe.parallel import over_blocks
+from xswe.io.parallel import over_blocks
 
 Similarity = Literal["normalised", "cosine"]
 

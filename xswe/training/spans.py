@@ -10,20 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.checkpoint import load_checkpoint, save_checkpoint
-from xswe.embedding.pooling import pool
 from xswe.errors import ConfigError
-from xswe.files import fingerprint
-from xswe.language.bags import Bags, concatenate
-from xswe.language.cuts import Cut, join_cuts
-from xswe.parallel import over_blocks
+from xswe.io.files import fingerprint
+from xswe.io.parallel import awake, over_blocks
+from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.store import load_checkpoint, save_checkpoint
+from xswe.model.static import pool
 from xswe.progress import bar
-from xswe.team import awake
-from xswe.training.best import BestTable
+from xswe.text.spans import Cut, join_cuts
+from xswe.training.loop import BestTable, Schedule
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.pairs import equal_bags
-from xswe.training.schedule import Schedule
 from xswe.training.span_loss import best_spans, span_max_loss
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples
 
@@ -55,7 +53,7 @@ class SpanTrainer:
             unit, norm = self._vectors(bags[-1])
             units.append(unit)
             lengths.append(norm)
-        return concatenate(bags), np.concatenate(units), np.concatenate(lengths)
+        return concatenate_bags(bags), np.concatenate(units), np.concatenate(lengths)
 
     def harden(self, triplets: Triplets) -> Triplets:
         """Return the triplets with the false passage nearest to the phrase, of its own and those of ``hard`` others."""

@@ -1,4 +1,7 @@
-"""Stages of a run: each leaves one folder named by a fingerprint of what went in, and is never done twice."""
+"""Stages of a run: one artefact each, named by a fingerprint of what decides it.
+
+What of a settings object decides a result, and so belongs into the fingerprint of what it made.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,34 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.files import fingerprint, held, read_json, whole_folder, write_json
+from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+# Metadata of a dataclass field that changes nothing at its default: it then stays out of fingerprints, so that what was
+# made before the field existed is still known to be the same.
+OFF = {"off": True}
+
+
+def decisive(settings: DataclassInstance) -> dict[str, Any]:
+    """Return a dataclass as a dict, without the fields that are switched off."""
+    off = {f.name for f in fields(settings) if f.metadata.get("off") and getattr(settings, f.name) == f.default}
+    return {name: value for name, value in asdict(settings).items() if name not in off}
+
+
+# Stages of a run: each leaves one folder named by a fingerprint of what went in, and is never done twice.
+
 
 logger = logging.getLogger(__name__)
 _LIBRARIES = (

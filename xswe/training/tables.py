@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xswe.embedding.static import StaticEmbedding
-from xswe.language.bags import Bags
-from xswe.language.units import Units
+from xswe.io.ragged import Bags
+from xswe.model.static import StaticModel
+from xswe.text.units import Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +37,22 @@ class Tables:
         first = self.languages.index(language) * len(self.units.tokens) if self.separate else 0
         return Bags(np.asarray(bags.ids) + np.int32(first), bags.offsets) if first else bags
 
-    def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticEmbedding:
+    def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticModel:
         """Return a model that needs no language told.
 
         Args:
             matrix: float32 (rows, d).
             counts: how often each unit occurs in each language; tables are averaged by it.
         """
-        return StaticEmbedding(self.units, self._merged(matrix, counts) if self.separate else matrix)
+        return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix)
 
-    def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticEmbedding]:
+    def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticModel]:
         """Return each language's own model; a unit that does not occur in the language is that of :meth:`model`."""
         if not self.separate:
-            return dict.fromkeys(self.languages, StaticEmbedding(self.units, matrix))
+            return dict.fromkeys(self.languages, StaticModel(self.units, matrix))
         merged, tables = self._merged(matrix, counts), matrix.reshape(len(self.languages), -1, matrix.shape[1])
         return {
-            language: StaticEmbedding(self.units, np.where((count > 0)[:, None], table, merged))
+            language: StaticModel(self.units, np.where((count > 0)[:, None], table, merged))
             for language, table, count in zip(self.languages, tables, counts, strict=True)
         }
 

@@ -1,4 +1,6 @@
-"""Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
+"""Triplets for span-max training: cut from bitexts, or read from files.
+
+Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
 
 They are given as such, or come from bitext: a sentence is the phrase, its translation hidden between sentences of its own
 side is the passage that says it, and other sentences of that side are the passage that does not. Either side is the
@@ -7,6 +9,7 @@ phrase's half of the time.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +17,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from xswe.corpus.bitext import CorpusConfig, describe_files
+from xswe.corpus.blocks import read_jobs
+from xswe.corpus.cleaning import EvaluationTexts, evaluation_identity
+from xswe.corpus.formats import PairFile, find_pairs
+from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
-from xswe.language.bags import Bags, concatenate
-from xswe.language.cuts import Cut, join_cuts
+from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
+from xswe.text.spans import Cut, Cutter, cut_texts, join_cuts
+from xswe.training.pairs import equal_bags
 from xswe.training.span_loss import Similarity
 
 
@@ -42,7 +51,7 @@ class SpanTraining:
         pairs: of each bitext, at most so many are learnt from, in runs from all over it, and as many of the triples, drawn
             at random; 0 leaves the bitexts out, and takes all triples.
         triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
-            names its own; see :func:`xswe.training.triples.find_triples`.
+            names its own; see :func:`xswe.training.triplets.find_triples`.
         evaluate_every: steps between looks at the development pairs; the best table seen is the result.
         seed: decides the triplets.
         threads: how many threads share a step.
@@ -189,7 +198,7 @@ def make_triplets(bitext: ParallelWords, rows: np.ndarray, config: SpanTraining,
             strange.append(strangers[i, most : most + a + b + 1].tolist())
         parts.append((own.take(rows[chosen]).bags, _joined(other, hidden), _joined(other, strange)))
     phrases, true, false = zip(*parts, strict=True)
-    return Triplets(concatenate(phrases), join_cuts(true), join_cuts(false))
+    return Triplets(concatenate_bags(phrases), join_cuts(true), join_cuts(false))
 
 
 def _joined(side: Cut, groups: Sequence[Sequence[int]]) -> Cut:
@@ -205,3 +214,118 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
     starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // length))[: max(1, most // length)]) * length
     rows = (starts[:, None] + np.arange(length)).ravel()
     return rows[rows < size]
+
+
+# Triples for span-max training from files: a phrase, a passage that says it, and one that does not (as MS MARCO's).
+
+
+logger = logging.getLogger(__name__)
+
+
+def find_triples(entries: Sequence[Any]) -> list[PairFile]:
+    """Resolve the entries of ``spans.triples`` to files.
+
+    Args:
+        entries: as :func:`xswe.corpus.formats.find_pairs` knows them. Of tab-separated files the columns are 0, 1 and 2, of
+            records the fields ``query`` (or ``anchor``), ``positive`` and all whose names start with ``negative``; an entry
+            may name its own, ``{path: ..., fields: [question, answer, other]}``.
+
+    Raises:
+        ConfigError: an entry names no passage that does not say the phrase.
+        InputError: nothing is there.
+    """
+    files = find_pairs([entries] if isinstance(entries, str) else list(entries), ("", ""), (0, 1, 2))
+    for file in files:
+        if not file.with_negatives:
+            raise ConfigError(
+                f"spans.triples: {file.source}: name a phrase, a passage that says it and one that does not, as in "
+                "{path: ..., columns: [0, 1, 2]} or {path: ..., fields: [query, positive, negative]}"
+            )
+    return files
+
+
+def describe_triples(files: Sequence[PairFile], config: CorpusConfig) -> list[Any]:
+    """Return what decides which triples are read."""
+    clean = evaluation_identity(config.decontaminate) if config.decontaminate else None
+    return [describe_files(files), config.on_error, config.max_characters, clean]
+
+
+def read_triples(files: Sequence[PairFile], config: CorpusConfig, most: int, seed: int) -> tuple[Texts, Texts, Texts]:
+    """Read triples; a phrase with several passages that do not say it makes a triple with each.
+
+    Args:
+        files: where they are.
+        config: how damaged lines, over-long texts and evaluation texts are treated.
+        most: keep so many, drawn at random; 0 for all.
+        seed: decides which.
+
+    Returns:
+        Phrases, passages that say them, and passages that do not: n texts each.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
+    generator = np.random.default_rng([seed, 31])
+    columns, chance = [Texts.of([]) for _ in range(3)], np.zeros(0)
+    read = dropped = 0
+    for file in files:
+        for job in read_jobs(file, on_error=config.on_error):
+            block, given = _triples_of(job(), config.max_characters, evaluation)
+            read, dropped = read + given, dropped + given - len(block[0])
+            columns = [concatenate([kept, new]) for kept, new in zip(columns, block, strict=True)]
+            chance = np.concatenate([chance, generator.random(len(block[0]))])
+            if most and len(chance) > 2 * most:
+                columns, chance = _thinned(columns, chance, most)
+    if most and len(chance) > most:
+        columns, chance = _thinned(columns, chance, most)
+    logger.info("triples: %d read, %d dropped (blank, too long, or evaluation texts), %d kept", read, dropped, len(chance))
+    if not len(chance):
+        raise ConfigError("spans.triples: there is no triple of three texts in these files")
+    return columns[0], columns[1], columns[2]
+
+
+def _thinned(columns: Sequence[Texts], chance: np.ndarray, most: int) -> tuple[list[Texts], np.ndarray]:
+    """Keep the rows with the ``most`` least numbers, in order."""
+    rows = np.sort(np.argpartition(chance, most)[:most])
+    return [texts.take(rows) for texts in columns], chance[rows]
+
+
+def _triples_of(rows: Rows, longest: int, evaluation: EvaluationTexts | None) -> tuple[list[Texts], int]:
+    """Return the triples of a block that can be trained on, and how many there were."""
+    if rows.negatives is None:
+        return [Texts.of([]) for _ in range(3)], 0
+    own = np.repeat(np.arange(len(rows)), rows.negatives.counts)
+    columns = [rows.source.take(own), rows.target.take(own), rows.negatives.texts[:]]
+    fine = np.ones(len(own), bool)
+    for texts in columns:
+        # A text has no more characters than bytes; only of those that may be too long they are counted.
+        fine &= texts.sizes > 0
+        for row in np.flatnonzero(texts.sizes > longest):
+            fine[row] &= len(texts[int(row)]) <= longest
+        if evaluation is not None:
+            fine &= ~np.logical_or(*evaluation.known(texts))
+    kept = np.flatnonzero(fine)
+    return [texts.take(kept) for texts in columns], len(own)
+
+
+def cut_triples(columns: Sequence[Texts], cutter: Cutter, threads: int = 1) -> WordTriples:
+    """Cut triples into words."""
+    phrases, true, false = (cut_texts(cutter, texts, threads) for texts in columns)
+    return WordTriples(phrases, true, false)
+
+
+def split_triples(triples: WordTriples, share: float, most: int, seed: int) -> tuple[WordTriples, WordTriples]:
+    """Cut triples in two by their phrases, at random: for training, and for development ``share`` of the phrases.
+
+    Args:
+        triples: what is cut.
+        share: of the distinct phrases.
+        most: phrases at most.
+        seed: decides which.
+    """
+    numbers = equal_bags(triples.phrases.bags)
+    distinct = int(numbers.max(initial=-1)) + 1
+    chosen = np.random.default_rng([seed, 37]).permutation(distinct)[: min(most, int(share * distinct))]
+    apart = np.isin(numbers, chosen)
+    return triples.take(np.flatnonzero(~apart)), triples.take(np.flatnonzero(apart))

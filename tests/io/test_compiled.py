@@ -1,0 +1,69 @@
+"""Compiled functions are kept in a private place where neither the package nor the user's folder can be written to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import xswe
+
+STEPS = """
+import os, xswe
+from xswe.corpus.kernels import hash_texts
+from xswe.io.compiler import start_compiler
+start_compiler()
+print(xswe.__file__, os.environ.get("NUMBA_CACHE_DIR"))
+"""
+pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="other systems give every user a folder")
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    """The package and a home in which not even root can make folders: files stand in their places."""
+    source, copy = Path(xswe.__file__).parent, tmp_path / "installed" / "xswe"
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__", "pretrained"))
+    for folder in {file.parent for file in copy.rglob("*.py")}:
+        (folder / "__pycache__").touch()
+    (tmp_path / "home").touch()
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+def run(folder, **more):
+    hidden = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "IPYTHONDIR")
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    env |= {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(folder / "installed"), **more}
+    done = subprocess.run([sys.executable, "-c", STEPS], capture_output=True, text=True, env=env, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    where, cache = done.stdout.split()
+    assert where == str(folder / "installed" / "xswe" / "__init__.py")
+    return cache
+
+
+def test_a_package_that_cannot_be_written_to_works_without_a_home(sealed):
+    room = sealed / "tmp" / f"xswe-{os.getuid()}"
+    assert run(sealed) == str(room)
+    assert list(room.rglob("*.nbi"))
+    assert stat.S_IMODE(room.stat().st_mode) == 0o700
+    assert run(sealed) == str(room)  # which is there by now
+
+
+def test_a_folder_that_others_can_write_to_is_not_taken(sealed):
+    room = sealed / "tmp" / f"xswe-{os.getuid()}"
+    room.mkdir()
+    room.chmod(0o777)
+    assert Path(run(sealed)).parent == room.parent
+    assert not list(room.iterdir())
+
+
+def test_otherwise_numba_finds_its_own_place(sealed):
+    (sealed / "home").unlink()
+    (sealed / "home").mkdir()
+    assert run(sealed) == "None"
+    assert run(sealed, NUMBA_CACHE_DIR=str(sealed / "chosen")) == str(sealed / "chosen")

@@ -1,0 +1,125 @@
+"""Files that appear whole or not at all, and outputs that are refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from xswe.errors import ConfigError, InputError
+from xswe.io import files
+from xswe.io.files import check_input, check_output, whole_file, whole_folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("kept")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [
+        ("a.txt", "is also read"),
+        ("folder/../a.txt", "is also read"),
+        ("link", "is also read"),
+        ("folder", "is a folder"),
+        ("", "give the name"),
+        (".", "give the name"),
+        ("..", "is a folder"),
+        ("a.txt/b", "a.txt is no folder"),
+        ("a.txt/b/c", "a.txt is no folder"),
+    ],
+)
+def test_an_output_that_would_do_harm_is_refused(here, output, found):
+    os.symlink("a.txt", here / "link")
+    with pytest.raises(ConfigError, match=found):
+        check_output(output, ["-", here / "a.txt", "missing"])
+
+
+def test_an_output_that_can_be_written_is_not_refused(here):
+    for output in ("-", "new", "folder/new", "new/folder/file", "a.txt"):
+        check_output(here / output if output != "-" else output, ["-", "other"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_output_in_a_folder_of_others_is_refused(here):
+    (here / "folder").chmod(0o555)
+    with pytest.raises(ConfigError, match="nothing may be written"):
+        check_output(here / "folder" / "new" / "a.txt")
+
+
+def test_what_is_wrong_with_an_input_is_said(here):
+    os.mkfifo(here / "pipe")
+    for name, found in (("pipe", "not a regular file"), ("folder", "a folder"), ("missing", "no such file")):
+        with pytest.raises(InputError, match=found):
+            check_input(here / name)
+    assert check_input(here / "a.txt").st_size == 4
+
+
+def test_a_link_stays_and_what_it_points_to_is_written(here):
+    for name, target in (("link", "a.txt"), ("ahead", "new.txt"), ("there", "folder")):
+        os.symlink(target, here / name)
+    for name in ("link", "ahead"):
+        with whole_file(here / name) as temporary:
+            temporary.write_text("new")
+        assert (here / name).is_symlink()
+    with whole_folder(here / "there") as temporary:
+        (temporary / "b").write_text("new")
+    assert (here / "there").is_symlink()
+    assert [p.read_text() for p in (here / "a.txt", here / "new.txt", here / "folder" / "b")] == ["new"] * 3
+
+
+def test_pipes_and_devices_are_written_to(here):
+    os.mkfifo(here / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((here / "pipe").read_bytes()))
+    reader.start()
+    for path in (here / "pipe", "/dev/null"):
+        check_output(path)
+        with whole_file(path) as temporary:
+            temporary.write_bytes(b"all")
+    reader.join()
+    assert read == [b"all"]
+    assert (here / "pipe").is_fifo()
+    assert not os.path.isfile("/dev/null")
+    assert {p.name for p in here.iterdir()} == {"a.txt", "folder", "pipe"}
+
+
+def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
+    program = (
+        "import os, signal, sys; from xswe.io.files import whole_file, whole_folder\n"
+        "with whole_file('b.txt') as f, whole_file('other.txt') as g, whole_folder('made') as m:\n"
+        "    f.write_text('half'), g.write_text('half'), (m / 'x').write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program])
+    leftovers = sorted(p.name for p in here.glob(".*.tmp"))
+    assert len(leftovers) == 3
+    alive = here / leftovers[0].replace(leftovers[0].split("-")[-1], f"{os.getppid()}.tmp")
+    alive.write_text("of a run at work")
+    with whole_file("b.txt") as temporary, whole_folder("made"):
+        temporary.write_text("whole")
+    assert sorted(p.name for p in here.iterdir() if p.is_file() and p.name.startswith(".")) == sorted(
+        [alive.name, next(name for name in leftovers if "other" in name)]
+    )
+    assert not list(here.glob(".made*"))
+
+
+def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypatch):
+    original = files.lock
+
+    def lock(stream, busy=None):
+        original(stream, busy)
+        monkeypatch.setattr(files, "lock", original)
+        shutil.rmtree(here / "work")  # as by the process that held it until now
+
+    monkeypatch.setattr(files, "lock", lock)
+    with files.held(here / "work"), pytest.raises(ConfigError, match="busy"), files.held(here / "work", "busy"):
+        pass

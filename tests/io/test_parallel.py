@@ -1,0 +1,181 @@
+"""Shared work: what an error in one thread does to the others, and what a fork does to all of them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import threading
+import time
+
+import pytest
+
+from xswe.io.parallel import Lock, alongside, awake, in_order, run, share
+from xswe.search.exact import work_off
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+
+
+def test_an_error_is_raised_only_when_no_thread_works_any_more():
+    finished = threading.Event()
+
+    def slow():
+        time.sleep(0.2)
+        finished.set()
+
+    def broken():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run([broken, slow], 2)
+    assert finished.is_set()
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_error_ends_the_work_of_all_threads(failing):
+    done = []
+
+    def block(start, stop):
+        if start == failing:
+            raise ZeroDivisionError
+        time.sleep(0.005)
+        done.append(start)
+
+    with pytest.raises(ZeroDivisionError):
+        share(block, 1000, 1, 2)
+    assert len(done) < 10
+    done.clear()
+    with pytest.raises(ZeroDivisionError):
+        work_off(0, 1000, lambda _, unit: block(unit, unit + 1) or 1, lambda _: None, 2, "work", 1000)
+    assert len(done) < 10
+
+
+def in_a_fork(holds):
+    """Tell whether a function is true in a forked process, and within a few seconds."""
+    process = os.fork()
+    if not process:
+        signal.alarm(20)  # ends the process, whatever it waits for
+        try:
+            os._exit(0 if holds() else 1)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def works():
+    return run([lambda: 1, lambda: 2], 2) == [1, 2] and list(in_order(abs, [-1, -2, -3], 2)) == [1, 2, 3]
+
+
+@forks
+def test_a_forked_process_has_threads_of_its_own():
+    assert works()
+    assert in_a_fork(works)
+    assert works()
+
+
+@forks
+def test_a_process_forked_from_an_awake_team_works_too():
+    with awake(2):
+        assert works()
+        assert in_a_fork(works)
+        assert works()
+
+
+@forks
+@pytest.mark.parametrize("rest", [lambda stream: stream.close() is None, lambda stream: not list(stream)])
+def test_a_stream_begun_before_a_fork_ends_at_once(rest):
+    release = threading.Event()
+    stream = in_order(lambda item: item and release.wait(), range(9), 2)
+    assert next(stream) == 0
+
+    def ends():
+        try:
+            return rest(stream)
+        except RuntimeError as error:
+            return "begin it anew" in str(error)
+
+    try:
+        assert in_a_fork(ends)
+    finally:
+        release.set()
+    assert len(list(stream)) == 8
+
+
+@forks
+def test_a_lock_that_another_thread_holds_is_free_in_a_forked_process():
+    lock, held, done = Lock(), threading.Event(), threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+
+    def take():
+        with lock:
+            return True
+
+    try:
+        assert in_a_fork(take)
+    finally:
+        done.set()
+    thread.join()
+
+
+def test_a_copy_of_a_lock_is_another_lock():
+    lock = Lock()
+    with lock:
+        for made in (copy.deepcopy(lock), pickle.loads(pickle.dumps(lock))):
+            with made:
+                assert made is not lock
+
+
+def test_what_is_done_alongside_is_done_in_order_by_one_thread():
+    seen = []
+
+    def note(item):
+        seen.append((item, threading.get_ident()))
+        return item * item
+
+    taken = (item for item in range(50))
+    assert list(alongside(note, taken)) == [item * item for item in range(50)]
+    assert [item for item, _ in seen] == list(range(50))
+    assert len({thread for _, thread in seen}) == 1
+    assert seen[0][1] != threading.get_ident()
+
+
+def test_after_a_call_that_fails_alongside_none_is_made():
+    seen = []
+
+    def broken(item):
+        seen.append(item)
+        time.sleep(0.01)
+        if item == 3:
+            raise ZeroDivisionError
+        return item
+
+    results = alongside(broken, iter(range(50)))
+    got = []
+    with pytest.raises(ZeroDivisionError):
+        got.extend(iter(results))
+    assert seen == [0, 1, 2, 3]
+
+
+def test_whoever_stops_early_ends_the_thread_and_the_iterable():
+    ended = threading.Event()
+
+    def items():
+        try:
+            yield from range(1000)
+        finally:
+            ended.set()
+
+    results = alongside(str, items())
+    assert next(results) == "0"
+    results.close()
+    assert ended.is_set()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("xswe-alongside")]

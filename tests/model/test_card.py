@@ -1,0 +1,249 @@
+"""The model card: golden text, and the licence that follows from the sources'."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from tokenizers import Tokenizer, models
+
+import xswe
+from xswe.corpus.cards import cards
+from xswe.io.archives import PACKED
+from xswe.model.card import Source, card, derive, sources_of, write_card
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
+from xswe.text.words import WordSplitter, WordUnits
+
+GOLDEN = Path(__file__).parent / "golden_card.md"
+
+
+@pytest.fixture
+def model():
+    tokenizer = Tokenizer(models.Unigram([("<unk>", -9.0), ("cat", -1.0), ("猫", -1.0)], unk_id=0))
+    return StaticModel(SubwordUnits(tokenizer, "subwords", ("en", "ja")), np.eye(3, 4, dtype=np.float32))
+
+
+@pytest.fixture
+def known():
+    return {
+        "name": "xswe-en-ja",
+        "settings": {
+            "pair": {"name": "en-ja", "languages": ["en", "ja"]},
+            "teacher": {"model": "alibaba-nlp-community/gte-multilingual-base", "revision": None},
+            "corpus": {"paths": ["a.tsv"]},
+            "refine": {"steps": 2500, "rate": 0.002},
+        },
+        "rows": [
+            {"task": "held-out", "subset": "en-ja", "metric": "accuracy", "value": 0.912, "n": 1000, "note": "refinement"},
+            {"task": "held-out", "subset": "en-ja", "metric": "margin_accuracy", "value": 0.934, "n": 1000, "note": None},
+            {"task": "sts", "subset": "en-ja", "metric": "spearman", "value": 0.6852, "n": 1500, "revision": "abc"},
+            {"task": "bucc", "subset": "en-ja", "metric": "f1", "value": None, "n": 0, "note": "no such pair"},
+        ],
+        "sources": [Source("Tatoeba", "CC BY 2.0 FR", 54033), Source("Kyoto", "CC BY-SA 3.0"), Source("docs", "MIT")],
+        "versions": {"python": "3.11.9", "xswe": "0.1.0"},
+    }
+
+
+def test_golden(model, known):
+    text = card(model, **known)
+    if os.environ.get("XSWE_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_front_matter_is_what_the_hub_reads(model, known):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    data = huggingface_hub.ModelCard(card(model, **known)).data
+    assert data.language == ["en", "ja"]
+    assert (data.license, data.library_name) == ("cc-by-sa-4.0", "xswe")
+    assert data.base_model == "alibaba-nlp-community/gte-multilingual-base"
+    values = {(r.dataset_type, r.metric_type): r.metric_value for r in data.eval_results}
+    assert values == {("held-out", "accuracy"): 91.2, ("sts", "spearmanr"): 68.52}
+
+
+def test_a_card_without_anything_known(model):
+    text = card(model, name="mine", settings={})
+    front = yaml.safe_load(text.split("---")[1])
+    assert front["license"] == "other"
+    assert "metrics" not in front
+    assert "## Figures" not in text
+    assert "not recorded" in text
+
+
+def test_word_models_say_that_other_libraries_come_close():
+    units = WordUnits(["cat"], WordSplitter(("en",), {}, None), None)
+    text = card(StaticModel(units, np.ones((1, 2), np.float32)), name="w", settings={})
+    assert "st_module" in text
+    assert "Other languages" not in text
+
+
+def test_a_folder_with_a_card_opens_everywhere(model, known, tmp_path):
+    model.save(tmp_path / "m")
+    write_card(tmp_path / "m", card(model, **known))
+    assert xswe.load(tmp_path / "m").dim == 4
+    model2vec = pytest.importorskip("model2vec")
+    opened = model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
+    assert (opened.language, opened.base_model_name) == (["en", "ja"], "alibaba-nlp-community/gte-multilingual-base")
+
+
+@pytest.mark.parametrize(
+    ("licences", "expected"),
+    [
+        (["CC0-1.0"], "cc0-1.0"),
+        (["CC0-1.0", "MIT"], "mit"),
+        (["MIT collection", "Apache-2.0 collection"], "apache-2.0"),
+        (["CC BY 2.0 FR", "MIT"], "cc-by-4.0"),
+        (["CC BY 4.0", "CC BY-SA 3.0", "MIT"], "cc-by-sa-4.0"),
+        (["CC-BY-SA-4.0"], "cc-by-sa-4.0"),
+        (["CC BY(-SA)"], "cc-by-sa-4.0"),
+        (["CC BY-NC 4.0", "MIT"], "other"),
+        (["cc-by-nd-4.0"], "other"),
+        (["research use"], "other"),
+        (["GPL-3.0"], "other"),
+        (["none of its own; the texts stay under the terms of the web pages"], "other"),
+        (["MIT", None], "other"),
+        (["CC BY 4.0", "NTT's terms of use for JParaCrawl"], "other"),
+        ([], "other"),
+    ],
+)
+def test_the_most_demanding_licence_decides(licences, expected):
+    found, why = derive([Source(f"s{k}", licence) for k, licence in enumerate(licences)])
+    assert found == expected
+    assert why.endswith(".")
+
+
+def test_sources_of_a_run():
+    assert sources_of({"sample": True}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
+    report = {
+        "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "/data/mine.tsv": "2", "/data/own.en": "4"}},
+        "en-zh": {"checksums": {"tatoeba.tsv": "3"}},
+    }
+    found = {source.name: source.licence for source in sources_of({"paths": ["x"]}, report)}
+    assert found["Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles"] == "CC BY-SA 3.0"
+    assert found["mine"] is None
+    assert found["own.en"] is None
+    assert found["Tatoeba"] == "CC BY 2.0 FR"
+
+
+@pytest.mark.parametrize(
+    ("file", "known"),
+    [
+        ("tatoeba.tsv.gz", True),
+        ("Tatoeba.en-de.tsv", True),
+        ("tatoeba-v2023-04-12_de_en_10k.tsv", True),
+        ("my-tatoeba-like-scraped.tsv", False),
+        ("localised-ui.tsv", False),
+        ("local.tsv", False),
+        ("tatoebae.tsv", False),
+        ("tatoeba-ccmatrix.tsv", False),
+    ],
+)
+def test_a_licence_is_known_of_files_that_bear_the_corpus_name_and_no_other(file, known):
+    (source,) = sources_of({"paths": ["x"]}, {"de-en": {"checksums": {file: "1"}}})
+    assert (source.licence == "CC BY 2.0 FR") is known
+    assert known or source.licence is None
+
+
+def named(file, pair="en-ja", paths=("x",)):
+    """The names of the sources of a run on a file."""
+    return [source.name for source in sources_of({"paths": list(paths)}, {pair: {"checksums": {str(file): "1"}}})]
+
+
+# These say nothing of their corpus on their own: OPUS names all its archives alike.
+SHARED = {"txt.zip", "tar.gz", "txt.xz"}
+
+
+@pytest.mark.parametrize("packing", ["", *PACKED])
+def test_every_file_name_that_a_card_gives_is_known(packing):
+    seen = 0
+    for name, one in cards().items():
+        for release in one.versions:
+            for languages in [pair.split("-") for pair in release.pairs] or [[code] for code in release.languages]:
+                names = release.names(languages)
+                for pattern in (*release.files, *release.urls, *release.members.values()):
+                    file = pattern.format(**names).rpartition("/")[2]
+                    if "*" in file or file.partition(".")[2] in SHARED:
+                        continue
+                    bare = file.removesuffix(".gz").removesuffix(".zip").removesuffix(".tar")
+                    assert named(f"/data/{bare}{packing}", "-".join(languages)) == [name], file
+                    assert named(f"/data/{file}", "-".join(languages)) == [name], file
+                    seen += 1
+    assert seen > 20
+
+
+@pytest.mark.parametrize("packing", ["", *PACKED])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("en-ja.bicleaner05.txt", "jparacrawl"),
+        ("ja-en.bicleaner05.txt", "jparacrawl"),
+        ("de-en.bicleaner05.txt", "de-en.bicleaner05"),  # another project's
+        ("CCMatrix.en-ja.ja", "ccmatrix"),
+        ("CCMatrix.v1.de-en.tsv", "ccmatrix"),
+        ("en-zh.bitextf.tsv", "ccmatrix"),
+        ("NLLB.en-ja.en", "nllb"),
+        ("Tatoeba.cmn-en.cmn", "tatoeba"),
+        ("Tatoeba.deu-eng.deu", "tatoeba"),
+        ("WikiMatrix.en-zh.tsv", "wikimatrix"),
+        ("WikiMatrix-like.en-zh.tsv", "WikiMatrix-like.en-zh"),
+    ],
+)
+def test_files_that_were_unpacked_or_renamed_by_their_source(file, name, packing):
+    assert named(file + packing) == [name]
+
+
+def test_an_archive_is_known_by_its_members(tmp_path):
+    for folder, member in (("a", "NLLB.en-ja"), ("b", "CCMatrix.en-ja"), ("c", "Other.en-ja")):
+        (tmp_path / folder).mkdir()
+        with zipfile.ZipFile(tmp_path / folder / "en-ja.txt.zip", "w") as archive:
+            for ending in ("en", "ja", "scores"):
+                archive.writestr(f"{member}.{ending}", "x\n")
+            archive.writestr("README", "about\n")
+    (tmp_path / "en-ja.bicleaner05.txt").write_text("x\n")
+    with tarfile.open(tmp_path / "en-ja.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "en-ja.bicleaner05.txt", "en-ja/en-ja.bicleaner05.txt")
+    assert named(tmp_path / "a" / "en-ja.txt.zip") == ["nllb"]
+    assert named(tmp_path / "b" / "en-ja.txt.zip") == ["ccmatrix"]
+    assert named(tmp_path / "c" / "en-ja.txt.zip") == ["en-ja"]
+    assert named(tmp_path / "en-ja.tar.gz") == ["jparacrawl"]
+    (tmp_path / "c" / "en-ja.txt.zip").write_bytes(b"damaged since")
+    assert named(tmp_path / "c" / "en-ja.txt.zip") == ["en-ja"]
+
+
+def test_all_sources_of_a_run_are_named_and_bind_the_model(model):
+    paths = {
+        "en-ja": [{"card": "tatoeba"}, {"card": "jparacrawl"}, {"hub": "someone/pairs"}, "kyoto-wiki.tsv"],
+        "en-de": [{"card": "wikimatrix"}],
+    }
+    checksums = {"/c/downloads/jparacrawl/jparacrawl-3.en-ja.tar.gz": "1", "kyoto-wiki.tsv": "2"}
+    sources = sources_of({"paths": paths}, {"en-ja": {"checksums": checksums}})
+    found = {source.name: source for source in sources}
+    assert set(found) == {
+        "Japanese-English Bilingual Corpus of Wikipedia's Kyoto Articles",
+        "jparacrawl",
+        "someone/pairs",
+        "tatoeba",
+    }
+    assert found["someone/pairs"].licence is None
+    text = card(model, name="m", settings={}, sources=sources)
+    assert "license: other" in text
+    assert "NTT's terms of use for JParaCrawl (research only, no commercial use, holds for models trained on it)" in text
+    assert derive(sources)[1].startswith("the terms of a source bind the models trained on it (jparacrawl: research only")
+
+
+def test_one_language_has_the_sources_of_its_bitexts():
+    paths = {"en": [{"card": "cc100"}], "en-ja": [{"card": "jparacrawl"}], "de-zh": [{"card": "nllb"}]}
+    found = sources_of({"paths": paths}, {"en": {"checksums": {}}})
+    assert [source.name for source in found] == ["cc100", "jparacrawl"]
+
+
+def test_the_hubs_copy_of_a_corpus_has_its_terms():
+    paths = [{"hub": "sentence-transformers/parallel-sentences-ccmatrix", "config": "en-ja"}]
+    (source,) = sources_of({"paths": paths}, {"en-ja": {"checksums": {}}})
+    assert source.name == "ccmatrix"

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError, ModelError
+from xswe.evaluation.models import open_encoder
+from xswe.model.ensemble import Ensemble, fit_weights
+from xswe.model.interchange import read_model2vec, read_wordllama
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
+from xswe.text.words import WordSplitter, WordUnits
+
+TEXTS = ["A cat sleeps on the warm roof.", "Der Zug hat Verspätung.", "the house", "cat", ""]
+
+
+@pytest.fixture
+def pieces(tokenizer):
+    units = SubwordUnits(tokenizer, "subwords", ("en", "de", "ja"))
+    rng = np.random.default_rng(0)
+    return StaticModel(units, rng.normal(size=(len(units.tokens), 16)).astype(np.float32))
+
+
+@pytest.fixture
+def words():
+    units = WordUnits(["cat", "house", "roof", "Zug"], WordSplitter(("de", "en"), {}, None), None)
+    return StaticModel(units, np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32))
+
+
+def test_inner_products_are_the_weighted_mean_of_the_parts_cosines(pieces, words):
+    model = Ensemble.of([pieces, words], [3.0, 1.0])
+    known = TEXTS[:4]
+    a, b, both = pieces.encode(known), words.encode(known), model.encode(known)
+    np.testing.assert_allclose(both @ both.T, 0.75 * a @ a.T + 0.25 * b @ b.T, atol=1e-5)
+    assert (model.dim, model.languages) == (22, ("en", "de"))
+    np.testing.assert_array_equal(model.encode(known, threads=2), both)
+    np.testing.assert_array_equal(model.encode("cat"), both[3])
+
+
+def test_a_part_that_knows_nothing_of_a_text_leaves_it_to_the_others(pieces, words):
+    model = Ensemble.of([pieces, words])
+    vectors = model.encode(["A dog barks.", ""])
+    assert np.linalg.norm(vectors, axis=1).tolist() == pytest.approx([1.0, 0.0])
+    np.testing.assert_allclose(vectors[0, :16], pieces.encode("A dog barks."), atol=1e-6)
+
+
+def test_an_ensemble_opens_from_one_folder(pieces, words, tmp_path):
+    model = Ensemble.of([pieces, words], [0.6, 0.4], {"note": "x"})
+    model.save(tmp_path / "both")
+    opened = xswe.load(tmp_path / "both")
+    assert isinstance(opened, Ensemble)
+    assert (opened.weights, opened.description) == (pytest.approx((0.6, 0.4)), {"note": "x"})
+    np.testing.assert_array_equal(opened.encode(TEXTS), model.encode(TEXTS))
+    encoder = open_encoder(str(tmp_path / "both"), 1)
+    assert (encoder.dim, encoder.parameters) == (22, pieces.matrix.size + words.matrix.size)
+    np.testing.assert_array_equal(encoder.encode(TEXTS), model.encode(TEXTS))
+    model.save(tmp_path / "both")  # replaces its like
+    pieces.save(tmp_path / "one")
+    with pytest.raises(ModelError, match="no ensemble"):
+        model.save(tmp_path / "one")
+
+
+@pytest.mark.parametrize("folder", ["../one", "/etc", "part-x", "part-0/../../one"])
+def test_a_part_outside_its_folder_is_refused(pieces, words, tmp_path, folder):
+    Ensemble.of([pieces, words]).save(tmp_path / "both")
+    path = tmp_path / "both" / "config.json"
+    config = json.loads(path.read_text())
+    config["parts"][0]["folder"] = folder
+    path.write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="not part-0"):
+        xswe.load(tmp_path / "both")
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [float("nan"), 1.0]])
+def test_weights_that_cannot_work(pieces, words, weights):
+    with pytest.raises(ConfigError, match="weights"):
+        Ensemble.of([pieces, words], weights)
+
+
+def test_models_without_a_common_language_are_refused(pieces, tokenizer):
+    chinese = StaticModel(SubwordUnits(tokenizer, "subwords", ("zh",)), pieces.matrix)
+    with pytest.raises(ConfigError, match="no language in common"):
+        Ensemble.of([pieces, chinese])
+
+
+def test_fitted_weights_find_the_peak():
+    peak = np.array([0.55, 0.35, 0.1])
+    found = fit_weights(lambda w: -float(((w - peak) ** 2).sum()), 3)
+    assert found.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(found, peak, atol=0.05)
+    assert fit_weights(lambda w: float(w[1]), 2).tolist() == pytest.approx([0.0, 1.0])
+
+
+def test_truncation_keeps_the_first_dimensions(pieces):
+    short = pieces.truncate(5)
+    assert short.dim == 5
+    np.testing.assert_array_equal(short.matrix, pieces.matrix[:, :5])
+    with pytest.raises(ConfigError, match="16 dimensions"):
+        pieces.truncate(17)
+
+
+def test_model2vec_folders_mean_the_same_to_us(tmp_path, tokenizer):
+    static = pytest.importorskip("model2vec").StaticModel
+    rng = np.random.default_rng(2)
+    size = tokenizer.get_vocab_size()
+    mapping, weights = rng.integers(0, 50, size), rng.random(size).astype(np.float32)
+    theirs = static(rng.normal(size=(50, 8)).astype(np.float32), tokenizer, weights=weights, token_mapping=mapping)
+    theirs.save_pretrained(tmp_path / "m2v")
+    ours = read_model2vec(tmp_path / "m2v", ("en",))
+    texts = TEXTS[:4]
+    expected = theirs.encode(texts)
+    expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose((ours.encode(texts) * expected).sum(1), 1.0, atol=1e-3)
+
+
+def test_wordllamas_package_means_the_same_to_us():
+    wordllama = pytest.importorskip("wordllama")
+    folder = wordllama.__path__[0]
+    theirs = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    texts = ["The cat sat on the mat.", "Where is the next station, please?", "A quick brown fox"]
+    expected = theirs.embed(texts)
+    expected = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose((read_wordllama().encode(texts) * expected).sum(1), 1.0, atol=1e-3)

@@ -1,0 +1,219 @@
+"""Imports: other projects' vectors give, as models of ours, the vectors that they give there."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import xswe
+from xswe.errors import ConfigError, InputError, ModelError, XsweError
+from xswe.model.interchange import ImportConfig, import_model, merge_tables
+from xswe.model.word2vec import read_binary, read_text, write_binary
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("header", ["", "3 2\n"])
+def test_text_with_and_without_a_first_line(header, tmp_path):
+    path = write(tmp_path / "v.txt", header + "the 1 2\n猫 0.5 -1e-3 \nof 3 4\nthe 9 9\n")
+    tokens, vectors = read_text(path)
+    assert tokens == ["the", "猫", "of"]  # the first of several stays; fastText's blank at the end is none
+    np.testing.assert_allclose(vectors, [[1, 2], [0.5, -1e-3], [3, 4]])
+    assert read_text(path, limit=2)[0] == ["the", "猫"]
+    assert read_text(write(path, "9 1\na 1\nb 1\n"), limit=2)[0] == ["a", "b"]
+
+
+def test_tokens_with_blanks_and_compressed_tables(tmp_path):
+    with gzip.open(tmp_path / "glove.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("the 1 2\n. . . 3 4\n\u00a0 5 6\n")
+    tokens, vectors = read_text(tmp_path / "glove.txt.gz")
+    assert tokens == ["the", ". . .", "\u00a0"]
+    np.testing.assert_allclose(vectors, [[1, 2], [3, 4], [5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 1 2\nb 1\n", "v.txt:2: 1 values, expected 2"),
+        ("2 2\na 1 2\nb 1 x\n", "v.txt:3: a value is no number"),
+        ("a 1 2\nb 1 nan\n", "v.txt:2: a value is not finite"),
+        ("", "no vector in it"),
+        ("2 3\n", "no vector in it"),
+        ("5 2\na 1 2\n", "v.txt:2: ends after 1 of the 5 vectors"),
+    ],
+)
+def test_damaged_tables_name_the_line(text, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        read_text(write(tmp_path / "v.txt", text))
+
+
+def test_lines_that_are_not_utf8(tmp_path):
+    (tmp_path / "v.txt").write_bytes(b"a 1 2\n\xff\xfe 1 2\nb 3 4\n")
+    with pytest.raises(InputError, match=r"v\.txt:2"):
+        read_text(tmp_path / "v.txt")
+    assert read_text(tmp_path / "v.txt", on_error="skip")[0] == ["a", "b"]
+
+
+def test_damaged_binary_files(tmp_path):
+    write_binary(tmp_path / "v.bin", ["a", "b"], np.ones((2, 3), np.float32))
+    whole = (tmp_path / "v.bin").read_bytes()
+    for damaged in (whole[:-8], b"", b"hello", b"9999999999 3\n" + whole[4:], b"2 0\n", b"2 99999\na "):
+        (tmp_path / "d.bin").write_bytes(damaged)
+        with pytest.raises(InputError, match=r"d\.bin"):
+            read_binary(tmp_path / "d.bin")
+    (tmp_path / "d.bin").write_bytes(whole.replace(b"\n", b"").replace(b"2 3", b"2 3\n", 1))  # without line ends
+    assert read_binary(tmp_path / "d.bin")[0] == ["a", "b"]
+
+
+def test_words_of_several_tables(tmp_path):
+    tables = [
+        (["a", "die"], np.array([[1, 1], [2, 0]], np.float32)),
+        (["die", "b"], np.array([[0, 4], [5, 5]], np.float32)),
+    ]
+    words, matrix = merge_tables(tables, "average")
+    assert words == ["a", "die", "b"]
+    np.testing.assert_allclose(matrix, [[1, 1], [1, 2], [5, 5]])
+    np.testing.assert_allclose(merge_tables(tables, "first")[1], [[1, 1], [2, 0], [5, 5]])
+    with pytest.raises(ConfigError, match="one space"):
+        merge_tables([tables[0], (["x"], np.ones((1, 3), np.float32))], "average")
+
+
+def reference_encode(text, table, pieces):
+    """The reference implementation's rule for en and de, as the paper's appendix and its helper describe it."""
+    found = []
+    for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text):
+        if word in ".,!?;:'\"()-":
+            continue
+        candidates = [word, word.lower()]
+        tokens = pieces.encode(word, add_special_tokens=False).tokens
+        for kept in range(len(tokens) - 1, 0, -1):
+            prefix = "".join(tokens[:kept]).replace("▁", "")
+            candidates += [prefix, prefix.lower()]
+        found += next(([table[c]] for c in candidates if c in table), [])
+    mean = np.mean(found, axis=0) if found else np.zeros(2)
+    return mean / (np.linalg.norm(mean) + 1e-8)
+
+
+def test_the_authors_table_with_their_rules(tmp_path):
+    pieces = [("<unk>", -30.0), ("▁token", -3.0), ("iser", -3.0), ("▁Haus", -3.0), ("boot", -4.0), ("tür", -4.0)]
+    letters = [(c, -9.0) for c in "▁abcdefghijklmnopqrstuvwxyzäöüßABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    tokenizer = Tokenizer(models.Unigram([*pieces, *letters], unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    vec = "the 1.0 0.2\ntoken 0.1 1.0\nHaus -1.0 0.3\nist 0.3 0.3\ndie 0.9 -0.4\n"
+    table = {line.split()[0]: np.array(line.split()[1:], float) for line in vec.splitlines()}
+    config = ImportConfig(tokenizer=str(tmp_path / "tokenizer.json"))
+    model = import_model([write(tmp_path / "vec.txt", vec)], ("en", "de"), config)
+    texts = ["The tokeniser", "the TOKEN.", "Das Hausboot ist die Haustür!", "zzz", "DIE (Haus)", "tokenis, ist"]
+    expected = np.stack([reference_encode(text, table, tokenizer) for text in texts])
+    np.testing.assert_allclose(model.encode(texts), expected, atol=1e-6)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(xswe.load(tmp_path / "m").encode(texts), model.encode(texts))
+    assert xswe.load(tmp_path / "m").description == {"imported": {"format": "text", "files": ["vec.txt"]}}
+
+
+def test_japanese_keys_are_the_teachers_tokens_without_marks(tmp_path, tokenizer):
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    segments = [token for token, _ in tokenizer.pre_tokenizer.pre_tokenize_str("猫が寝ている")]
+    assert segments == ["猫が寝ている"]
+    tokens = [t for t in tokenizer.encode("猫が寝ている", add_special_tokens=False).tokens if t in tokenizer.get_vocab()]
+    rows = "".join(f"▁{token} {k}.5 1\n" for k, token in enumerate(tokens))
+    config = ImportConfig(tokenizer=str(tmp_path / "tokenizer.json"))
+    model = import_model([write(tmp_path / "vec.txt", rows + "cat 1 1\n")], ("en", "ja"), config)
+    assert [model.units.tokens[i] for i in model.units.bags(["猫が寝ている"]).ids] == tokens
+
+
+def test_a_model2vec_folder(tokenizer, tmp_path, sample):
+    model2vec = pytest.importorskip("model2vec")
+    rng = np.random.default_rng(0)
+    size = tokenizer.get_vocab_size()
+    matrix = rng.normal(size=(500, 8)).astype(np.float32)
+    mapping, weights = rng.integers(0, 500, size), rng.random(size).astype(np.float32)
+    theirs = model2vec.StaticModel(matrix, tokenizer, weights=weights, token_mapping=mapping, normalize=True)
+    theirs.save_pretrained(tmp_path / "m2v")
+    ours = import_model([tmp_path / "m2v"], ("en", "de", "zh", "ja"), ImportConfig(format="model2vec"))
+    texts = sample["en"][:50] + sample["ja"][:50]
+    np.testing.assert_allclose(ours.encode(texts), theirs.encode(texts), atol=1e-5)
+    ours.save(tmp_path / "m")
+    np.testing.assert_array_equal(xswe.load(tmp_path / "m").encode(texts), ours.encode(texts))
+
+
+def test_wordllama(sample):
+    wordllama = pytest.importorskip("wordllama")
+    package = Path(wordllama.__file__).parent
+    weights, tokenizer = (
+        package / "weights" / "l2_supercat_256.safetensors",
+        package / "tokenizers" / "l2_supercat_tokenizer_config.json",
+    )
+    if not weights.is_file() or not tokenizer.is_file():
+        pytest.skip("this wordllama carries no weights")
+    ours = import_model([weights], ("en",), ImportConfig(format="wordllama", tokenizer=str(tokenizer)))
+    theirs = wordllama.WordLlama.load(cache_dir=package, disable_download=True)
+    texts = sample["en"][:200] + sample["ja"][:50]
+    np.testing.assert_allclose((ours.encode(texts) * theirs.embed(texts, norm=True)).sum(1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"format": "gensim"}, "word2vec-binary"),
+        ({"merge": "sum"}, "average or first"),
+        ({"limit": -1}, "limit=-1"),
+        ({"format": "wordllama"}, "needs its tokenizer"),
+        ({}, r"tokenizer=…/tokenizer.json.*segmenters.ja=fugashi"),
+        ({"format": "model2vec"}, "no model.safetensors beside"),
+        ({"tokenizer": "nowhere.json"}, "nowhere.json"),
+    ],
+)
+def test_mistakes_name_the_cure(settings, message, tmp_path):
+    path = tmp_path if settings.get("format") == "model2vec" else write(tmp_path / "v.txt", "a 1 2\n")
+    with pytest.raises(XsweError, match=message):
+        import_model([path], ("en", "ja"), ImportConfig(**settings))
+
+
+def test_a_matrix_that_does_not_fit(tokenizer, tmp_path):
+    from safetensors.numpy import save_file
+
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for tensors, message in (
+        ({"embeddings": np.ones((5, 2), np.float32)}, "5 vectors for"),
+        ({"other": np.ones((5, 2), np.float32)}, "only other"),
+        ({"embeddings": np.full((4000, 2), np.inf, np.float32)}, "not finite"),
+        ({"embeddings": np.ones((5, 2), np.float32), "mapping": np.array([7])}, "do not fit"),
+    ):
+        save_file(tensors, tmp_path / "model.safetensors")
+        with pytest.raises(ModelError, match=message):
+            import_model([tmp_path], ("en",), ImportConfig(format="model2vec"))
+
+
+def test_the_command(tmp_path):
+    from xswe.commands.import_ import run
+
+    values = {"input": str(write(tmp_path / "v.txt", "cat 1 2\nKatze 2 1\n")), "output": str(tmp_path / "m")}
+    values |= {"format": "text", "tokenizer": None, "segmenters": {}, "merge": "average", "limit": 0, "on_error": "raise"}
+    values |= {"pair": {"name": "en-de", "languages": ["en", "de"]}}
+    assert run(values) == f"2 units, 2 dimensions: {tmp_path / 'm'}"
+    np.testing.assert_allclose(xswe.load(tmp_path / "m").encode("CAT"), np.array([1, 2]) / 5**0.5, atol=1e-6)
+
+
+def test_tables_of_the_authors_are_looked_up_as_they_are_keyed(tmp_path):
+    """Whole texts as the teacher's tokens, nothing folded: ``segmenters`` and ``folding`` name both."""
+    pieces = Tokenizer(
+        models.Unigram([("<unk>", -20.0), ("▁", -2.0), ("▁10", -3.0), ("を選択。", -3.0), ("我們", -3.0)], 0)
+    )
+    pieces.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+    pieces.save(str(tmp_path / "tokenizer.json"))
+    path = write(tmp_path / "vec.txt", "10 1 0\nを選択。 0 1\n我們 1 1\n")
+    whole = {"zh": "teacher-text", "ja": "teacher-text"}
+    config = ImportConfig(tokenizer=str(tmp_path / "tokenizer.json"), segmenters=whole, folding=False)
+    units = import_model([path], ("en", "zh", "ja"), config).units
+    assert [units.bags([text]).ids.tolist() for text in ("10を選択。", "我們", "10")] == [[0, 1], [2], [0]]
+    with pytest.raises(ConfigError, match="'teacher-text' of ja needs the teacher's tokenizer"):
+        import_model([path], ("en", "ja"), ImportConfig(segmenters=whole))

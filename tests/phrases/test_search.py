@@ -1,0 +1,294 @@
+"""The search of spans against scoring every span, and what must not change its result."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.phrases import find
+from xswe.phrases.find import find_phrases
+from xswe.phrases.kernels.top import Top
+from xswe.phrases.search import Search, SpanConfig
+from xswe.text.spans import Cut
+
+
+class Digits:
+    """Words are separated by blanks; the letters of a word are rows of the table. A word of ``-`` has no vector."""
+
+    identity = ("digits",)
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        self.matrix = matrix
+
+    def rows(self, text: str) -> list[list[int]]:
+        return [[ord(c) - 0x100 for c in word if c != "-"] for word in text.split()]
+
+    def cut(self, texts, threads=1):
+        lists = [self.rows(text) for text in texts]
+        flat = [word for one in lists for word in one]
+        ids = np.array([row for word in flat for row in word], np.int32)
+        words = np.cumsum([0, *map(len, flat)], dtype=np.int64)
+        return self.matrix, Cut(ids, words, np.cumsum([0, *map(len, lists)], dtype=np.int64))
+
+    def places(self, texts):
+        found = ([match.span() for match in re.finditer(r"\S+", text)] for text in texts)
+        return [np.array(spans, np.int32).reshape(-1, 2) for spans in found]
+
+    def vectors(self, text):
+        return np.array([self.matrix[rows].sum(0, dtype=np.float64) for rows in self.rows(text)]).reshape(
+            -1, self.matrix.shape[1]
+        )
+
+    def queries(self, texts):
+        sums = np.array([self.vectors(text).sum(0) for text in texts])
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        return np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0).astype(np.float32)
+
+
+def make(seed=0, rows=300, width=16):
+    rng = np.random.default_rng(seed)
+    return Digits((rng.normal(size=(rows, width)) * rng.uniform(0.2, 2, (rows, 1))).astype(np.float32))
+
+
+def texts(n, longest, seed=1, rows=300):
+    rng = np.random.default_rng(seed)
+    chances = 1 / np.arange(1, rows + 1)
+    letters = rng.choice(rows, (n, longest, 2), p=chances / chances.sum()) + 0x100
+    lengths = rng.integers(0, longest, n)
+    words = [[chr(a) + (chr(b) if b % 3 == 0 else "") if a % 29 else "-" for a, b in row] for row in letters]
+    return [" ".join(row[:length]) for row, length in zip(words, lengths, strict=True)]
+
+
+def all_spans(source, passages, queries, low, high):
+    """Cosines of every span with every query, and where the spans are."""
+    scores, where = [], []
+    for p, passage in enumerate(passages):
+        words = source.vectors(passage)
+        sums = np.zeros((len(words) + 1, words.shape[1]))
+        for size in range(1, min(high, len(words)) + 1):
+            sums = sums[:-1] + words[size - 1 :]
+            norms = np.linalg.norm(sums, axis=1)
+            if size >= low:
+                known = words.any(1)
+                there = np.flatnonzero((norms > 1e-9) & known[: len(sums)] & known[size - 1 :])
+                scores.append(sums[there] @ queries.T / norms[there, None])
+                where += [(p, i, i + size) for i in there.tolist()]
+    return np.concatenate(scores), where
+
+
+def naive(source, passages, queries, config):
+    """The best spans by definition: all sorted, those that overlap a better one left out."""
+    scores, where = all_spans(source, passages, queries, config.min_size, config.max_size)
+    out = []
+    for column in scores.T:
+        kept = []
+        for row in np.argsort(-column, kind="stable")[:2000]:
+            p, a, b = where[row]
+            if column[row] >= config.min_score and not any(q == p and a < d and c < b for _, q, c, d in kept):
+                kept.append((column[row], p, a, b))
+            if len(kept) == config.k:
+                break
+        out.append(kept)
+    return out
+
+
+def search(source, passages, queries, config, block=None):
+    found = Search(source, queries, config)
+    block = block or len(passages)
+    for start in range(0, len(passages), block):
+        found.add(passages[start : start + block], start)
+    return found
+
+
+def hits(top: Top, q: int):
+    return [(top.scores[q, r], top.passages[q, r, 0], top.first[q, r, 0], top.last[q, r, 0]) for r in range(top.used[q])]
+
+
+@pytest.mark.parametrize(
+    ("n", "longest", "config"),
+    [
+        (1000, 30, SpanConfig(k=5, min_score=-1.0, threads=2)),
+        (120, 200, SpanConfig(k=7, min_size=2, max_size=9, min_score=0.3)),
+        (60, 150, SpanConfig(k=3, max_size=1, min_score=0.0)),
+        (40, 90, SpanConfig(k=4, min_size=15, max_size=33, min_score=-1.0)),
+    ],
+)
+def test_the_search_finds_what_scoring_every_span_finds(n, longest, config):
+    source, passages = make(), texts(n, longest)
+    phrases = [" ".join(passage.split()[2:5]) for passage in texts(70, 12, seed=5)]
+    queries = source.queries(phrases)
+    top = search(source, passages, queries, config).top
+    expected = naive(source, passages, queries.astype(np.float64), config)
+    for q in range(len(queries)):
+        found = hits(top, q)
+        if not queries[q].any():
+            assert not found
+            continue
+        np.testing.assert_allclose([h[0] for h in found], [h[0] for h in expected[q]], atol=2e-6)
+        assert len({(p, a) for _, p, a, _ in found}) == len(found)
+        for score, p, a, b in found:
+            span = source.vectors(passages[p])[a:b].sum(0)
+            norm = np.linalg.norm(span)
+            assert abs(score - span @ queries[q] / norm) < 2e-6
+            assert not any(p == o and a < d and c < b for s, o, c, d in found if (o, c, d) != (p, a, b))
+
+
+def test_a_hit_neither_begins_nor_ends_with_a_word_without_a_vector():
+    source = make()
+    a, b = (chr(0x100 + i) for i in (7, 8))
+    passages = [f"- - {a} - {b} - -", "- -", f"- {a}"]
+    for distinct in (False, True):
+        config = SpanConfig(min_score=-1.0, distinct=distinct)
+        top = search(source, passages, source.queries([f"{a} {b}", b]), config).top
+        assert hits(top, 0)[0][1:] == (0, 2, 5)
+        assert {(p, i, j) for _, p, i, j in hits(top, 1)} <= {(0, 4, 5), (0, 2, 3), (2, 1, 2)}
+
+
+def test_one_text_in_the_place_of_many_and_phrases_without_a_known_word(caplog):
+    source = make()
+    for queries, passages in (("a", ["b"]), (["a"], "b")):
+        with pytest.raises(TypeError, match="lists of texts"):
+            find_phrases(source, queries, passages)
+    assert find_phrases(source, ["-"], [chr(0x107)]) == [[]]
+    assert "1 of 1 phrases hold nothing that the model knows: ['-']" in caplog.text
+
+
+def test_phrases_that_stand_in_many_passages_are_all_ones_and_the_first_stay():
+    source, passages = make(), texts(200, 40) * 3
+    phrases = [" ".join(passage.split()[3:7]) for passage in passages[:200]]
+    queries = source.queries(phrases) * np.float32(1.0000006)  # as far from 1 as rounding leaves a norm
+    alone = search(source, passages, queries, SpanConfig(k=2)).top
+    assert (alone.scores <= 1).all()
+    full = (alone.scores == 1).all(1)
+    assert full.sum() > 100
+    assert (alone.passages[full, 1, 0] < 400).all()
+    for _ in range(3):
+        shared = search(source, passages, queries, SpanConfig(k=2, threads=4)).top
+        np.testing.assert_array_equal(shared.passages, alone.passages)
+
+
+def test_bound_threads_and_blocks_change_nothing():
+    source, passages = make(), texts(300, 120)
+    queries = source.queries(texts(70, 6, seed=7))
+    first = search(source, passages, queries, SpanConfig(prune=False))
+    for config, block in (
+        (SpanConfig(), None),
+        (SpanConfig(threads=2), None),
+        (SpanConfig(threads=3), 37),
+        (SpanConfig(prune=False), 1),
+    ):
+        other = search(source, passages, queries, config, block)
+        for name, a, b in zip(Top._fields, first.top, other.top, strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=name)
+        assert other.spans == first.spans
+    pruned = search(source, passages, queries, SpanConfig())
+    assert pruned.scored < 0.8 * first.scored == 0.8 * first.pairs
+
+
+def test_of_equal_scores_the_earlier_passage_wins():
+    source = make()
+    word, other = chr(0x100 + 7), chr(0x100 + 8)
+    passages = [other, f"{word} {word}", other, *[word] * 9]
+    for threads in (1, 2):
+        config = SpanConfig(k=4, max_size=1, min_score=0.9, threads=threads)
+        top = search(source, passages, source.queries([word]), config).top
+        assert [(p, a) for _, p, a, _ in hits(top, 0)] == [(1, 0), (1, 1), (3, 0), (4, 0)]
+
+
+@pytest.mark.parametrize(("others", "block"), [(0, None), (40, None), (90, 37)])
+def test_lists_full_of_the_query_itself_end_the_search(others, block):
+    source, passages = make(), texts(400, 90)
+    own = " ".join(chr(0x100 + k) for k in (3, 150, 40))
+    passages = [f"{passage} {own}" if n % 5 == 0 else passage for n, passage in enumerate(passages)]
+    queries = source.queries([own, *texts(others, 6, seed=7)])
+    top, full = (search(source, passages, queries, SpanConfig(k=5, prune=prune), block) for prune in (True, False))
+    assert [p for _, p, _, _ in hits(top.top, 0)] == [0, 5, 10, 15, 20]
+    assert {score for score, *_ in hits(top.top, 0)} == {1.0}
+    for name, a, b in zip(Top._fields, top.top, full.top, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    assert top.scored < full.scored
+
+
+def test_distinct_phrases_are_counted_and_keep_the_first_examples():
+    source = make()
+    a, b, c = (chr(0x100 + k) for k in (7, 8, 9))
+    passages = [f"{c} {a}", b, f"{a} {c} {a}", a, "", f"{b} {b}", a]
+    for threads, block in ((1, None), (2, None), (2, 3)):
+        config = SpanConfig(k=2, max_size=1, min_score=-1.0, distinct=True, examples=2, threads=threads)
+        top = search(source, passages, source.queries([a, b]), config, block).top
+        assert top.times[0, 0] == 5
+        assert top.passages[0, 0].tolist() == [0, 2]
+        assert top.first[0, 0].tolist() == [1, 0]
+        assert top.scores[0, 0] == pytest.approx(1.0, abs=1e-6)
+        assert (top.times[1, 0], top.passages[1, 0].tolist(), top.first[1, 0].tolist()) == (3, [1, 5], [0, 0])
+
+
+def test_the_first_stage_looks_only_where_a_near_row_is():
+    source, passages = make(), texts(400, 30)
+    queries = source.queries(texts(20, 4, seed=3))
+    exact = search(source, passages, queries, SpanConfig(k=3)).top
+    everywhere = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=300)).top
+    np.testing.assert_allclose(everywhere.scores, exact.scores, atol=1e-6)
+    some = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=4))
+    assert 0 < some.pairs < 0.5 * 400 * 20
+    for q in range(20):
+        near = set(np.argsort(-(source.matrix @ queries[q] / np.linalg.norm(source.matrix, axis=1)))[:4])
+        for _, p, _, _ in hits(some.top, q):
+            assert near & {row for word in source.rows(passages[p]) for row in word}
+
+
+def test_hits_have_exact_places_and_texts():
+    source = make()
+    a, b, c = (chr(0x100 + k) for k in (7, 8, 9))
+    passages = ["", f"  {c}  {a}\t{b} {c}", f"{a}{b}"]
+    found = find_phrases(source, [f"{a} {b}", "-"], passages, SpanConfig(k=2, min_score=0.9))
+    assert found[1] == []
+    assert [(h.places[0].passage, h.places[0].text) for h in found[0]] == [(1, f"{a}\t{b}"), (2, f"{a}{b}")]
+    place = found[0][0].places[0]
+    assert passages[1][place.start : place.end] == place.text
+    assert found[0][0].score == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch):
+    monkeypatch.setattr(find, "_CHARACTERS", 2000)
+    source, passages = make(), texts(200, 30)
+    phrases = texts(5, 5, seed=9)
+    whole = find_phrases(source, phrases, passages)
+    state = tmp_path / "state"
+    read = []
+
+    def stream(until):
+        for i, passage in enumerate(passages):
+            if i == until:
+                raise KeyboardInterrupt
+            read.append(i)
+            yield passage
+
+    settings = {"checkpoint": state, "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        find_phrases(source, phrases, stream(150), passages_identity="a", **settings)
+    assert state.exists()
+    added = []
+    add = Search.add
+    monkeypatch.setattr(Search, "add", lambda self, block, base: added.append(base) or add(self, block, base))
+    assert find_phrases(source, phrases, stream(-1), passages_identity="a", **settings) == whole
+    assert added
+    assert added[0] > 0
+    added.clear()
+    assert find_phrases(source, phrases, stream(-1), passages_identity="b", **settings) == whole
+    assert added[0] == 0
+
+
+def test_settings_that_cannot_work_are_refused():
+    for wrong in (
+        {"min_size": 0},
+        {"min_size": 5, "max_size": 4},
+        {"k": 0},
+        {"min_score": 2.0},
+        {"first_stage": "guess"},
+    ):
+        with pytest.raises(ConfigError):
+            SpanConfig(**wrong)

@@ -1,0 +1,262 @@
+"""The blocked, threaded, resumable searches against the obvious one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.errors import ConfigError, InputError
+from xswe.mining.pipeline import MineConfig
+from xswe.mining.side import FilterConfig
+from xswe.search import clusters, exact
+from xswe.search import exact as work
+from xswe.search.kernels import NONE, empty_lists, merge, sweep
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig
+from xswe.search.vectors import Vectors, VectorWriter, quantise
+
+ONE = SearchConfig(threads=1)
+NOTHING = np.zeros(0, np.int64)
+
+
+def naive(scores, k):
+    """The k best of each row, equal scores by rising id."""
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, 1), order
+
+
+def assert_neighbours(found, a, b, k, exactly=True):
+    scores = a.astype(np.float64) @ b.astype(np.float64).T
+    for values, ids, table in ((found.forward, found.forward_ids, scores), (found.backward, found.backward_ids, scores.T)):
+        wanted = naive(table, k)[0]
+        width = wanted.shape[1]
+        np.testing.assert_allclose(values[:, :width], wanted, atol=2e-6)
+        assert (values[:, width:] == -np.inf).all()
+        assert (ids[:, width:] == NONE).all()
+        np.testing.assert_allclose(np.take_along_axis(table, ids[:, :width].astype(int), 1), wanted, atol=2e-6)
+        assert all(len(set(row)) == width for row in ids[:, :width].tolist())
+
+
+def same(a, b):
+    for name in ("forward", "forward_ids", "backward", "backward_ids"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 150), st.integers(1, 150), st.integers(1, 6), st.integers(0, 99))
+def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns, k, seed):
+    scores = np.random.default_rng(seed).integers(0, 6, (rows, columns)).astype(np.float32)
+    row, column = empty_lists(rows, k), empty_lists(columns, k)
+    limits = np.full(rows, -np.inf, np.float32), np.full(columns, -np.inf, np.float32)
+    for r in range(0, rows, 64):
+        for c in range(0, columns, 70):
+            x, y = slice(r, r + 64), slice(c, c + 70)
+            block = np.ascontiguousarray(scores[x, y])
+            sweep(block, row[0][x], row[1][x], limits[0][x], column[0][y], column[1][y], limits[1][y], r, c)
+    for found, table in ((row, scores), (column, scores.T)):
+        wanted, ids = naive(table, k)
+        np.testing.assert_array_equal(found[0][:, : wanted.shape[1]], wanted)
+        np.testing.assert_array_equal(found[1][:, : wanted.shape[1]], ids)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40), st.integers(1, 5), st.randoms())
+def test_merge_is_the_same_in_any_order_and_holds_no_id_twice(candidates, k, random):
+    best = {}
+    for score, name in candidates:
+        best[name] = max(score, best.get(name, 0))
+    wanted = sorted((-score, name) for name, score in best.items())[:k]
+    random.shuffle(candidates)
+    scores, ids = empty_lists(1, k)
+    for score, name in candidates:
+        merge(scores, ids, NOTHING, np.array([[score]], np.float32), np.array([[name]], np.int32), NOTHING)
+    assert [(-s, i) for s, i in zip(scores[0].tolist(), ids[0].tolist(), strict=True) if i >= 0] == wanted
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(1, 1, 1), (3, 2, 4), (700, 1300, 4), (1500, 600, 1), (2100, 513, 17)])
+def test_exact_equals_the_whole_matrix(vectors, n, m, k):
+    a, b = vectors(n, m)
+    assert_neighbours(find_neighbours(a, b, k, ONE), a, b, k)
+
+
+def test_neither_threads_nor_memory_change_the_result(vectors):
+    a, b = vectors(2500, 1700)
+    a[7] = a[2400]  # equal scores, too
+    b[11] = b[1600]
+    first = find_neighbours(a, b, 3, ONE)
+    same(first, find_neighbours(a, b, 3, replace(ONE, threads=3)))
+    small = replace(ONE, memory=1e-6)
+    assert exact.panel_rows(1700, 24, 3, small) == 512
+    same(first, find_neighbours(a, b, 3, small))
+    assert first.forward_ids[7].tolist() == first.forward_ids[2400].tolist()
+    rows = np.flatnonzero((first.forward_ids == 1600).any(1))
+    assert all(11 in first.forward_ids[row] for row in rows)
+
+
+def test_the_panel_and_the_lists_fit_in_the_memory():
+    config = SearchConfig(memory=0.5, threads=4)
+    rows = exact.panel_rows(50_000_000, 256, 4, config)
+    needed = rows * (256 * 4 + 4 * (4 * 8 + 4)) + 4 * (1024 * 256 * 4 + 512 * 512 * 4)
+    assert 0.9 * 2**29 < needed <= 2**29
+
+
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+def test_an_interrupted_search_goes_on_to_the_same_result(vectors, method, tmp_path, monkeypatch):
+    a, b = vectors(4500, 1500)
+    config = SearchConfig(method=method, threads=2, memory=1e-6, clusters=24, probes=3)
+    whole = find_neighbours(a, b, 3, config)
+    monkeypatch.setattr(work, "_SECONDS_BETWEEN_SAVES", 0.0)
+    original, saves = work.Checkpoint.save, []
+
+    def failing(self, done, lists):
+        self.seconds = 0.0
+        original(self, done, lists)
+        saves.append(done)
+        if len(saves) % 3 == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(work.Checkpoint, "save", failing)
+    monkeypatch.setattr(work.Checkpoint.__init__, "__defaults__", (0.001,))
+    for _ in range(30):
+        try:
+            found = find_neighbours(a, b, 3, config, tmp_path / "state")
+            break
+        except KeyboardInterrupt:
+            continue
+    assert len(saves) >= 4
+    same(whole, found)
+
+
+def test_a_state_of_another_search_is_not_used(vectors, tmp_path):
+    a, b = vectors(900, 800)
+    first = find_neighbours(a, b, 3, ONE, tmp_path / "state")
+    assert (tmp_path / "state" / "state.json").is_file()
+    again = find_neighbours(a, b[:700], 3, ONE, tmp_path / "state")
+    same(again, find_neighbours(a, b[:700], 3, ONE))
+    other = -a  # of the same shape
+    same(find_neighbours(other, b[:700], 3, ONE, tmp_path / "state"), find_neighbours(other, b[:700], 3, ONE))
+    assert len(again.backward) == 700 != len(first.backward)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_vectors_on_the_disk(vectors, storage, tmp_path):
+    a, b = vectors(1200, 1100, 64)
+    for name, array in (("a", a), ("b", b)):
+        with open(tmp_path / f"{name}.npy", "wb") as stream:
+            writer = VectorWriter(stream, 64, storage)
+            writer.write(array[:500])
+            writer.write(array[500:])
+            writer.close()
+    on_disk = [Vectors.open(tmp_path / f"{name}.npy") for name in "ab"]
+    assert on_disk[0].array.dtype == storage
+    kept = [side.read(0, len(side)) for side in on_disk]
+    np.testing.assert_allclose(np.linalg.norm(kept[0], axis=1), 1, atol=1e-6)
+    assert np.abs(kept[0] - a).max() < {"float32": 1e-9, "float16": 1e-3, "int8": 6e-3}[storage]
+    np.testing.assert_array_equal(on_disk[0].take(np.array([5, 3])), kept[0][[5, 3]])
+    found = find_neighbours(tmp_path / "a.npy", on_disk[1], 4, ONE)
+    same(found, find_neighbours(*kept, 4, ONE))
+
+
+def test_no_vectors_at_all(tmp_path):
+    with open(tmp_path / "a.npy", "wb") as stream:
+        VectorWriter(stream, 8, "float16").close()
+    empty = Vectors.open(tmp_path / "a.npy")
+    assert (len(empty), empty.dim) == (0, 8)
+    found = find_neighbours(empty, np.zeros((3, 8), np.float32), 2)
+    assert found.forward.shape == (0, 2)
+    assert (found.backward_ids == NONE).all()
+
+
+def test_a_zero_vector_is_nobodys_special_neighbour(vectors):
+    a, b = vectors(30, 30)
+    a[4] = 0
+    found = find_neighbours(a, b, 2, ONE)
+    assert (found.forward[4] == 0).all()
+    assert (quantise(a, "int8")[4] == 0).all()
+    np.testing.assert_array_equal(Vectors(quantise(a, "int8")).read(0, 30)[4], 0)
+
+
+def test_clusters_with_every_line_in_every_cluster_are_exact(vectors):
+    a, b = vectors(700, 900)
+    found = find_neighbours(a, b, 4, SearchConfig(method="clusters", clusters=5, probes=5, threads=2))
+    assert_neighbours(found, a, b, 4)
+
+
+def test_clusters_find_planted_pairs_and_depend_on_the_seed_only(vectors):
+    a, b = vectors(6000, 6000, 32, planted=3000)
+    config = SearchConfig(method="clusters", threads=1)
+    found = find_neighbours(a, b, 1, config)
+    assert (found.forward_ids[:3000, 0] == np.arange(3000)).mean() > 0.95
+    same(found, find_neighbours(a, b, 1, replace(config, threads=3)))
+    other = find_neighbours(a, b, 1, replace(config, seed=1))
+    assert (other.forward_ids != found.forward_ids).any()
+
+
+def test_members_of_clusters_are_all_there_and_rise():
+    chosen = np.array([[2, 0], [1, -1], [0, 2], [2, 1]], np.int32)
+    members = clusters.Members.of(chosen, 4)
+    assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
+
+
+@pytest.mark.parametrize(("method", "least"), [("ivf", 1.0), ("hnsw", 0.99), ("ivfpq", 0.95)])
+def test_faiss_methods_behind_the_same_call(vectors, method, least):
+    pytest.importorskip("faiss")
+    a, b = vectors(1200, 1000, 32, planted=1000)
+    config = SearchConfig(method=method, clusters=8, probes=8, candidates=40, threads=1)
+    found, whole = find_neighbours(a, b, 1, config), find_neighbours(a, b, 1, ONE)
+    assert (found.forward_ids == whole.forward_ids)[:1000].mean() >= least
+    assert (found.backward_ids == whole.backward_ids).mean() >= least
+    agree = found.forward_ids == whole.forward_ids
+    np.testing.assert_allclose(found.forward[agree], whole.forward[agree], atol=1e-6)
+
+
+def test_too_few_lines_for_codes_are_searched_without(vectors):
+    pytest.importorskip("faiss")
+    a, b = vectors(20, 3)
+    assert_neighbours(find_neighbours(a, b, 2, SearchConfig(method="ivfpq", threads=1)), a, b, 2)
+
+
+def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
+    pytest.importorskip("torch")
+    from xswe.search import exact as device
+
+    a, b = vectors(900, 1100)
+    monkeypatch.setattr(device, "_SOURCES", 256)
+    monkeypatch.setattr(device, "_TARGETS", 300)
+    assert_neighbours(device.search_on_device(Vectors(a), Vectors(b), 4, ONE), a, b, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (lambda a: find_neighbours(a, a[:, :5], 2), "dimensions"),
+        (lambda a: find_neighbours(a, a, 0), "k=0"),
+        (lambda a: find_neighbours(a.astype(np.float64), a, 2), "float64"),
+        (lambda a: SearchConfig(method="annoy"), "exact, clusters"),
+        (lambda a: SearchConfig(memory=0), "memory"),
+        (lambda a: SearchConfig(memory=float("nan")), "memory"),
+        (lambda a: SearchConfig(clusters=-1), "neighbours.clusters=-1"),
+        (lambda a: SearchConfig(threads=-1), "threads=-1"),
+        (lambda a: FilterConfig(min_characters=-1), "filters.min_characters=-1"),
+        (lambda a: FilterConfig(length_ratio=float("nan")), "filters.length_ratio=nan"),
+        (lambda a: MineConfig(threshold=float("nan")), "threshold=nan"),
+        (lambda a: MineConfig(max_score=float("nan")), "max_score=nan"),
+        (lambda a: SearchConfig(device="cuda", method="ivf"), "exact"),
+        (lambda a: find_neighbours(a, a, 2, SearchConfig(device="nonsense")), "device=nonsense"),
+    ],
+)
+def test_mistakes_name_the_setting(vectors, call, found):
+    with pytest.raises(ConfigError, match=found):
+        call(vectors(10, 10)[0])
+
+
+def test_a_file_that_is_no_array(tmp_path):
+    (tmp_path / "a.npy").write_text("hello")
+    with pytest.raises(InputError, match=r"a\.npy"):
+        Vectors.open(tmp_path / "a.npy")
+    with pytest.raises(InputError, match="no array"):
+        Vectors.open(tmp_path / "b.npy")

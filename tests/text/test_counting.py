@@ -1,0 +1,57 @@
+"""Counting in compiled code gives the counts of the plain splitter, whatever the threads and the room."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from tests.text.test_word_lookup import SETTINGS, pieces_of, tricky
+from xswe.io.ragged import Texts
+from xswe.text import counting
+from xswe.text.counting import frequent_words
+from xswe.text.words import WordSplitter, count_words, most_frequent
+
+ALL = ("en", "de", "zh", "ja")
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def splitter(request, tokenizer_json):
+    languages, segmenters, *options = SETTINGS[request.param]
+    return WordSplitter(languages, segmenters, pieces_of(request.param, tokenizer_json), **dict(*options))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_sample_in_four_languages(splitter, sample, threads, monkeypatch):
+    monkeypatch.setattr(counting, "BLOCK", 100)
+    texts = [t for row in zip(*sample.values(), strict=True) for t in row][:1200]
+    plain = count_words(texts, splitter)
+    assert frequent_words(Texts.of(texts), splitter, 10**6, threads) == plain
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_full_tables_change_nothing(splitter, sample, threads, monkeypatch):
+    monkeypatch.setattr(counting, "BLOCK", 50)
+    monkeypatch.setattr(counting, "_MOST", 300)
+    monkeypatch.setattr(counting, "_AT_ONCE", 1000)
+    texts = [*sample["en"][:300], *sample["ja"][:300], "e\u0301a" * 20, "x" * 5000, "語" * 5000]
+    plain = count_words(texts, splitter)
+    assert frequent_words(texts, splitter, 10**6, threads) == plain
+    for most in (0, 1, 50, 400):
+        counts = frequent_words(texts, splitter, most, threads)
+        assert most_frequent({"en": counts}, {"en": most}) == most_frequent({"en": plain}, {"en": most})
+        assert len(counts) == min(most, len(plain))
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
+def test_any_unicode(splitter, texts):
+    plain = count_words(list(Texts.of(texts)), splitter)
+    assert frequent_words(Texts.of(texts), splitter, 10**6) == plain
+
+
+def test_nothing_at_all(tokenizer_json):
+    splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, Tokenizer.from_str(tokenizer_json))
+    assert not frequent_words([], splitter, 10)
+    assert not frequent_words(["", " ", "!"], splitter, 10)

@@ -1,0 +1,141 @@
+"""Running text cut into sentences: known answers in four languages, and what holds of any text."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xswe.errors import ConfigError, DependencyError
+from xswe.text.sentences import split_sentences
+
+# Sentences are parted by "|".
+KNOWN = {
+    "en": [
+        "Dr. Smith met Mr. Jones at 5 p.m. on Jan. 3.| They talked about the U.S. economy for an hour.| It cost $3.50.",
+        '"Why are you late?" she asked.| He said nothing.| "I am sorry," he said at last.| "The train was late."',
+        "See Fig. 3 and Sec. 2.1 of the paper (cf. Miller et al. 2020).| The results are clear, e.g. in Tab. 4.",
+        "He works for Acme Inc. in Washington, D.C.| She does not.",
+        "Version 3.11.7 was released.| Go to example.com for more!| Really?!| Yes...| Maybe.",
+        "First item.| 2. Second item is here.| The No. 1 song was theirs.",
+        "It was over (or so he thought. But it was not).| J. R. R. Tolkien wrote it.",
+        "Nobody asked me.| I like modern art.| Do what you may.| OK.| We leave on May. 5.",
+    ],
+    "de": [
+        "Am 3. Oktober 1990 wurde Deutschland wiedervereinigt.| Das war z. B. in Berlin zu spüren.| Dr. Müller war da.",
+        "Die Firma verkauft Autos, Lkw usw. an Händler.| Sie wurde am 12.03.1985 gegründet.",
+        "„Wo bist du?“, fragte er.| „Ich bin hier.“| Sie lachte.",
+        "Prof. Dr. Meier erhielt ca. 3,5 Mio. Euro.| Das ist lt. Bericht die Nr. 1 in Europa.",
+        "Der 2. Weltkrieg endete 1945.| Ludwig XIV. war König.| Das geschah im 19. Jahrhundert.",
+        "Siehe Abb. 3 bzw. Kap. 4.| Die Str. ist gesperrt, d.h. man muss umkehren.| Wirklich?| Ja!",
+        "Er kam um 8.30 Uhr an.| »Guten Tag!«, sagte sie.| Dann ging er.",
+        "Das ist nichts für mich.| Er hat, was er mag.| Sie kommt im 1. und 2. Stock an.",
+    ],
+    "zh": [
+        "他说：“我明天来。”|然后他就走了。|你知道吗？|我不知道！",
+        "“你好吗？”她问。|“我很好。”他回答。",
+        "这本书（第一版出版于1990年。作者是王明。）很有名。|价格是3.5元。",
+        "他大喊：「快跑！」|大家都跑了。|第一，要小心；第二，要快。",
+        "Python 3.11 发布了。|请访问 example.com 了解详情。|2020年开始。",
+        "“走吧！”|“好。”|他们走了。",
+        "真的吗？！|是的。",
+    ],
+    "ja": [
+        "彼は「明日行きます。」と言った。|それから帰った。|本当ですか？|はい！",
+        "「どこへ行くの？」と彼女は聞いた。|「学校だよ。」|彼は答えた。",
+        "この本（1990年に出版された。著者は山田氏。）は有名だ。|値段は3.5ドルだ。",
+        "えっ！？|まさか……。|信じられない。",
+        "『吾輩は猫である。名前はまだ無い。』という書き出しは有名である。|作者は夏目漱石だ。",
+        "Python 3.11がリリースされました。|詳しくはexample.comをご覧ください。|1990年に始まった。",
+        "「そうだ。」|ところで、彼は？",
+    ],
+}
+LANGUAGE = st.sampled_from(sorted(KNOWN))
+
+
+@pytest.fixture(autouse=True)
+def library():
+    pytest.importorskip("sentencex")
+
+
+@pytest.mark.parametrize(("language", "marked"), [(code, text) for code, texts in KNOWN.items() for text in texts])
+def test_known_answers(language, marked):
+    text = marked.replace("|", "")
+    assert [text[a:b] for a, b in split_sentences(text, language)] == [part.strip() for part in marked.split("|")]
+
+
+@pytest.mark.parametrize("language", sorted(KNOWN))
+def test_a_whole_page_is_cut_as_its_paragraphs_are(language):
+    texts = [marked.replace("|", "") for marked in KNOWN[language]]
+    expected = [text[a:b] for text in texts for a, b in split_sentences(text, language)]
+    page = "\n\n".join(texts)
+    assert [page[a:b] for a, b in split_sentences(page, language)] == expected
+
+
+PIECES = st.sampled_from(
+    [
+        "A b. ",
+        "Dr. X",
+        "。",
+        "！？",
+        "「あ。",
+        "」と",
+        "（",
+        "）",
+        '"',
+        "“他。",
+        "”",
+        "3. ",
+        "\n",
+        "\n\n",
+        " ",
+        "😀",
+        "im 19. ",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=30).map("".join), LANGUAGE)
+def test_spans_are_in_order_and_hold_all_that_is_no_blank(text, language):
+    spans = split_sentences(text, language)
+    end, kept = 0, []
+    for a, b in spans:
+        assert end <= a < b <= len(text)
+        assert text[a:b] == text[a:b].strip()
+        kept.append(text[end:a])
+        end = b
+    assert not "".join([*kept, text[end:]]).strip()
+    assert split_sentences(text, language) == spans
+
+
+@pytest.mark.parametrize(
+    ("language", "unit"), [("ja", "「行く。"), ("zh", "他说：“好。"), ("ja", "。"), ("en", '"A b. '), ("de", "im 3. ")]
+)
+def test_text_that_means_harm_takes_time_by_its_length(language, unit):
+    split_sentences(unit * 100, language)
+    start = time.perf_counter()
+    split_sentences(unit * (200_000 // len(unit)), language)
+    assert time.perf_counter() - start < 60  # quadratic, it would be hours
+
+
+def test_a_long_text_is_cut_as_a_short_one():
+    text = "This is a sentence of Dr. Smith. " * 3000
+    spans = split_sentences(text, "en")
+    assert len(spans) == 3000
+    assert {text[a:b] for a, b in spans} == {"This is a sentence of Dr. Smith."}
+
+
+def test_mistakes(monkeypatch):
+    assert split_sentences("", "en") == split_sentences(" \n\n ", "ja") == []
+    with pytest.raises(ConfigError, match="unknown language 'fr'"):
+        split_sentences("A.", "fr")
+    from xswe.text import sentences
+
+    sentences._library.cache_clear()
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    with pytest.raises(DependencyError, match=r"xswe\[sentences\]"):
+        split_sentences("A.", "en")

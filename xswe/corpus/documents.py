@@ -1,0 +1,247 @@
+"""Translation memories and catalogues: TMX, XLIFF, and gettext's PO and MO, as pairs.
+
+Translation memories and localisation files in XML: TMX 1.4, XLIFF 1.2 and XLIFF 2.0, streamed.
+
+External entities, entity declarations and network access are refused by the parser; a unit is forgotten once it is read.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+from xml.etree.ElementTree import Element, ParseError
+
+import numpy as np
+
+from xswe.errors import DependencyError, InputError
+from xswe.io.archives import damage
+from xswe.io.lines import OnError, Skipped, open_binary
+
+Pair = tuple[str, str]
+_MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
+# Inline elements whose content is another format's markup, not text. Those of other names hold text.
+_CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
+_MEMORY_CURE = "export the file again, or set corpus.on_error=skip to use what comes before the damage"
+
+
+class _Watched:
+    """A stream that refuses a unit without end, which the parser would gather in memory."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream, self._path, self._since = stream, path, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(min(size, 1 << 16) if size > 0 else 1 << 16)
+        self._since += len(data)
+        if self._since > _MOST_UNIT:
+            raise InputError(
+                self._path, f"{_MOST_UNIT >> 20} MiB without the end of a unit", "see that the file is what it says"
+            )
+        return data
+
+    def settle(self) -> None:
+        """Note that a unit has come to its end."""
+        self._since = 0
+
+
+def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
+    """Stream the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped.
+
+    Languages fit by their first part (``en-US`` is English). Of several variants of a language the first counts.
+    """
+
+    def pairs(unit: Element) -> Iterator[Pair]:
+        """Yield the pair of a unit, if it has both languages."""
+        found: dict[str, str] = {}
+        for variant in unit.iterfind("tuv"):
+            code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+            segment = variant.find("seg")
+            if segment is not None:
+                found.setdefault(code, _text(segment))
+        if languages[0] in found and languages[1] in found:
+            yield found[languages[0]], found[languages[1]]
+        else:
+            skipped.add("other languages")
+
+    return _units(path, ("tu",), lambda root: None, pairs, on_error, skipped)
+
+
+def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
+    """Stream the segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), in either direction.
+
+    Raises:
+        InputError: its languages are others.
+    """
+    swapped = False
+
+    def check(element: Element) -> None:
+        """Find out which way round the file has the two languages."""
+        nonlocal swapped
+        source = element.get("source-language") or element.get("srcLang")
+        target = element.get("target-language") or element.get("trgLang")
+        if source is None or target is None:
+            return
+        found = (_primary(source), _primary(target))
+        if set(found) != set(languages):
+            raise InputError(path, f"it translates {source} to {target}", f"give a file of {' and '.join(languages)}")
+        swapped = found != languages
+
+    def pairs(unit: Element) -> Iterator[Pair]:
+        """Yield the pair of a segment, if it is translated."""
+        source, target = unit.find("source"), unit.find("target")
+        if source is None or target is None:
+            skipped.add("not translated")
+            return
+        a, b = _text(source), _text(target)
+        yield (b, a) if swapped else (a, b)
+
+    return _units(path, ("trans-unit", "segment"), check, pairs, on_error, skipped)
+
+
+def _units(
+    path: Path,
+    names: tuple[str, ...],
+    begin: Callable[[Element], None],
+    pairs: Callable[[Element], Iterator[Pair]],
+    on_error: OnError,
+    skipped: Skipped,
+) -> Iterator[Pair]:
+    """Parse a file and hand on each element of the given names at its end, then drop it."""
+    try:
+        from defusedxml import DefusedXmlException
+        from defusedxml.ElementTree import iterparse
+    except ImportError:
+        raise DependencyError("defusedxml", "corpora", "reading TMX and XLIFF") from None
+    with open_binary(path) as raw:
+        stream = _Watched(raw, path)
+        parents: list[Element] = []
+        try:
+            for event, element in iterparse(stream, events=("start", "end")):
+                _bare_name(element)
+                if event == "start":
+                    begin(element)
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if element.tag in names:
+                    yield from pairs(element)
+                    stream.settle()
+                    if parents:
+                        parents[-1].clear()
+        except DefusedXmlException as error:
+            raise InputError(path, f"it declares entities ({type(error).__name__})", "remove the declarations") from None
+        except damage(ParseError, ValueError, LookupError) as error:
+            if on_error == "raise":
+                line = getattr(error, "position", (None, None))[0]
+                raise InputError(path, f"not well-formed ({error})", _MEMORY_CURE, line) from None
+            skipped.add("damaged XML")
+
+
+def _bare_name(element: Any) -> None:
+    """Take the namespace off an element's name: files of one format come with and without it."""
+    if isinstance(element.tag, str) and element.tag.startswith("{"):
+        element.tag = element.tag.partition("}")[2]
+
+
+def _primary(code: str) -> str:
+    return code.replace("_", "-").split("-")[0].strip().lower()
+
+
+def _text(element: Element) -> str:
+    """Return an element's text without the markup codes of other formats within it."""
+    parts = [element.text or ""]
+    for child in element:
+        if child.tag not in _CODES:
+            parts.append(_text(child))
+        parts.append(child.tail or "")
+    return "".join(parts).strip()
+
+
+# Message catalogues of programs: gettext PO and MO.
+
+
+# What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
+_STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
+_CATALOGUE_CURE = "check it with msgfmt -c, or set corpus.on_error=skip to leave the file out"
+_MOST = 256 << 20  # a catalogue is read whole; those of whole desktops have a few MiB
+
+
+def read_catalogue(
+    path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[str, str]]:
+    """Stream (message, translation) of a ``.po`` or ``.mo`` file.
+
+    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are
+    in the first language, unless the catalogue's header names that as the language of its translations.
+    """
+    try:
+        import polib
+    except ImportError:
+        raise DependencyError("polib", "corpora", "reading gettext catalogues") from None
+    try:
+        raw = _whole(path)
+        if path.suffix == ".mo":
+            _check_compiled(raw)
+        else:
+            _check_strings(raw.decode("utf-8"))
+        catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
+        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
+        states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
+        entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
+    except InputError:
+        raise
+    except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
+        if on_error == "raise":
+            line = error.line if isinstance(error, _NotAString) else None
+            raise InputError(
+                path, f"not a gettext catalogue ({' '.join(str(error).split())})", _CATALOGUE_CURE, line
+            ) from None
+        skipped.add("damaged catalogue")
+        return
+    language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
+    swapped = language == languages[0]
+    for (message, translation), stale in zip(entries, states, strict=True):
+        if stale:
+            skipped.add("fuzzy or obsolete")
+        elif not translation:
+            skipped.add("not translated")
+        else:
+            yield (translation, message) if swapped else (message, translation)
+
+
+class _NotAString(ValueError):
+    """A line that should be text in quotes."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__("no text in quotes")
+        self.line = line
+
+
+def _check_strings(text: str) -> None:
+    """See that every string has both its quotes."""
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        if (line := line.strip()).startswith(("msg", '"')) and not _STRING.fullmatch(line):
+            raise _NotAString(number)
+
+
+def _check_compiled(raw: bytes) -> None:
+    """See that every string of a compiled catalogue lies within the file, which the library does not."""
+    order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
+    if order is None:
+        raise ValueError("no MO file")
+    _, count, *tables = struct.unpack_from(f"{order}4I", raw, 4)
+    for table in tables:
+        entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
+        if (entries.sum(1) > len(raw)).any():
+            raise ValueError("it ends before its last string")
+
+
+def _whole(path: Path) -> bytes:
+    with open_binary(path) as stream:
+        raw = stream.read(_MOST + 1)
+    if len(raw) > _MOST:
+        raise InputError(path, f"a catalogue of over {_MOST >> 20} MiB", "cut it into several")
+    return raw

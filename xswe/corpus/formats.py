@@ -1,0 +1,414 @@
+"""What a bitext file holds: its format and columns, its pairs, and columns that are no text.
+
+Columns that are no text: a score, an identifier or an address of the web, read in the place of a sentence.
+
+Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
+without a complaint. The rule asks for what no translation is: in nearly every line of a file's beginning a side is nothing
+but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and tables
+whose numbers stand on both sides, are text.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
+from xswe.corpus.rows import Rows
+from xswe.corpus.tables import Fields, HubSet, read_hub, read_jsonl, read_parquet
+from xswe.errors import ConfigError, InputError
+from xswe.io.archives import PACKED, is_tar, is_zip, member_names, without_packing
+from xswe.io.lines import OnError, Skipped, read_lines, too_few_columns, unequal_sides
+from xswe.text.languages import LANGUAGES
+
+JUDGED = 1000  # lines, at a file's beginning
+_LEAST = 10  # fewer lines say too little
+_SHARE = 0.9
+_KINDS = {
+    "a number": re.compile(r"[+-]?\.?\d[\d.,]*(?:e[+-]?\d+)?\s?%?", re.IGNORECASE),
+    "a web address": re.compile(r"(?:[a-z]+://)?(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:/\S*)?", re.IGNORECASE),
+}
+
+
+def check_columns_are_text(
+    path: Path, columns: tuple[int, int], languages: tuple[str, str], lines: Sequence[tuple[int, str]]
+) -> None:
+    """Refuse tab-separated text whose columns are not the ones to read.
+
+    Args:
+        path: the file, for the message.
+        columns: 0-based columns of source and target.
+        languages: source and target language, for the message.
+        lines: the number, from 1, and the text of the file's first lines; each has both columns.
+
+    Raises:
+        InputError: one of the columns is a number, or a web address, in nearly every line.
+    """
+    rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
+    found = _no_text([row[columns[0]] for row in rows], [row[columns[1]] for row in rows])
+    if found is None:
+        return
+    side, kind, bad = found
+    raise InputError(
+        path,
+        f"column {columns[side]} (counted from 0), read as {_language(languages, side)} text, is {kind} in {len(bad)} of "
+        f"the first {len(lines)} lines",
+        _cure(path, rows),
+        lines[bad[0]][0],
+    )
+
+
+def check_sides_are_text(
+    where: str | Path, languages: tuple[str, str], source: Sequence[str], target: Sequence[str]
+) -> None:
+    """Refuse line-aligned files, or records, one side of which is no text.
+
+    Args:
+        where: what they are read from, for the message.
+        languages: source and target language, for the message.
+        source: the first texts of the source.
+        target: those of the target.
+
+    Raises:
+        InputError: a side is a number, or a web address, in nearly every line.
+    """
+    found = _no_text(source, target)
+    if found is not None:
+        side, kind, bad = found
+        problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
+        raise InputError(where, problem, "name the files, or the fields, that hold the two texts", bad[0] + 1)
+
+
+def _language(languages: tuple[str, str], side: int) -> str:
+    code = languages[side]
+    return LANGUAGES[code].name if code in LANGUAGES else ("source", "target")[side]
+
+
+def _kind_of(text: str) -> str | None:
+    return next((kind for kind, pattern in _KINDS.items() if pattern.fullmatch(text)), None)
+
+
+def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, list[int]] | None:
+    """Return which side is no text, what it is, and in which rows; None if both are text."""
+    if len(source) < _LEAST:
+        return None
+    for side, (own, other) in enumerate(((source, target), (target, source))):
+        kinds = [_kind_of(text) for text in own]
+        for kind in _KINDS:
+            rows = [row for row, k in enumerate(kinds) if k == kind and not _same_number(own[row], other[row])]
+            if len(rows) > _SHARE * len(source):
+                return side, kind, rows
+    return None
+
+
+def _same_number(text: str, other: str) -> bool:
+    """Tell whether two texts are one number, however each language writes it."""
+    if not all(_KINDS["a number"].fullmatch(one) for one in (text, other)):
+        return False
+    return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
+
+
+def _cure(path: Path, rows: list[list[str]]) -> str:
+    """Name the columns that are text, where it is plain which they are."""
+    texts, numbers = [], []
+    for column, fields in enumerate(zip_longest(*rows, fillvalue="")):
+        kinds = [_kind_of(field) for field in fields if field]
+        if kinds.count(None) > _SHARE * len(rows):
+            texts.append(column)
+        elif kinds.count("a number") > _SHARE * len(rows):
+            numbers.append(column)
+    columns, score = (texts, numbers) if len(texts) == 2 else ([3, 4], [2])
+    entry = f"{{path: {path.name}, columns: {columns}{f', score: {score[0]}' if len(score) == 1 else ''}}}"
+    return f"name the columns of the two texts, the source's first, as in corpus.paths=[{entry}]"
+
+
+# Translation pairs from files of any known format: what a path stands for, and its pairs one by one.
+
+
+PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
+_BY_SUFFIX: dict[str, PairFormat] = {
+    ".tmx": "tmx",
+    ".po": "catalogue",
+    ".mo": "catalogue",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """Where translation pairs come from.
+
+    Attributes:
+        source: the file, or the source side's file.
+        target: the target side's file (Moses), None for one file of both.
+        columns: 0-based columns of source and target in a tab-separated file.
+        format: how the file is laid out.
+        members: in an archive, the names (or patterns) of the member, or of the source's and the target's.
+        score: the 0-based column, or in an archive the member, that holds the corpus's own score; None for none.
+        fields: names of the source's and the target's field in records; None for the language codes.
+        hub: for ``hub``, the data set.
+        languages: source and target language; the same one twice for pairs of one language.
+        min_score: pairs of this file with a lower score are dropped; None for ``corpus.min_score``.
+        negatives: 0-based columns, or names of fields, of texts that say something else than the source.
+    """
+
+    source: Path
+    target: Path | None = None
+    columns: tuple[int, int] = (0, 1)
+    format: PairFormat = "tsv"
+    members: tuple[str, ...] = ()
+    score: int | str | None = None
+    fields: tuple[str, str] | None = None
+    hub: HubSet | None = None
+    languages: tuple[str, str] = ("", "")
+    min_score: float | None = None
+    negatives: tuple[int | str, ...] = ()
+
+    @property
+    def record(self) -> Fields:
+        """Which fields of records are read."""
+        return Fields(self.languages, self.fields, tuple(map(str, self.negatives)))
+
+    @property
+    def with_negatives(self) -> bool:
+        """Whether negatives are read where there are any."""
+        records = self.format in ("jsonl", "parquet", "hub")
+        return self.record.with_negatives if records else bool(self.negatives)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files read."""
+        if self.hub is not None:
+            return []
+        return [self.source] if self.target is None else [self.source, self.target]
+
+
+def find_pairs(
+    paths: Sequence[str | Path | Mapping[str, Any]], languages: tuple[str, str], columns: tuple[int, ...] = (0, 1)
+) -> list[PairFile]:
+    """Resolve what a user typed to files of pairs.
+
+    Args:
+        paths: each a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is
+            found beside it), an archive of such, a file of another format known by its suffix, a folder of these, or a
+            glob pattern; or a mapping ``{path: …, columns: [3, 4]}`` for files whose columns (``score``, ``fields``,
+            ``members``) are others, and whose scores are bounded otherwise (``min_score``).
+        languages: source and target language.
+        columns: of tab-separated files.
+
+    Raises:
+        InputError: nothing is there.
+        ConfigError: no path is given, or a Moses file lacks its other side.
+    """
+    if not paths:
+        raise ConfigError("the corpus has no files: set corpus.paths=[a.tsv.gz,...]")
+    out: list[PairFile] = []
+    for entry in paths:
+        if isinstance(entry, Mapping) and "hub" in entry:
+            out.append(_hub_set(entry, languages))
+            continue
+        given, own = (entry["path"], entry.get("columns", columns)) if isinstance(entry, Mapping) else (entry, columns)
+        own = check_columns(own, "corpus.columns")
+        for file in _resolve(given):
+            pair = _pair_file(file, languages, (own[0], own[1]))
+            if pair.format == "tsv":
+                pair = replace(pair, negatives=own[2:])
+            if isinstance(entry, Mapping):
+                pair = _with_entry(pair, entry)
+            if pair not in out:
+                out.append(pair)
+    return out
+
+
+def check_columns(columns: Any, where: str) -> tuple[int, ...]:
+    """Return two columns counted from 0, and those of negatives after them.
+
+    Raises:
+        ConfigError: they are anything else.
+    """
+    if isinstance(columns, Sequence) and len(columns) >= 2 and all(type(c) is int and c >= 0 for c in columns):
+        return tuple(columns)
+    raise ConfigError(
+        f"{where}={columns!r}: name two columns counted from 0, as in {where}=[0,1] (further ones are of negatives)"
+    )
+
+
+def _resolve(given: str | Path) -> list[Path]:
+    """Return the files that a path, folder or pattern stands for."""
+    path = Path(given)
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
+    elif path.exists() or not glob.has_magic(str(given)):
+        found = [path]
+    else:
+        found = sorted(map(Path, glob.glob(str(given), recursive=True)))
+    if not found:
+        raise InputError(path, "no file there", "check corpus.paths (relative paths start at the working directory)")
+    return found
+
+
+def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
+    """Decide by its name what a file is; of one side of a Moses pair, find the other side."""
+    if is_zip(file) or is_tar(file):
+        return _archive(file, languages, columns)
+    kind = _BY_SUFFIX.get(without_packing(file).suffix.lower())
+    if kind is not None:
+        return PairFile(file, None, columns, kind, languages=languages)
+    language = without_packing(file).suffix.lstrip(".")
+    if language not in languages or languages[0] == languages[1]:
+        return PairFile(file, None, columns, languages=languages)
+    other = languages[1 - languages.index(language)]
+    stem = without_packing(file).with_suffix("")
+    partner = next((p for end in ("", *PACKED) if (p := Path(f"{stem}.{other}{end}")).exists()), None)
+    if partner is None:
+        raise ConfigError(f"{file}: the other side, {stem.name}.{other}, is not beside it")
+    sides = (file, partner) if language == languages[0] else (partner, file)
+    return PairFile(*sides, format="moses", languages=languages)
+
+
+def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
+    """Decide what an archive holds: a Moses pair, or one tab-separated file."""
+    names = member_names(file)
+    sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
+    if all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
+        return PairFile(file, None, columns, "moses", (sides[0][0], sides[1][0]), languages=languages)
+    texts = [name for name in names if name.endswith((".tsv", ".txt")) and "readme" not in name.lower()]
+    if len(texts) == 1:
+        return PairFile(file, None, columns, "tsv", (texts[0],), languages=languages)
+    wanted = f"*.{languages[0]} and *.{languages[1]}, or one .tsv or .txt"
+    raise InputError(file, f"it holds {', '.join(names[:6]) or 'nothing'}", f"an archive must hold {wanted}; or unpack it")
+
+
+def _hub_set(entry: Mapping[str, Any], languages: tuple[str, str]) -> PairFile:
+    """Return the data set that a mapping in ``corpus.paths`` describes."""
+    known = ("hub", "config", "split", "revision", "streaming", "fields")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a data set; they are {', '.join(known)}")
+    settings = {name: entry[name] for name in known[1:-1] if name in entry}
+    data = HubSet(str(entry["hub"]), **settings)
+    fields, negatives = _fields(entry.get("fields"))
+    return PairFile(Path(data.repo), format="hub", fields=fields, hub=data, languages=languages, negatives=negatives)
+
+
+def _fields(fields: Any) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
+    """Return the fields of source and target that an entry names, and those of negatives."""
+    if fields is None:
+        return None, ()
+    if isinstance(fields, str) or len(fields) < 2:
+        raise ConfigError(f"corpus.paths: fields={fields!r} must name source and target, and any negatives after them")
+    return (str(fields[0]), str(fields[1])), tuple(map(str, fields[2:]))
+
+
+def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
+    """Apply what a mapping in ``corpus.paths`` says of a file."""
+    known = ("path", "columns", "score", "fields", "members", "min_score")
+    if unknown := sorted(set(entry) - set(known)):
+        raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
+    fields, negatives = _fields(entry.get("fields"))
+    return replace(
+        pair,
+        score=entry.get("score", pair.score),
+        fields=fields,
+        negatives=negatives or pair.negatives,
+        members=tuple(entry.get("members", pair.members)),
+        min_score=least_score(entry),
+    )
+
+
+def least_score(entry: Mapping[str, Any]) -> float | None:
+    """Return the ``min_score`` of an entry of ``corpus.paths``, None where it has none.
+
+    Raises:
+        ConfigError: it is no number.
+    """
+    value = entry.get("min_score")
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return None if value is None else float(value)
+    raise ConfigError(f"corpus.paths: min_score={value!r} must be a number")
+
+
+def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
+    """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
+
+    Args:
+        file: what to read.
+        on_error: ``raise`` at the first damaged line, or ``skip`` and count it.
+        skipped: counts what was skipped.
+
+    Raises:
+        InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
+    """
+    skipped = skipped if skipped is not None else Skipped()
+    if file.members:
+        raise ConfigError(f"{file.source}: members of archives are read by blocks (xswe.corpus.blocks)")
+    if file.format == "tsv":
+        yield from _read_columns(file, on_error, skipped)
+    elif file.format == "moses":
+        yield from _read_moses(file, on_error, skipped)
+    elif file.format == "catalogue":
+        yield from read_catalogue(file.source, file.languages, on_error=on_error, skipped=skipped)
+    elif file.format == "jsonl":
+        yield from ((a, b) for a, b, *_ in read_records(file, on_error=on_error, skipped=skipped))
+    elif file.format in ("tmx", "xliff"):
+        read = read_tmx if file.format == "tmx" else read_xliff
+        yield from read(file.source, file.languages, on_error=on_error, skipped=skipped)
+    else:
+        for rows in read_tables(file):
+            yield from zip(rows.source, rows.target, strict=True)
+
+
+def read_tables(file: PairFile) -> Iterator[Rows]:
+    """Stream the blocks of a Parquet file or a data set of the hub."""
+    if file.hub is not None:
+        return read_hub(file.hub, file.record)
+    return read_parquet(file.source, file.record)
+
+
+def read_records(file: PairFile, *, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
+    """Stream the pairs of a file of JSON lines, each followed by its negatives."""
+    return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
+
+
+def _read_moses(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
+    sides = (read_lines(path, on_error=on_error, skipped=skipped) for path in file.files)
+    for source, target in zip_longest(*sides):
+        if source is None or target is None:
+            short, number = (file.files[0], target[0]) if source is None else (file.files[1], source[0])
+            if on_error == "raise":
+                other = file.files[1] if source is None else file.files[0]
+                raise unequal_sides(short, other, number)
+            skipped.add("unequal length")
+            return
+        if source[1] is not None and target[1] is not None:
+            yield source[1].strip(), target[1].strip()
+
+
+def _read_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
+    lines = _lines_with_columns(file, on_error, skipped)
+    first = list(islice(lines, JUDGED))
+    check_columns_are_text(file.source, file.columns, file.languages, first)
+    for _, line in chain(first, lines):
+        fields = line.split("\t")
+        yield fields[file.columns[0]].strip(), fields[file.columns[1]].strip()
+
+
+def _lines_with_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[int, str]]:
+    need = max(file.columns) + 1
+    for number, line in read_lines(file.source, on_error=on_error, skipped=skipped):
+        if line is None or not line.strip():
+            continue
+        if (found := line.count("\t") + 1) >= need:
+            yield number, line
+            continue
+        if on_error == "raise":
+            raise too_few_columns(file.source, found, file.columns, number)
+        skipped.add("too few columns")

@@ -1,1 +1,0 @@
-"""The model itself: pooling, encoding, and the folder it is kept in. Knows nothing of how the vectors came about."""

@@ -1,0 +1,365 @@
+"""Figures: rows, correlations, retrieval, and whether differences are more than chance.
+
+One figure, with everything needed to know what it is a figure of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.mining.margin import ratio_base
+
+# Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
+PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "spearman_with_teacher", "main_score")
+Place = TypeVar("Place", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured figure.
+
+    Attributes:
+        task: the benchmark (``tatoeba``) or file.
+        subset: the language pair.
+        metric: what was measured.
+        value: the figure; fractions of one, not percent. None where there is none, and ``note`` says why.
+        n: number of sentences, or pairs, it rests on.
+        source: where the figure comes from: ``xswe``, or ``mteb`` with its version.
+        revision: of the data set.
+        split: of the data set.
+        note: what else must be known, or the reason why there is no figure.
+        low: lower end of the confidence interval.
+        high: upper end of it.
+        items: what the figure is made of, for resampling; not written to files. Float (n,) whose mean is the value, or
+            (2, n), cosines and scores that are correlated.
+    """
+
+    task: str
+    subset: str
+    metric: str
+    value: float | None
+    n: int
+    source: str = "xswe"
+    revision: str | None = None
+    split: str | None = None
+    note: str | None = None
+    low: float | None = None
+    high: float | None = None
+    items: np.ndarray | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> tuple[str, str, str, str | None]:
+        """What the figure is a figure of, whatever the model."""
+        return self.task, self.subset, self.metric, self.split
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "items"}
+
+
+def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
+    """Return the metric that stands for each place.
+
+    Args:
+        found: pairs of a place (a task and its subset, say) and a metric measured there, in any order.
+
+    Returns:
+        The places that have one of :data:`PRIMARY`, in the order of their first.
+    """
+    chosen: dict[Place, str] = {}
+    for place, metric in found:
+        if metric in PRIMARY and PRIMARY.index(metric) <= PRIMARY.index(chosen.get(place, PRIMARY[-1])):
+            chosen[place] = metric
+    return chosen
+
+
+# Sentence similarity: rank correlation of cosines with human scores.
+
+
+def cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner products of two float32 (n, d) row by row, float32 (n,)."""
+    return np.einsum("ij,ij->i", left, right)
+
+
+def pearson(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Pearson's correlation of two (n,); NaN where one of them is constant."""
+    x, y = x - x.mean(dtype=np.float64), y - y.mean(dtype=np.float64)
+    size = np.sqrt((x @ x) * (y @ y))
+    return float(np.clip(x @ y / size, -1.0, 1.0)) if size > 0 else float("nan")
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Spearman's rank correlation of two (n,); equal values share their mean rank."""
+    from scipy.stats import rankdata
+
+    return pearson(rankdata(x), rankdata(y))
+
+
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}
+
+
+def similarity_correlation(left: np.ndarray, right: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    """Correlate cosines with scores.
+
+    Args:
+        left: float32 (n, d), unit vectors.
+        right: float32 (n, d), unit vectors.
+        scores: float (n,), what people said.
+
+    Returns:
+        ``spearman`` and ``pearson``, between -1 and 1; NaN where all cosines, or all scores, are equal.
+    """
+    found = cosines(left, right)
+    return {name: correlate(found, scores) for name, correlate in CORRELATIONS.items()}
+
+
+def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: str, what: str = "all cosines") -> list[Row]:
+    """Correlate what was found with scores; a correlation that is none has no value, and a note.
+
+    Args:
+        found: float (n,).
+        scores: float (n,), what people said.
+        task: what the rows call the set.
+        subset: its language or language pair.
+        what: what a note calls ``found``.
+    """
+    items = np.stack([found.astype(np.float64), scores])
+    rows = []
+    for metric, correlate in CORRELATIONS.items():
+        value = correlate(*items) if np.isfinite(items).all() else math.nan
+        if math.isfinite(value):
+            rows.append(Row(task, subset, metric, value, len(scores), items=items))
+        else:
+            rows.append(Row(task, subset, metric, None, len(scores), note=f"no correlation: {_reason(items, what)}"))
+    return rows
+
+
+def _reason(items: np.ndarray, what: str) -> str:
+    """Say why two rows of numbers have no correlation."""
+    if not np.isfinite(items).all():
+        return f"of {what}, or of the scores, some are not finite"
+    if items.shape[1] < 2:
+        return f"{items.shape[1]} pair is too few"
+    return "all scores are equal" if np.ptp(items[1]) == 0 else f"{what} are equal"
+
+
+# Retrieval of translations among aligned vectors: nearest-neighbour accuracy, MRR, mteb's F1, all also with a margin.
+
+
+_BLOCK = 2048
+_NEIGHBOURS = 4  # k of the margin, as in Artetxe & Schwenk 2019
+
+
+class Found(NamedTuple):
+    """The outcome of a search; row i of the candidates is the answer of query i.
+
+    Attributes:
+        nearest: int64 (n,), the candidate of the highest score; ties: the lowest row.
+        rank: int64 (n,), the answer's place among the candidates, from 1.
+    """
+
+    nearest: np.ndarray
+    rank: np.ndarray
+
+
+def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, np.ndarray] | None = None) -> Found:
+    """Rank the candidates of every query, in blocks: never more than 2,048 rows of scores are in memory.
+
+    Args:
+        queries: float32 (n, d), unit vectors.
+        candidates: float32 (m, d), unit vectors, m >= n.
+        base: each query's and each candidate's mean cosine with its neighbours, float32 (n,) and (m,); scores are then
+            cosines divided by the mean of the two (ratio margin, as in mining), else plain cosines.
+    """
+    nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
+    columns = np.arange(len(candidates))
+    for start in range(0, len(queries), _BLOCK):
+        scores = queries[start : start + _BLOCK] @ candidates.T
+        if base is not None:
+            scores /= ratio_base(base[0][start : start + _BLOCK, None], base[1][None, :])
+        rows = np.arange(start, start + len(scores))
+        nearest[rows] = scores.argmax(1)
+        answer = scores[rows - start, rows][:, None]
+        # An equal score counts as better if it stands before, so that rank 1 and the nearest say the same.
+        before = (scores > answer) | ((scores == answer) & (columns[None, :] < rows[:, None]))
+        rank[rows] = 1 + before.sum(1)
+    return Found(nearest, rank)
+
+
+def neighbourhood(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBOURS) -> np.ndarray:
+    """Return the mean inner product of each query with its k nearest candidates, float32 (n,)."""
+    k = min(k, len(candidates))
+    out = np.empty(len(queries), np.float32)
+    for start in range(0, len(queries), _BLOCK):
+        scores = queries[start : start + _BLOCK] @ candidates.T
+        out[start : start + _BLOCK] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
+    return out
+
+
+def nearest(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return the row of the candidate of highest inner product for each query, int64 (n,); ties: the lowest row."""
+    return search(queries, candidates).nearest
+
+
+def nearest_by_margin(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBOURS) -> np.ndarray:
+    """Return the best candidate of each query by ratio margin (Artetxe & Schwenk 2019), int64 (n,).
+
+    The score is the cosine divided by the mean of both sides' average cosine with their k nearest neighbours.
+    """
+    base = neighbourhood(queries, candidates, k), neighbourhood(candidates, queries, k)
+    return search(queries, candidates, base).nearest
+
+
+def weighted_f1(predicted: np.ndarray) -> float:
+    """Mteb's bitext F1: scikit-learn's weighted F1 over the predicted rows, where row i is the answer of query i."""
+    return float(_f1_items(predicted).mean()) if len(predicted) else 0.0
+
+
+def _f1_items(predicted: np.ndarray) -> np.ndarray:
+    """Return each row's own F1, float64 (n,); their mean is the weighted F1.
+
+    Each row is a class that occurs once, so its F1 is 2 / (1 + number of times it was predicted) where it was found by
+    its own query, else 0.
+    """
+    times = np.bincount(predicted, minlength=len(predicted))[: len(predicted)]
+    return np.where(predicted == np.arange(len(predicted)), 2.0 / (1.0 + times), 0.0)
+
+
+def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, np.ndarray]:
+    """Return what :func:`bitext_retrieval` averages: for each of its figures one value a pair, float64 (n,)."""
+    base = (neighbourhood(source, target), neighbourhood(target, source)) if margin and len(source) else None
+    ways = search(source, target, base), search(target, source, base and base[::-1])
+    measured = {
+        "accuracy": [(way.rank == 1).astype(np.float64) for way in ways],
+        "f1": [_f1_items(way.nearest) for way in ways],
+        "mrr": [1.0 / way.rank for way in ways],
+    }
+    out: dict[str, np.ndarray] = {}
+    for name, (forward, backward) in measured.items():
+        out |= {f"{name}_forward": forward, f"{name}_backward": backward, name: (forward + backward) / 2}
+    return out
+
+
+def bitext_retrieval(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, float]:
+    """Score the retrieval of translations, row i of one side being the translation of row i of the other.
+
+    Args:
+        source: float32 (n, d), unit vectors.
+        target: float32 (n, d).
+        margin: score neighbours by ratio margin (k = 4) instead of the cosine.
+
+    Returns:
+        ``accuracy_forward`` (source to target), ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1``
+        (mteb's) and ``mrr`` (mean reciprocal rank); all between 0 and 1. Empty without pairs.
+    """
+    if not len(source):
+        return {}
+    return {name: float(items.mean()) for name, items in bitext_items(source, target, margin).items()}
+
+
+# How sure a figure is: bootstrap intervals, and paired tests between two models on the same items.
+#
+# Items (queries, or scored pairs) are drawn with replacement; the candidates among which a query searches stay all
+# there. Two models are resampled with the same draws, so that what is hard for both does not blur their difference
+# (Koehn 2004).
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Settings of the bootstrap.
+
+    Attributes:
+        rounds: how often the items are drawn; 0 for no intervals.
+        level: of the confidence intervals.
+        seed: decides the draws.
+    """
+
+    rounds: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0 or not 0 < self.level < 1:
+            raise ConfigError("bootstrap needs rounds >= 0 and 0 < level < 1")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference between two models on one figure.
+
+    Attributes:
+        difference: first minus second.
+        low: lower end of the difference's confidence interval.
+        high: upper end of it.
+        p: two-sided: twice the share of the draws in which the other model is at least as good.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def resample(row: Row, settings: Bootstrap) -> np.ndarray:
+    """Return the figure of each draw, float64 (rounds,); the same number of items always gives the same draws."""
+    items = row.items
+    if items is None:
+        raise ValueError(f"{row.key} has no items to draw from")
+    n = items.shape[-1]
+    generator = np.random.default_rng([settings.seed, n])
+    correlate = CORRELATIONS[_correlation(row.metric)] if items.ndim == 2 else None
+    out = np.empty(settings.rounds)
+    for k in range(settings.rounds):
+        drawn = items[..., generator.integers(0, n, n)]
+        out[k] = correlate(drawn[0], drawn[1]) if correlate else drawn.mean()
+    return out
+
+
+def _correlation(metric: str) -> str:
+    return metric.rsplit("_", 1)[-1]
+
+
+def with_interval(row: Row, settings: Bootstrap) -> Row:
+    """Add the percentile interval to a row that has items."""
+    if row.items is None or row.value is None or not settings.rounds:
+        return row
+    low, high = _interval(resample(row, settings), settings.level)
+    return replace(row, low=low, high=high)
+
+
+def with_intervals(rows: Sequence[Row], settings: Bootstrap) -> list[Row]:
+    """Add intervals to all rows that have items."""
+    return [with_interval(row, settings) for row in rows]
+
+
+def _interval(values: np.ndarray, level: float) -> tuple[float, float]:
+    """Return the percentile interval; a draw of one item over and over has no correlation and is left out."""
+    low, high = np.nanpercentile(values, [50 - 50 * level, 50 + 50 * level])
+    return float(low), float(high)
+
+
+def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | None:
+    """Test whether two models differ on a figure; None if the rows do not say what they are made of.
+
+    Raises:
+        ValueError: the two rows are figures of different things.
+    """
+    if first.key != second.key:
+        raise ValueError(f"{first.key} and {second.key} cannot be compared")
+    a, b = first.items, second.items
+    if a is None or b is None or a.shape != b.shape or not settings.rounds:
+        return None
+    if first.value is None or second.value is None:
+        return None
+    difference = resample(first, settings) - resample(second, settings)
+    difference = difference[~np.isnan(difference)]
+    # One is added to both, so that p is never zero: no draw can show more than one in rounds + 1.
+    worse = min((difference <= 0).sum(), (difference >= 0).sum()) + 1
+    p = min(1.0, 2.0 * float(worse) / (len(difference) + 1))
+    return Comparison(first.value - second.value, *_interval(difference, settings.level), p)

@@ -1,0 +1,245 @@
+"""Files that appear whole or not at all, and fingerprints that name what made them."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from xswe.errors import ConfigError, InputError
+
+
+def _sync(path: Path) -> None:
+    """Flush a file or directory to the disk, so that a later rename cannot outrun its content."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse, before any work is done, an output that cannot be written or would overwrite what is read.
+
+    Args:
+        output: the file to write; ``-`` for standard output.
+        inputs: the files read; ``-`` for standard input.
+
+    Raises:
+        ConfigError: it is an input, a folder or no name at all, or no file can be made there.
+    """
+    if str(output) == "-":
+        return
+    path = Path(output)
+    if not path.name:
+        raise ConfigError(f"output={output}: give the name of a file, or - for standard output")
+    if path.is_dir():
+        raise ConfigError(f"output={path}: is a folder; give the name of a file")
+    if path.is_file() and any(Path(given).is_file() and path.samefile(given) for given in inputs):
+        raise ConfigError(f"output={path}: is also read, and would be overwritten; give another name")
+    path = path.resolve() if path.is_symlink() and not path.exists() else path
+    above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise ConfigError(f"output={path}: {above} is no folder; give the name of a file in one")
+    if not (path.exists() or os.access(above, os.W_OK | os.X_OK)):
+        raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
+
+
+def check_input(path: str | Path) -> os.stat_result:
+    """Return what the system knows of a file that can be read more than once.
+
+    Raises:
+        InputError: there is none, or it is a folder, a pipe or a device.
+    """
+    path = Path(path)
+    if path.is_file():
+        return path.stat()
+    if path.is_dir():
+        raise InputError(path, "a folder", "give the name of a file")
+    if path.exists():
+        raise InputError(path, "not a regular file", "write it to a file first, or give - and pipe it to standard input")
+    raise InputError(path, "no such file", "check the path (relative paths start at the working directory)")
+
+
+def file_stamp(path: str | Path) -> list[Any]:
+    """Tell a file from another of its name without reading it: where it is, its size, and when it was last written.
+
+    Raises:
+        InputError: see :func:`check_input`.
+    """
+    state = check_input(path)
+    return [str(Path(path).resolve()), state.st_size, state.st_mtime_ns]
+
+
+def is_special(path: Path) -> bool:
+    """Tell whether a path is a pipe or a device, which takes bytes but cannot be replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def _temporary(path: Path, end: str = "tmp") -> Path:
+    """Name a hidden sibling of ``path`` for this process, and remove those that killed processes left.
+
+    The host is part of the name: in a folder that several share, only one's own processes are known to be dead.
+    """
+    ours = f".{path.name}.{fingerprint(platform.node(), length=6)}-"
+    if os.name == "posix" and path.parent.is_dir():  # elsewhere the signal 0 is no question
+        for leftover in path.parent.glob(f"{glob.escape(ours)}*.{end}"):
+            process = leftover.name.removeprefix(ours).removesuffix(f".{end}")
+            if process.isdecimal() and not _is_alive(int(process)):
+                shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
+    return path.with_name(f"{ours}{os.getpid()}.{end}")
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
+
+    A link stays, and the file that it points to is written. Into a pipe or a device, which no file may replace, all is
+    written at the end.
+
+    Example:
+        with whole_file("a.txt") as temporary:
+            temporary.write_text("all of it")
+    """
+    path = Path(path)
+    if is_special(path):
+        with tempfile.TemporaryDirectory(prefix="xswe-") as folder:
+            temporary = Path(folder) / path.name
+            yield temporary
+            with temporary.open("rb") as whole, path.open("wb") as sink:
+                shutil.copyfileobj(whole, sink)
+        return
+    path = path.resolve() if path.is_symlink() else path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last."""
+    path = Path(path)
+    path = path.resolve() if path.is_symlink() else path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        if path.exists():
+            doomed = _temporary(path, "old")
+            os.replace(path, doomed)
+            os.replace(temporary, path)
+            shutil.rmtree(doomed, ignore_errors=True)
+        else:
+            os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as indented UTF-8 JSON with a final newline, whole or not at all."""
+    with whole_file(path) as temporary:
+        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read one JSON value."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def fingerprint(*parts: Any, length: int = 12) -> str:
+    """Return the first ``length`` hex digits of a SHA-256 over the canonical JSON of ``parts``."""
+    canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:length]
+
+
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file's bytes in hex."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def arrays_digest(*arrays: np.ndarray) -> str:
+    """Return a checksum of arrays: their kinds, shapes and bytes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def lock(stream: IO[Any], busy: str | None = None) -> None:
+    """Lock an open file until it is closed, where the system can.
+
+    Args:
+        stream: the file.
+        busy: what to say if another process holds it; None waits until that one is done.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ConfigError(busy or f"{stream.name}: cannot be locked; use a folder on another file system") from None
+
+
+@contextmanager
+def held(folder: Path, busy: str | None = None) -> Iterator[None]:
+    """Hold a folder for one process; see :func:`lock`."""
+    place = folder / ".lock"
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(place, "w") as stream:
+            lock(stream, busy)
+            # The process that held the folder may have removed it, and with it the file that is locked here.
+            if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
+                yield
+                return
+
+
+# Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
+
+
+_PACKAGE = Path(__file__).parent
+
+
+def resource(name: str) -> Path:
+    """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
+    inside = _PACKAGE / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name

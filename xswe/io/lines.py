@@ -1,0 +1,300 @@
+"""Lines of text files: opened whatever packs them, decoded strictly, one by one or in blocks.
+
+Lines of text files, plain or compressed, decoded strictly and blamed exactly.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+
+from xswe.errors import InputError
+from xswe.io.archives import damage, packing_of, unpacked
+from xswe.io.files import check_input
+from xswe.io.ragged import Texts, concatenate
+
+# Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
+MAX_LINE_BYTES = 1 << 20
+OnError = Literal["raise", "skip"]
+_SKIPPABLE = "or set corpus.on_error=skip to leave it out and count it"
+
+
+@dataclass
+class Skipped:
+    """What ``on_error="skip"`` left out, counted by reason."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str) -> None:
+        """Count one more."""
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+
+
+@contextmanager
+def open_binary(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(path)
+    check_input(path)
+    with path.open("rb") as raw:
+        yield unpacked(raw, packing_of(path))
+
+
+def read_lines(
+    path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
+) -> Iterator[tuple[int, str | None]]:
+    """Iterate over (line number from 1, text without its line end) of a UTF-8 file.
+
+    Only LF (or CR LF) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped.
+
+    Args:
+        path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
+        on_error: ``raise`` an InputError at a line that is not UTF-8 or too long, or ``skip`` it: the text is then
+            None, so that line-aligned files stay aligned. A truncated archive ends the file after its last whole line.
+        skipped: counts what was skipped.
+
+    Raises:
+        InputError: the file is missing, or (unless skipping) a line or the archive is damaged.
+    """
+    skipped = skipped if skipped is not None else Skipped()
+    number = 0
+    with open_binary(path) as stream:
+        while True:
+            try:
+                raw = stream.readline(MAX_LINE_BYTES + 1)
+                if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+                    _skip_rest_of_line(stream)
+            except damage() as error:
+                if on_error == "raise":
+                    raise damaged_archive(path, error, number + 1) from None
+                skipped.add("damaged archive")
+                return
+            if not raw:
+                return
+            number += 1
+            yield number, decode_line(raw, path, number, on_error, skipped)
+
+
+def damaged_archive(
+    path: str | Path, error: BaseException, number: int, cure: str = f"fetch it again, {_SKIPPABLE}"
+) -> InputError:
+    """The error of a compressed file that ends, or breaks, before line ``number`` is whole."""
+    found = f"the archive is truncated or damaged ({error})"
+    return InputError(path, found, cure, number)
+
+
+def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], number: int) -> InputError:
+    """The error of a line without the columns asked for."""
+    problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
+    cure = "set corpus.columns (counted from 0), or corpus.on_error=skip to leave such lines out"
+    return InputError(path, problem, cure, number)
+
+
+def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
+    """The error of two line-aligned files of which one ends before the other's line ``number``."""
+    cure = "the two files must be aligned line by line: fetch both again, or set corpus.on_error=skip"
+    return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
+
+
+def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
+    """Decode one line with its line end, or complain of it."""
+    if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+        if on_error == "raise":
+            raise InputError(
+                path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines, {_SKIPPABLE}", number
+            )
+        skipped.add("line too long")
+        return None
+    if number == 1:
+        raw = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        if on_error == "raise":
+            found = f"not UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1})"
+            raise InputError(path, found, f"convert the file with iconv, {_SKIPPABLE}", number) from None
+        skipped.add("not UTF-8")
+        return None
+    if "\0" in text:
+        if on_error == "raise":
+            found = "a NUL byte (UTF-16 text, or no text at all)"
+            raise InputError(path, found, f"convert the file to UTF-8 with iconv, {_SKIPPABLE}", number)
+        skipped.add("NUL byte")
+        return None
+    return text
+
+
+def _skip_rest_of_line(stream: BinaryIO) -> None:
+    while True:
+        rest = stream.readline(MAX_LINE_BYTES)
+        if not rest or rest.endswith(b"\n"):
+            return
+
+
+# Blocks of lines from a byte stream, bounded in memory whatever the file holds.
+
+
+BLOCK_LINES = 16_384
+_BLOCK_BYTES = 16 << 20  # a block is never much larger, however long its lines are
+_CHUNK = 1 << 20  # at most MAX_LINE_BYTES: a line inside of a chunk is then never over-long
+
+
+class Lines:
+    """The lines of a stream, many at a time and undecoded.
+
+    Of a line above ``MAX_LINE_BYTES`` only that much and one byte more is kept, which is how its reader knows it.
+
+    Args:
+        stream: what to read.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._buffer = np.zeros(0, np.uint8)
+        self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
+        self._run = 0  # bytes of the line that the next chunk goes on with
+        self._begun = self._over = False
+        self.damage: BaseException | None = None  # what ended the stream before its time
+
+    def ready(self, most: int) -> int:
+        """Read until ``most`` lines, or a block's worth of bytes, are there; return how many lines are."""
+        if not self._over and len(self._ends) < most and len(self._buffer) < _BLOCK_BYTES:
+            chunks, lines, size = [self._buffer.tobytes()], len(self._ends), len(self._buffer)
+            while lines < most and size < _BLOCK_BYTES + (lines == 0) * MAX_LINE_BYTES:
+                if not (chunk := self._read()):
+                    break
+                chunk = self._bounded(chunk)
+                chunks.append(chunk)
+                lines, size = lines + chunk.count(b"\n"), size + len(chunk)
+            if self._over and self._run and self.damage is None:
+                chunks.append(b"\n")
+            self._buffer = np.frombuffer(b"".join(chunks), np.uint8)
+            self._ends = np.flatnonzero(self._buffer == 0x0A) + 1
+        return min(most, len(self._ends))
+
+    def _read(self) -> bytes:
+        """Read a chunk; the end, or damage, is remembered."""
+        try:
+            chunk = self._stream.read(_CHUNK)
+        except damage() as error:
+            self.damage, chunk = error, b""
+        self._over = not chunk
+        return chunk
+
+    def take(self, lines: int) -> Texts:
+        """Take the next lines, with their line feeds."""
+        if not lines:
+            return Texts(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+        end = int(self._ends[lines - 1])
+        block = Texts(self._buffer[:end], np.concatenate([np.zeros(1, np.int64), self._ends[:lines]]))
+        self._buffer, self._ends = self._buffer[end:], self._ends[lines:] - end
+        return block
+
+    def _bounded(self, chunk: bytes) -> bytes:
+        """Cut off what is too much of the line that a chunk goes on with."""
+        if not self._begun:
+            self._begun = True
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+        feed = chunk.find(b"\n")
+        head = len(chunk) if feed < 0 else feed
+        room = max(0, MAX_LINE_BYTES + 1 - self._run)
+        self._run = self._run + len(chunk) if feed < 0 else len(chunk) - chunk.rfind(b"\n") - 1
+        return chunk if head <= room else chunk[:room] + chunk[head:]
+
+
+# The lines of a text file as blocks of flat ``Texts``, without a Python string a line.
+
+
+READ_LINES, BLOCK_BYTES = 4096, 1 << 22
+
+
+def read_blocks(path: str | Path, lines: int = READ_LINES) -> Iterator[Texts]:
+    """Iterate over the lines of a UTF-8 file.
+
+    Only LF (or CR LF) ends a line; a byte-order mark at the start is dropped. Where a block ends depends on the text
+    alone, not on how it is compressed or comes through a pipe.
+
+    Args:
+        path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
+        lines: lines a block, fewer at the end and where they are over 4 MiB together.
+
+    Raises:
+        InputError: the file is missing or damaged, or a line is not UTF-8 or of over 1 MiB.
+    """
+    ready = Texts.of([])
+    for texts in _texts_of_chunks(path):
+        ready = concatenate([ready, texts]) if len(ready) else texts
+        while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
+            size = _lines_of_a_block(ready, lines)
+            yield ready[:size]
+            ready = ready[size:]
+    while len(ready):
+        size = _lines_of_a_block(ready, lines)
+        yield ready[:size]
+        ready = ready[size:]
+
+
+def _lines_of_a_block(texts: Texts, lines: int) -> int:
+    """Return how many lines make the next block: at most ``lines``, and only the first may pass the bound of bytes."""
+    return max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
+
+
+def _texts_of_chunks(path: str | Path) -> Iterator[Texts]:
+    """Read chunks of a file and cut them into lines."""
+    rest, line = b"", 1
+    with open_binary(path) as stream:
+        while True:
+            try:
+                chunk = stream.read(_CHUNK)
+            except damage() as error:
+                raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
+            if not chunk and not rest:
+                return
+            whole, newline, part = (rest + chunk).rpartition(b"\n")
+            if not chunk:
+                whole, newline, part = rest, b"\n", b""  # the last line needs no end
+            if newline:
+                whole = whole.removeprefix(b"\xef\xbb\xbf") if line == 1 else whole
+                texts = _cut(whole + newline, path, line)
+                line += len(texts)
+                yield texts
+            if len(part) > MAX_LINE_BYTES:
+                raise _too_long(path, line)
+            rest = part
+            if not chunk:
+                return
+
+
+def _cut(data: bytes, path: str | Path, first: int) -> Texts:
+    """Cut bytes that end with a newline into lines, the first of which has the number ``first``."""
+    if not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            start = data.rfind(b"\n", 0, error.start) + 1
+            found = f"not UTF-8 (byte {data[error.start]:#04x} at column {error.start - start + 1})"
+            line = first + data.count(b"\n", 0, error.start)
+            raise InputError(path, found, "convert the file with iconv", line) from None
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    numbers = np.frombuffer(data, np.uint8)
+    is_text = numbers != ord("\n")
+    ends = np.flatnonzero(~is_text)
+    offsets = np.zeros(len(ends) + 1, np.int64)
+    offsets[1:] = ends - np.arange(len(ends))
+    texts = Texts(numbers[is_text], offsets)
+    if (long := np.flatnonzero(texts.sizes > MAX_LINE_BYTES)).size:
+        raise _too_long(path, first + int(long[0]))
+    return texts
+
+
+def _too_long(path: str | Path, line: int) -> InputError:
+    return InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", line)

@@ -1,0 +1,380 @@
+"""Ragged arrays: many texts, or many bags of unit ids, as one flat array and the places where each begins.
+
+Memory-mapped arrays of which no more stays in this process's memory than is in use.
+
+The system counts the pages of a mapped file to a process once it has touched them, and brings many at a time: two
+megabytes for one row of a kilobyte, with large folios. Whoever walks through a mapped array gives its pages back
+now and then (they stay in the system's cache); whoever picks single spans reads them from the file instead.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from xswe.errors import XsweError
+
+
+def mapped(array: np.ndarray) -> bool:
+    """Tell whether an array is read from a file that is mapped into memory."""
+    return isinstance(array, np.memmap) and array.mode == "r" and array.size > 0
+
+
+def release(*arrays: np.ndarray) -> None:
+    """Give back the pages of those arrays that are mapped; they are read again from the system's cache when needed."""
+    for array in arrays:
+        if mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
+class Spans:
+    """Reads spans of a mapped array from its file.
+
+    Args:
+        array: C-contiguous and :func:`mapped`, of any shape.
+    """
+
+    def __init__(self, array: np.memmap) -> None:
+        whole = np.frombuffer(array._mmap, np.uint8)  # type: ignore[attr-defined]
+        page = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # where in the file the mapping begins
+        self._first = page + array.ctypes.data - whole.ctypes.data
+        self._size = array.itemsize
+        self._path = str(array.filename)
+        self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115 (closed with this object)
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Spans | None:
+        """Return a reader of an array, or None if it lies in memory or the system cannot read at a place of a file."""
+        if not mapped(array) or not array.flags.c_contiguous or not hasattr(os, "pread"):
+            return None
+        return cls(array)  # type: ignore[arg-type]
+
+    def read(self, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
+        """Read ``out[places[i]:places[i + 1]] = array.ravel()[starts[i]:...]`` for every i.
+
+        Args:
+            starts: int64 (n,), numbers of elements.
+            places: int64 (n + 1,), numbers of elements, rising.
+            out: C-contiguous, of the array's type.
+
+        Raises:
+            XsweError: the file became shorter.
+        """
+        from xswe.io.compiler import read_spans  # compiled code, which small work starts without
+
+        into = out.reshape(-1).view(np.uint8)
+        if not read_spans(self._file.fileno(), self._first + self._size * starts, self._size * places, into):
+            raise XsweError(f"{self._path}: cannot be read to its end; it was changed while in use")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+
+# Many texts as two flat arrays: the form in which the library keeps, shares and memory-maps them.
+
+
+@dataclass(frozen=True, eq=False)
+class Texts(Sequence[str]):
+    """An immutable sequence of strings, stored as one run of UTF-8 bytes.
+
+    A Python string costs some 50 bytes beside its characters and a pointer to chase; a million sentences as ``Texts``
+    are two arrays that can be memory-mapped and handed to compiled code as they are.
+
+    Attributes:
+        data: uint8 (bytes,), all texts one after the other.
+        offsets: int64 (n + 1,), text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    """
+
+    data: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Texts:
+        """Pack strings; a lone surrogate (which UTF-8 cannot carry) becomes ``?``."""
+        if isinstance(strings, Texts):
+            return strings
+        strings = strings if isinstance(strings, Sequence) else list(strings)
+        try:
+            packed = list(map(str.encode, strings))
+        except UnicodeEncodeError:
+            packed = [string.encode("utf-8", "replace") for string in strings]
+        offsets = np.zeros(len(packed) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed)), out=offsets[1:])
+        return cls(np.frombuffer(b"".join(packed), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Texts: ...
+    def __getitem__(self, index: int | slice) -> str | Texts:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                return self.take(np.arange(start, stop, step))
+            stop = max(start, stop)
+            low, high = self.offsets[start], self.offsets[stop]
+            return Texts(self.data[low:high], self.offsets[start : stop + 1] - low)
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes().decode("utf-8")
+
+    def __iter__(self) -> Iterator[str]:
+        step = 4096
+        for start in range(0, len(self), step):
+            block = self[start : start + step]
+            raw, bounds = block.data.tobytes(), block.offsets.tolist()
+            for low, high in pairwise(bounds):
+                yield raw[low:high].decode("utf-8")
+
+    @property
+    def frozen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both arrays as views that cannot be written: compiled code then is compiled once, wherever texts come from."""
+        views = self.data.view(np.ndarray), self.offsets.view(np.ndarray)
+        for view in views:
+            view.flags.writeable = False
+        return views
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Bytes of each text, int64 (n,)."""
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray) -> Texts:
+        """Return the texts of ``rows``, in that order, as a copy."""
+        rows = np.asarray(rows, np.int64)
+        sizes = self.offsets[rows + 1] - self.offsets[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        data = np.empty(offsets[-1], np.uint8)
+        shifts = self.offsets[rows] - offsets[:-1]
+        for start in range(0, len(rows), 1 << 16):  # the index takes eight times the bytes it picks
+            block = slice(start, start + (1 << 16))
+            low, high = offsets[start], offsets[min(block.stop, len(rows))]
+            source = np.repeat(shifts[block], sizes[block])
+            source += np.arange(low, high)
+            data[low:high] = self.data[source]
+        return Texts(data, offsets)
+
+    def release(self) -> None:
+        """Give the memory of mapped texts back until they are read again."""
+        release(self.data, self.offsets)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``<name>.bytes.npy`` and ``<name>.offsets.npy`` into ``folder``."""
+        np.save(folder / f"{name}.bytes.npy", self.data)
+        np.save(folder / f"{name}.offsets.npy", self.offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Texts:
+        """Memory-map what :meth:`save` wrote."""
+        return cls(
+            np.load(folder / f"{name}.bytes.npy", mmap_mode="r"),
+            np.load(folder / f"{name}.offsets.npy", mmap_mode="r"),
+        )
+
+
+def concatenate(parts: Sequence[Texts]) -> Texts:
+    """Join several ``Texts`` into one."""
+    offsets = [np.zeros(1, np.int64)]
+    base = 0
+    for part in parts:
+        offsets.append(part.offsets[1:] - part.offsets[0] + base)
+        base = int(offsets[-1][-1]) if len(offsets[-1]) else base
+    data = [part.data for part in parts] or [np.zeros(0, np.uint8)]
+    return Texts(np.concatenate(data), np.concatenate(offsets))
+
+
+# Bags: the unit ids of many texts as two flat arrays, the form in which everything after the look-up works.
+
+
+_COUNTED = 1 << 22  # ids counted at a time
+
+
+def id_type(units: int) -> type[np.generic]:
+    """Return the smallest type that holds the ids of so many units on the disk: uint16 or int32."""
+    return np.uint16 if units <= 1 << 16 else np.int32
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Unit ids of ``n`` texts, in text order.
+
+    Attributes:
+        ids: int32 (units,), the ids of all texts one after the other; or uint16, as few units are kept on the disk.
+        offsets: int64 (n + 1,), text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Bags:
+        """Flatten lists of ids."""
+        offsets = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(one) for one in lists], out=offsets[1:])
+        ids = np.fromiter((i for one in lists for i in one), np.int32, count=int(offsets[-1]))
+        return cls(ids, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Units of each text, int64 (n,)."""
+        return np.diff(self.offsets)
+
+    def block(self, start: int, stop: int) -> Bags:
+        """Return texts ``start`` to ``stop`` as a view of the ids."""
+        stop = min(stop, len(self))
+        low, high = self.offsets[start], self.offsets[stop]
+        return Bags(self.ids[low:high], self.offsets[start : stop + 1] - low)
+
+    def take(self, rows: np.ndarray) -> Bags:
+        """Return the bags of ``rows``, in that order, as a copy with ids of int32."""
+        rows = np.asarray(rows, np.int64)
+        starts = np.asarray(self.offsets)[rows]
+        lengths = np.asarray(self.offsets)[rows + 1] - starts
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        source = np.repeat(starts - offsets[:-1], lengths)
+        source += np.arange(offsets[-1])
+        return Bags(self.ids[source].astype(np.int32, copy=False), offsets)
+
+    def counts(self, size: int) -> np.ndarray:
+        """Count the occurrences of each of ``size`` ids, int64 (size,)."""
+        out = np.zeros(size, np.int64)
+        for start in range(0, len(self.ids), _COUNTED):  # numpy counts a copy of eight bytes an id
+            out += np.bincount(self.ids[start : start + _COUNTED], minlength=size)
+            release(self.ids)
+        return out
+
+    def release(self) -> None:
+        """Give the memory of mapped bags back until they are read again."""
+        release(self.ids, self.offsets)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``<name>.ids.npy`` and ``<name>.offsets.npy`` into ``folder``."""
+        np.save(folder / f"{name}.ids.npy", self.ids)
+        np.save(folder / f"{name}.offsets.npy", self.offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Bags:
+        """Memory-map what :meth:`save` wrote."""
+        return cls(
+            np.load(folder / f"{name}.ids.npy", mmap_mode="r"), np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
+        )
+
+
+def concatenate_bags(parts: Sequence[Bags]) -> Bags:
+    """Join several ``Bags`` into one; a single one is returned as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    offsets = [np.zeros(1, np.int64)]
+    base = 0
+    for part in parts:
+        offsets.append(part.offsets[1:] - part.offsets[0] + base)
+        base += int(part.offsets[-1] - part.offsets[0])
+    return Bags(np.concatenate([part.ids for part in parts] or [np.zeros(0, np.int32)]), np.concatenate(offsets))
+
+
+# Some rows of several memory-mapped texts as one sequence, without a copy of the text.
+
+
+_BLOCK = 8192
+
+
+class TextView(Sequence[str]):
+    """Rows of one or several ``Texts``, one after the other.
+
+    It reads like ``Texts``: a slice is a ``Texts`` (a copy of its rows), an index a string.
+
+    Args:
+        parts: each texts, and the rows of them that count in ascending order, or None for all.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Texts, np.ndarray | None]]) -> None:
+        self._parts = list(parts)
+        sizes = [len(texts) if rows is None else len(rows) for texts, rows in self._parts]
+        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Texts: ...
+    def __getitem__(self, index: int | slice) -> str | Texts:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            return self._range(start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        part = int(np.searchsorted(self._starts, index, "right")) - 1
+        texts, rows = self._parts[part]
+        place = index - int(self._starts[part])
+        return texts[place if rows is None else int(rows[place])]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _BLOCK):
+            yield from self[start : start + _BLOCK]
+
+    def _range(self, start: int, stop: int) -> Texts:
+        pieces = []
+        for (texts, rows), first, last in zip(self._parts, self._starts[:-1], self._starts[1:], strict=True):
+            low, high = max(start, int(first)) - int(first), min(stop, int(last)) - int(first)
+            if low < high:
+                pieces.append(texts[low:high] if rows is None else _rows_of(texts, rows[low:high]))
+        return pieces[0] if len(pieces) == 1 else concatenate(pieces)
+
+    def release(self) -> None:
+        """Give the memory of mapped texts back until they are read again."""
+        for texts, rows in self._parts:
+            texts.release()
+            if rows is not None:
+                release(rows)
+
+    def take(self, rows: np.ndarray) -> Texts:
+        """Return the texts of ``rows``, in that order, as a copy."""
+        rows = np.asarray(rows, np.int64)
+        part = np.searchsorted(self._starts, rows, "right") - 1
+        pieces, order = [], []
+        for number, (texts, chosen) in enumerate(self._parts):
+            here = np.flatnonzero(part == number)
+            places = rows[here] - self._starts[number]
+            pieces.append(texts.take(places if chosen is None else np.asarray(chosen)[places]))
+            order.append(here)
+        if len(pieces) == 1:
+            return pieces[0]
+        inverse = np.empty(len(rows), np.int64)
+        inverse[np.concatenate(order)] = np.arange(len(rows))
+        return concatenate(pieces).take(inverse)
+
+
+def _rows_of(texts: Texts, rows: np.ndarray) -> Texts:
+    """Return ascending rows; those without gaps as a view."""
+    if int(rows[-1]) - int(rows[0]) == len(rows) - 1:
+        return texts[int(rows[0]) : int(rows[-1]) + 1]
+    return texts.take(rows)
+
+
+def joined(sides: Sequence[Texts | TextView]) -> Texts | TextView:
+    """Return several sides one after the other, without a copy."""
+    if len(sides) == 1:
+        return sides[0]
+    return TextView([part for side in sides for part in (side._parts if isinstance(side, TextView) else [(side, None)])])

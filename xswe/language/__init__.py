@@ -1,1 +1,0 @@
-"""From text to ``Bags``: languages, scripts, segmenters, and the three choices of units, behind one look-up path."""

@@ -1,0 +1,372 @@
+"""The model card, and the licence that the sources of the training text leave a model's weights.
+
+The licence of a model's weights, derived from what the sources of its training text state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import yaml
+
+from xswe.corpus.cards import Card, card_names, cards, entries_of
+from xswe.errors import InputError
+from xswe.io.archives import PACKED, is_tar, is_zip, member_names
+from xswe.io.files import fingerprint, resource, whole_file
+from xswe.model.static import StaticModel
+from xswe.text.languages import LANGUAGES
+
+# From the least demanding to the most: (pattern, the hub's name of the licence).
+_RANKS = (
+    (r"cc0|public domain", "cc0-1.0"),
+    (r"\bmit\b", "mit"),
+    (r"bsd|apache", "apache-2.0"),
+    (r"cc[ -]by(?![ -](sa|nc|nd))", "cc-by-4.0"),
+    (r"cc[ -]by[ (-]*sa", "cc-by-sa-4.0"),
+)
+_REFUSED = re.compile(r"\bn[cd]\b|non-?commercial|research|no derivatives|gpl|none of its own", re.IGNORECASE)
+_NUMBER = re.compile(r"v?\d+[km]?")
+_ENDINGS = (*PACKED, ".zip", ".tar", ".tgz", ".tsv", ".txt", ".tmx", ".jsonl", ".parquet")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something a model was trained on.
+
+    Attributes:
+        name: of the source.
+        licence: as the source states it; None if nobody said.
+        pairs: how many translation pairs were read, None if not counted.
+        restrictions: what its terms ask of models trained on it.
+    """
+
+    name: str
+    licence: str | None
+    pairs: int | None = None
+    restrictions: tuple[str, ...] = ()
+
+
+def derive(sources: Iterable[Source]) -> tuple[str, str]:
+    """Return the licence under which weights may be passed on, as the hub names it, and why.
+
+    The most demanding of the sources' licences decides: attribution above none, share-alike above attribution. A source
+    for research only, with a licence that is not known here, or with none at all makes it ``other``.
+    """
+    sources = list(sources)
+    if bound := [s for s in sources if s.restrictions]:
+        terms = "; ".join(f"{s.name}: {', '.join(s.restrictions)}" for s in bound)
+        return "other", f"the terms of a source bind the models trained on it ({terms})."
+    unclear = sorted({s.name for s in sources if s.licence is None or _rank(s.licence) is None})
+    if unclear or not sources:
+        which = ", ".join(unclear) or "the training text, which is not recorded"
+        return "other", f"what {which} allows is not stated or not free: ask before you pass the weights on."
+    ranks = {s.name: _rank(s.licence or "") or 0 for s in sources}
+    highest = max(ranks.values())
+    deciding = ", ".join(sorted({name for name, rank in ranks.items() if rank == highest}))
+    return _RANKS[highest][1], f"the most demanding licence among the sources, that of {deciding}."
+
+
+def _rank(licence: str) -> int | None:
+    if _REFUSED.search(licence):
+        return None
+    found = [rank for rank, (pattern, _) in enumerate(_RANKS) if re.search(pattern, licence, re.IGNORECASE)]
+    return max(found, default=None)
+
+
+def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Source]:
+    """Name the sources of a training run, and their licences where a card of this project knows them.
+
+    Args:
+        corpus: the resolved section of the configuration.
+        report: the corpus stage's, by language pair: ``checksums`` by file.
+    """
+    if corpus.get("sample"):
+        sample = _read(resource("corpora") / "sample" / "card.yaml")
+        return [Source("the sample corpus of xswe", str(sample["licence"]))]
+    known = _read(resource("corpora") / "licences" / "files.yaml")
+    found: dict[str, Source] = {}
+    for pair, counts in report.items():
+        sources = _of_entries(corpus.get("paths"), pair.split("-"))
+        for file in counts.get("checksums", {}):
+            stem = _stem(file)
+            if stated := known.get(f"{pair}/{stem}"):
+                sources.append(Source(str(stated["source"]), str(stated["licence"])))
+            else:
+                card = _card_of(Path(file))
+                sources.append(_of_card(card) if card else Source(stem, None))
+        found |= {source.name: source for source in sources}
+    return sorted(found.values(), key=lambda source: source.name)
+
+
+def _of_card(card: Card) -> Source:
+    return Source(card.name, card.licence, restrictions=card.restrictions)
+
+
+def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
+    """Name the corpus cards and data sets of the hub that a language, or pair, was read from: they need have no files."""
+    entries = entries_of(paths, languages)
+    if len(languages) == 1 and isinstance(paths, Mapping):  # one language may be a side of bitexts
+        entries = [
+            entry for name in paths if languages[0] in name.split("-") for entry in entries_of(paths, name.split("-"))
+        ]
+    out = [_of_card(cards()[name]) for name in card_names(entries)]
+    owners = {release.repo: card for card in cards().values() for release in card.versions if release.repo}
+    for entry in entries:
+        if isinstance(entry, Mapping) and (repo := entry.get("hub")):
+            out.append(_of_card(owners[repo]) if repo in owners else Source(str(repo), None))
+    return out
+
+
+def _card_of(file: Path) -> Card | None:
+    """Return the card of the corpus that a file belongs to, by its name, or by the names within an archive."""
+    if file.parent.name in cards() and file.parent.parent.name == "downloads":
+        return cards()[file.parent.name]
+    if name := _corpus_of(_stem(file.name)):
+        return cards()[name]
+    if not (is_zip(file) or is_tar(file)) or not file.is_file():
+        return None
+    try:
+        members = [PurePosixPath(name) for name in member_names(file)]
+    except InputError:
+        return None
+    texts = [
+        m for m in members if m.suffix[1:].lower() in _codes() or (m.suffix in (".tsv", ".txt") and m.stem != "README")
+    ]
+    inside = {_corpus_of(_stem(member.name)) for member in texts}
+    return cards()[inside.pop()] if len(inside) == 1 and inside != {""} else None
+
+
+def _corpus_of(stem: str) -> str:
+    """Return the corpus that a file is named after, "" for none.
+
+    Beside the name there are but languages, versions, dates and sizes: what else there is in a name may tell of another
+    text, whose licence is not known ("not-tatoeba", "tatoeba-and-news"). Names that do not tell their corpus on their own
+    ("en-ja.bicleaner05") are those of its card, languages and all.
+    """
+    name, languages = _parted(stem)
+    return name if name in _named_after() else _file_names().get((name, languages), "")
+
+
+def _parted(stem: str) -> tuple[str, frozenset[str]]:
+    """Part a file's name into what names the corpus, and the languages."""
+    words = [word for word in re.split(r"[\W_]+", stem.lower()) if word and not _NUMBER.fullmatch(word)]
+    codes = _codes()
+    return " ".join(word for word in words if word not in codes), frozenset(codes[word] for word in words if word in codes)
+
+
+@lru_cache(maxsize=1)
+def _codes() -> dict[str, str]:
+    """Return the language of each code that is used in the names of files."""
+    codes = {code: code for code in LANGUAGES} | {language.iso3: code for code, language in LANGUAGES.items()}
+    for card in cards().values():
+        for release in card.versions:
+            codes |= {word: code for code, own in release.codes.items() for word in re.split(r"[\W_]+", own.lower())}
+    return codes
+
+
+@lru_cache(maxsize=1)
+def _named_after() -> frozenset[str]:
+    """Return the names of the corpora that have files."""
+    return frozenset(name for name, card in cards().items() if card.versions)
+
+
+@lru_cache(maxsize=1)
+def _file_names() -> dict[tuple[str, frozenset[str]], str]:
+    """Return the corpus of each name that cards give files, parted; names that two corpora share tell nothing."""
+    owners: dict[tuple[str, frozenset[str]], set[str]] = {}
+    for card in cards().values():
+        for release in card.versions:
+            for languages in release.pairs or release.languages:
+                names = release.names(languages.split("-"))
+                for pattern in (*release.files, *release.urls, *release.members.values()):
+                    name, found = _parted(_stem(PurePosixPath(pattern.format(**names)).name))
+                    if name and "*" not in pattern:
+                        owners.setdefault((name, found), set()).add(card.name)
+    return {key: names.pop() for key, names in owners.items() if len(names) == 1}
+
+
+def _stem(file: str) -> str:
+    """Return the name of a file, whatever its folder, without what tells its format."""
+    name = Path(file).name
+    while (path := Path(name)).suffix.lower() in _ENDINGS:
+        name = path.stem
+    return name
+
+
+def _read(path: Path) -> dict[str, Any]:
+    value = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return value if isinstance(value, dict) else {}
+
+
+# The model card: ``README.md`` in the model folder, in the hub's form.
+#
+# Front matter for machines (languages, licence, teacher, figures), then for people: how to open the model, what it is,
+# how it was made (the resolved configuration and its fingerprint), its figures and its limits.
+
+
+_TAGS = ("static-embeddings", "sentence-transformers", "model2vec", "feature-extraction", "bitext-mining", "cross-lingual")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_METRICS = {"accuracy": "accuracy", "f1": "f1", "spearman": "spearmanr", "cosine_spearman": "spearmanr"}
+_NAMES = {"margin_accuracy": "accuracy by ratio margin", "margin_f1": "F1 by ratio margin", "f1": "F1"}
+_KINDS = {
+    "subwords": "sub-word pieces of one Unigram vocabulary for all its languages",
+    "teacher": "the pieces of its teacher's tokenizer",
+    "words": "words; Chinese and Japanese as its segmenters cut them",
+}
+
+
+def write_card(folder: Path, text: str) -> None:
+    """Write a model's card (:func:`card`) into its folder, whole or not at all."""
+    with whole_file(folder / "README.md") as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def card(
+    model: StaticModel,
+    *,
+    name: str,
+    settings: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]] = (),
+    sources: Sequence[Source] = (),
+    versions: Mapping[str, str] | None = None,
+) -> str:
+    """Return a model's card.
+
+    Args:
+        model: the model.
+        name: what the card calls it.
+        settings: the resolved configuration that made it.
+        rows: figures, as ``results.json`` keeps them (task, subset, metric, value, n, note).
+        sources: what it was trained on; decides the licence.
+        versions: of the libraries that made it.
+    """
+    licence, why = derive(sources)
+    parts = [
+        _front_matter(model, name, settings, rows, licence),
+        f"# {name}\n\n{_summary(model)}",
+        _USE.format(name=name),
+        _made(model, settings, versions or {}),
+        _data(sources, licence, why),
+        _figures(rows),
+        _limits(model),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _front_matter(
+    model: StaticModel, name: str, settings: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], licence: str
+) -> str:
+    teacher = str((settings.get("teacher") or {}).get("model") or "")
+    values: dict[str, Any] = {
+        "language": list(model.languages),
+        "license": licence,
+        "library_name": "xswe",
+        "pipeline_tag": "sentence-similarity",
+        "tags": list(_TAGS),
+    }
+    if _HUB_NAME.fullmatch(teacher):
+        values["base_model"] = teacher
+    if hub := (settings.get("corpus") or {}).get("hub"):
+        values["datasets"] = [hub["repo"]] if isinstance(hub, Mapping) and hub.get("repo") else []
+    measured = [row for row in rows if row["metric"] in _METRICS and row["value"] is not None]
+    if measured:
+        values["metrics"] = sorted({_METRICS[row["metric"]] for row in measured})
+        values["model-index"] = [{"name": name, "results": [_result(row) for row in measured]}]
+    return f"---\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}---"
+
+
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
+    kind = "semantic-similarity" if "spearman" in row["metric"] else "translation-retrieval"
+    dataset = {"name": f"{row['task']} {row['subset']}", "type": str(row["task"])}
+    if row.get("revision"):
+        dataset["revision"] = row["revision"]
+    metric = {"type": _METRICS[row["metric"]], "value": round(100 * row["value"], 2)}
+    return {"task": {"type": kind}, "dataset": dataset, "metrics": [metric]}
+
+
+def _summary(model: StaticModel) -> str:
+    names = [LANGUAGES[code].name for code in model.languages]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    size = model.matrix.nbytes + (0 if model.scales is None else model.scales.nbytes)
+    return (
+        f"Static embeddings that encode sentences of {listed} in one space, on a CPU. A text's vector is the mean of the\n"
+        f"vectors of its units, scaled to norm 1: inner products are cosines. {len(model.matrix):,} units of {model.dim} "
+        f"dimensions\n({model.dtype}, {size / 1e6:,.1f} MB). The units are {_KINDS[model.units.kind]}."
+    )
+
+
+_USE = """## Use
+
+```python
+import xswe
+
+model = xswe.load("{name}")  # this folder, or its name on the hub
+vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])
+```
+
+The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
+`model2vec.StaticModel.from_pretrained`."""
+
+
+def _made(model: StaticModel, settings: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+    made = yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True, width=110) if settings else "not recorded\n"
+    listed = ", ".join(f"{library} {version}" for library, version in versions.items())
+    return (
+        f"## How it was made\n\nConfiguration, fingerprint `{fingerprint(settings)}`"
+        f"{f'; {listed}' if listed else ''}:\n\n```yaml\n{made}```"
+    )
+
+
+def _data(sources: Sequence[Source], licence: str, why: str) -> str:
+    lines = []
+    for source in sources:
+        licence_stated = source.licence or "not stated"
+        if source.restrictions:
+            licence_stated += f" ({', '.join(source.restrictions)})"
+        pairs = "" if source.pairs is None else f" {source.pairs:,}"
+        lines.append(f"| {source.name} | {licence_stated} |{pairs} |")
+    table = "\n".join(["| source | licence, as it states | pairs |", "|---|---|---|", *lines]) if lines else ""
+    return "\n\n".join(
+        part
+        for part in (
+            "## Training data and licence",
+            table,
+            f"The weights: `{licence}`; {why} Derived by rule from the\nsources' statements, which is no legal advice.",
+        )
+        if part
+    )
+
+
+def _figures(rows: Sequence[Mapping[str, Any]]) -> str:
+    shown = [row for row in rows if row["value"] is not None and (row["metric"] in _METRICS or row["metric"] in _NAMES)]
+    if not shown:
+        return ""
+    lines = [
+        f"| {row['task']} | {row['subset']} | {_NAMES.get(row['metric'], row['metric'])} | {100 * row['value']:.1f} | "
+        f"{row['n']:,} | {row.get('note') or ''} |"
+        for row in shown
+    ]
+    return "\n".join(["## Figures\n", "| task | subset | metric | value | n | note |", "|---|---|---|---|---|---|", *lines])
+
+
+def _limits(model: StaticModel) -> str:
+    points = [
+        "Word order is lost: *dog bites man* and *man bites dog* have one vector. Negation weighs as much as any word.",
+        "One vector a unit: senses of a word are not told apart.",
+        "Long texts average out; cut documents into sentences or short paragraphs.",
+        "Cosines of unrelated sentences are not zero, and thresholds differ between models: calibrate on your data.",
+        "It reflects what its training text says, with that text's topics and biases.",
+    ]
+    if len(model.languages) > 1:
+        points.insert(0, "Other languages than those named are read as far as their characters are known, and mean little.")
+    if model.units.kind == "words":
+        points.append(
+            "sentence-transformers and model2vec look words up through a tokenizer that is close to this model's own "
+            "look-up and not equal to it; `xswe.model.st_module.sentence_transformer` is exact."
+        )
+    return "\n".join(["## Limits\n", *(f"- {point}" for point in points)])

@@ -1,0 +1,219 @@
+"""Several static models as one: the inner product of its vectors is the weighted mean of the parts' cosines.
+
+E(z) = [a_1 f(E_1(z)), ..., a_L f(E_L(z))] / sqrt(a_1^2 + ... + a_L^2), where f scales to norm 1 (EN paper, appendix D); the
+weight of part l's cosine is a_l^2. Parts may have other units, tokenizers and dimensions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.errors import ConfigError, ModelError
+from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, write_json
+from xswe.model import folder as storage
+from xswe.model.static import StaticModel
+
+FORMAT_VERSION = 1
+KIND = "ensemble"
+_PART = re.compile(r"part-\d+")
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Static models that encode together.
+
+    Attributes:
+        parts: the models.
+        weights: of each part's cosine; they sum to 1.
+        description: what else ``config.json`` says, as plain JSON values.
+    """
+
+    parts: tuple[StaticModel, ...]
+    weights: tuple[float, ...]
+    description: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{weight:.3g}: {part}" for part, weight in zip(self.parts, self.weights, strict=True))
+        return f"Ensemble({'-'.join(self.languages)}, {self.dim} dimensions, {{{parts}}})"
+
+    @classmethod
+    def of(
+        cls, parts: Sequence[StaticModel], weights: Sequence[float] = (), description: dict[str, Any] | None = None
+    ) -> Ensemble:
+        """Make an ensemble; weights are scaled to sum to 1, none stand for equal ones.
+
+        Raises:
+            ConfigError: there is no part, the weights are not one a part and not negative, or no language is common.
+        """
+        chosen = np.array(weights or [1.0] * len(parts), np.float64)
+        if not parts or len(chosen) != len(parts) or (chosen < 0).any() or not 0 < chosen.sum() < np.inf:
+            raise ConfigError(
+                f"weights={list(weights)}: give one for each of the {len(parts)} models, none negative, not all 0"
+            )
+        made = cls(tuple(parts), tuple(float(x) for x in chosen / chosen.sum()), description or {})
+        if not made.languages:
+            raise ConfigError("the models have no language in common: an ensemble encodes what all of them know")
+        return made
+
+    @cached_property
+    def identity(self) -> str:
+        """A fingerprint of all that decides what :meth:`encode` returns: the weights and the parts' identities."""
+        return fingerprint(self.weights, [part.identity for part in self.parts])
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector: those of all parts together."""
+        return sum(part.dim for part in self.parts)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages that every part knows."""
+        return tuple(code for code in self.parts[0].languages if all(code in part.languages for part in self.parts))
+
+    def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
+        """Encode texts.
+
+        Args:
+            texts: one text, or any number of them.
+            threads: how many threads share the work.
+
+        Returns:
+            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A part that knows nothing of a text leaves
+            it to the others; a text that none knows is the zero vector.
+        """
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        rows = texts if isinstance(texts, Sequence) else list(texts)
+        out = np.empty((len(rows), self.dim), np.float32)
+        self.encode_into(rows, out, threads=threads)
+        return out
+
+    def encode_into(self, texts: Sequence[str], out: np.ndarray, *, threads: int = 1) -> None:
+        """Encode ``n`` texts into float32 (n, d)."""
+        from xswe.model.kernels import (
+            divide_rows,  # compiled: loading a model does without
+            row_norms,  # compiled: loading a model does without
+        )
+
+        start = 0
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            np.multiply(part.encode(texts, threads=threads), np.float32(weight**0.5), out=out[:, start : start + part.dim])
+            start += part.dim
+        norms = np.empty(len(out), np.float32)
+        row_norms(out, norms)
+        divide_rows(out, norms)
+
+    def save(self, folder: str | Path) -> None:
+        """Write one folder: a model folder for each part, and ``config.json``; whole or not at all.
+
+        Raises:
+            ModelError: there is something else of that name, which is left alone.
+        """
+        folder = Path(folder)
+        if folder.exists() and not (folder.is_dir() and (is_ensemble(folder) or not any(folder.iterdir()))):
+            raise ModelError(f"{folder}: exists and is no ensemble's folder; choose another name or move it away")
+        with whole_folder(folder) as temporary:
+            parts = []
+            for k, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
+                part.save(temporary / f"part-{k}")
+                digest = file_digest(temporary / f"part-{k}" / "model.safetensors")
+                parts.append({"folder": f"part-{k}", "weight": weight, "dim": part.dim, "sha256": digest})
+            config = {"model_type": storage.MODEL_TYPE, "kind": KIND, "format_version": FORMAT_VERSION, "parts": parts}
+            write_json(temporary / "config.json", {**config, **self.description})
+
+
+def is_ensemble(folder: Path) -> bool:
+    """Tell whether a folder is an ensemble's."""
+    try:
+        config = read_json(folder / "config.json")
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and config.get("kind") == KIND
+
+
+def load(folder: Path) -> Ensemble:
+    """Load an ensemble's folder.
+
+    Raises:
+        ModelError: naming the file that is missing, damaged or too new.
+    """
+    path = folder / "config.json"
+    config = read_json(path)
+    version = config.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
+    try:
+        names = [str(part["folder"]) for part in config["parts"]]
+        weights = [float(part["weight"]) for part in config["parts"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: damaged ({error!r}); make the ensemble again") from None
+    if strange := [name for name in names if not _PART.fullmatch(name)]:
+        raise ModelError(f"{path}: a part is called {strange[0]!r}, not part-0 and so on; make the ensemble again")
+    own = {"model_type", "kind", "format_version", "parts"}
+    parts = [StaticModel.load(folder / name) for name in names]
+    return Ensemble.of(parts, weights, {k: v for k, v in config.items() if k not in own})
+
+
+AnyModel = StaticModel | Ensemble
+
+
+def load_any(folder: Path) -> AnyModel:
+    """Load a model folder or an ensemble's.
+
+    Raises:
+        ModelError: see :func:`xswe.model.folder.load` and :func:`load`.
+    """
+    return load(folder) if is_ensemble(folder) else StaticModel.load(folder)
+
+
+def load_single(folder: Path) -> StaticModel:
+    """Load a model folder, for what an ensemble cannot do because it has no one table.
+
+    Raises:
+        ModelError: it is an ensemble's; else see :func:`xswe.model.folder.load`.
+    """
+    if is_ensemble(folder):
+        raise ModelError(
+            f"{folder}: an ensemble, where one table of vectors is needed; give one of its parts, {folder}/part-0"
+        )
+    return StaticModel.load(folder)
+
+
+def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:
+    """Find weights of a high score.
+
+    From equal weights, a share is moved from one part to another wherever that raises the score, until none does; then a
+    smaller share.
+
+    Args:
+        score: what the weights, float64 (parts,), are worth.
+        parts: how many.
+        steps: the shares.
+
+    Returns:
+        float64 (parts,), not negative, of sum 1.
+    """
+    weights = np.full(parts, 1.0 / parts)
+    best = score(weights)
+    for step in steps:
+        improved = True
+        while improved:
+            improved = False
+            for giver in range(parts):
+                for taker in range(parts):
+                    share = min(step, weights[giver])
+                    if giver == taker or share <= 1e-9:
+                        continue
+                    moved = weights.copy()
+                    moved[giver] -= share
+                    moved[taker] += share
+                    if (found := score(moved)) > best + 1e-9:
+                        weights, best, improved = moved, found, True
+    return weights

@@ -1,0 +1,344 @@
+"""A model in other forms: fewer dimensions or units, word2vec, ONNX.
+
+Smaller models out of a model: fewer dimensions, fewer units.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.io.files import whole_file
+from xswe.model.folder import Precision
+from xswe.model.static import StaticModel
+from xswe.model.word2vec import write_binary, write_text
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import unknown_id
+from xswe.text.units import BLOCK
+from xswe.text.words import WordUnits
+
+
+def rotate(model: StaticModel) -> StaticModel:
+    """Turn the vectors so that the first dimensions carry the most, and all cosines stay as they are.
+
+    The axes are the principal ones of the units' vectors about zero (nothing is subtracted, so that inner products are
+    kept); a model whose dimensions are not ordered by its training is best turned before :func:`truncate`.
+    """
+    matrix = model.vectors.astype(np.float64)
+    _, axes = np.linalg.eigh(matrix.T @ matrix)
+    axes = axes[:, ::-1]
+    axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)  # one sign on every machine
+    return replace(model, matrix=np.ascontiguousarray(matrix @ axes, np.float32), scales=None)
+
+
+def truncate(model: StaticModel, dim: int) -> StaticModel:
+    """Keep the first dimensions.
+
+    Raises:
+        ConfigError: the model has fewer.
+    """
+    return model.truncate(dim)
+
+
+def count_units(model: StaticModel, texts: Iterable[str]) -> np.ndarray:
+    """Count how often each unit occurs in texts, int64 (units,)."""
+    counts = np.zeros(len(model.matrix), np.int64)
+    lines = iter(texts)
+    while block := list(islice(lines, BLOCK)):
+        counts += model.units.bags(block).counts(len(counts))
+    return counts
+
+
+def prune(model: StaticModel, units: int, counts: np.ndarray | None = None) -> StaticModel:
+    """Keep the most frequent units.
+
+    Of a Unigram tokenizer single characters, special tokens and the unknown piece always stay, so that the rest is still a
+    tokenizer: what a dropped piece covered is then covered by shorter ones. Of words the first of the list stay, which
+    are the most frequent where xswe counted them.
+
+    Args:
+        model: the model.
+        units: how many to keep.
+        counts: int (units,), how often each occurs in some text; not given, a Unigram piece's own score decides.
+
+    Raises:
+        ConfigError: there are not so many, or fewer than the characters, or the tokenizer cannot lose pieces.
+    """
+    if not 0 < units <= len(model.matrix):
+        raise ConfigError(f"keep={units}: the model has {len(model.matrix)} units; keep between 1 and as many")
+    if isinstance(model.units, WordUnits):
+        words = model.units
+        order = np.arange(len(model.matrix)) if counts is None else np.argsort(-counts, kind="stable")
+        kept = np.sort(order[:units])
+        scales = None if model.scales is None else model.scales[kept]
+        fewer = WordUnits([words.tokens[i] for i in kept], words.splitter, words.pieces)
+        return replace(model, units=fewer, matrix=model.matrix[kept], scales=scales)
+    if isinstance(model.units, SubwordUnits):
+        tokenizer, kept = _prune_unigram(model.units.tokenizer, units, counts)
+        scales = None if model.scales is None else model.scales[kept]
+        old = model.units
+        lone_mark = bool(old.settings.get("lone_mark"))
+        fewer_pieces = SubwordUnits(tokenizer, old.kind, old.languages, lone_mark=lone_mark, folding=old.folding)
+        return replace(model, units=fewer_pieces, matrix=model.matrix[kept], scales=scales)
+    raise ConfigError(f"units of the kind {model.units.kind} cannot be pruned")
+
+
+def _prune_unigram(tokenizer: Tokenizer, units: int, counts: np.ndarray | None) -> tuple[Tokenizer, np.ndarray]:
+    """Return a tokenizer of fewer pieces, and the old ids of those kept, in their old order."""
+    state = json.loads(tokenizer.to_str())
+    vocabulary = state["model"].get("vocab", [])
+    added = {token["id"] for token in state["added_tokens"]}
+    if state["model"]["type"] != "Unigram" or any(i >= len(vocabulary) for i in added):
+        raise ConfigError(
+            f"a {state['model']['type']} tokenizer with {len(added)} added tokens cannot lose pieces: only a Unigram "
+            "without tokens beside its vocabulary can"
+        )
+    always = {*added, unknown_id(tokenizer)}
+    stays = np.array([i in always or len(piece) == 1 for i, (piece, _) in enumerate(vocabulary)])
+    if stays.sum() > units:
+        raise ConfigError(f"keep={units}: the vocabulary has {stays.sum()} single characters, which must stay; keep more")
+    worth = np.array([score for _, score in vocabulary]) if counts is None else counts.astype(np.float64)
+    order = np.lexsort((np.arange(len(worth)), -worth, ~stays))
+    kept = np.sort(order[:units])
+    place = {int(old): new for new, old in enumerate(kept)}
+    state["model"]["vocab"] = [vocabulary[i] for i in kept]
+    state["model"]["unk_id"] = place.get(state["model"]["unk_id"])
+    for token in state["added_tokens"]:
+        token["id"] = place[token["id"]]
+    return Tokenizer.from_str(json.dumps(state, ensure_ascii=False)), kept
+
+
+# A model's matrix as an ONNX graph: ids and offsets in, unit vectors out.
+#
+#     session.run(["vectors"], {"ids": bags.ids.astype("int64"), "offsets": bags.offsets})
+#
+# ``ids`` are the units of all texts one after the other (int64), ``offsets`` (int64, texts + 1) where each text's begin
+# and where the last one's end: the flat form that every look-up of the library gives. The look-up itself stays outside:
+# the ``tokenizer.json`` beside the graph is read by the tokenizers library in Python, JavaScript and Rust alike.
+
+
+_OPSET = 18  # the first whose scatter operators add
+_TINY = float(np.finfo(np.float32).tiny)
+
+
+def build_graph(model: StaticModel) -> Any:
+    """Build the graph.
+
+    A text's vector is the sum of its units' rows divided by its norm (the mean's division cancels). Each unit's text is
+    found by marking where texts begin and summing the marks; rows are then added into their texts' vectors.
+
+    Args:
+        model: of any precision; float16 and int8 rows stay so in the file and are widened after they are gathered.
+
+    Returns:
+        An ``onnx.ModelProto``.
+
+    Raises:
+        DependencyError: onnx is not installed.
+    """
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ImportError:
+        raise DependencyError("onnx", "onnx", "exporting to ONNX") from None
+    node = helper.make_node
+    constants = {
+        "matrix": np.ascontiguousarray(model.matrix),
+        "width": np.array([model.dim], np.int64),
+        "zero": np.array([0], np.int64),
+        "one": np.array([1], np.int64),
+        "last": np.array([-1], np.int64),
+        "axis": np.array(0, np.int64),
+        "tiny": np.array(_TINY, np.float32),
+    }
+    nodes = [
+        # Which text does each unit belong to? marks[t] = how many texts begin at t; their running sum tells.
+        node("Slice", ["offsets", "zero", "last"], ["begins"]),
+        node("Shape", ["begins"], ["texts"]),
+        node("Shape", ["ids"], ["units"]),
+        node("Add", ["units", "one"], ["places"]),
+        node("ConstantOfShape", ["places"], ["unmarked"], value=helper.make_tensor("v0", TensorProto.INT64, [1], [0])),
+        node("ConstantOfShape", ["texts"], ["ones"], value=helper.make_tensor("v1", TensorProto.INT64, [1], [1])),
+        node("ScatterElements", ["unmarked", "begins", "ones"], ["marks"], axis=0, reduction="add"),
+        node("CumSum", ["marks", "axis"], ["running"]),
+        node("Sub", ["running", "one"], ["text_of_place"]),
+        node("Slice", ["text_of_place", "zero", "last"], ["text_of_unit"]),
+        node("Unsqueeze", ["text_of_unit", "last"], ["targets"]),
+        # Gather, widen, add up, divide by the norm.
+        node("Gather", ["matrix", "ids"], ["kept"], axis=0),
+        node("Cast", ["kept"], ["wide"], to=TensorProto.FLOAT),
+        node("Concat", ["texts", "width"], ["shape"], axis=0),
+        node("ConstantOfShape", ["shape"], ["empty"], value=helper.make_tensor("v2", TensorProto.FLOAT, [1], [0.0])),
+        node("ScatterND", ["empty", "targets", "rows"], ["sums"], reduction="add"),
+        node("ReduceL2", ["sums", "last"], ["norms"], keepdims=1),
+        node("Max", ["norms", "tiny"], ["divisors"]),
+        node("Div", ["sums", "divisors"], ["vectors"]),
+    ]
+    if model.scales is None:
+        nodes.insert(13, node("Identity", ["wide"], ["rows"]))
+    else:
+        constants["scales"] = np.ascontiguousarray(model.scales[:, None])
+        nodes[13:13] = [node("Gather", ["scales", "ids"], ["factors"], axis=0), node("Mul", ["wide", "factors"], ["rows"])]
+    graph = helper.make_graph(
+        nodes,
+        "xswe",
+        [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, ["units"]),
+            helper.make_tensor_value_info("offsets", TensorProto.INT64, ["texts_and_one"]),
+        ],
+        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", model.dim])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="xswe", ir_version=9)
+    onnx.checker.check_model(built)
+    return built
+
+
+def write_onnx(path: Path, model: StaticModel) -> None:
+    """Write the graph, whole or not at all."""
+    built = build_graph(model)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(built.SerializeToString())
+
+
+# Models in other forms: smaller folders, the field's vector files, ONNX, one bit a number.
+
+
+Format = Literal["folder", "word2vec", "word2vec-binary", "onnx", "bits"]
+
+
+@dataclass(frozen=True)
+class ExportConfig:
+    """What to make of a model.
+
+    Attributes:
+        format: ``folder`` (a model folder), ``word2vec`` (text), ``word2vec-binary``, ``onnx`` or ``bits``.
+        dtype: precision of the matrix: ``float32``, ``float16``, ``int8`` (a float32 scale a row); None for the model's.
+        dim: keep this many dimensions, 0 for all.
+        rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
+        keep: keep the most frequent units, so many; 0 for all.
+    """
+
+    format: Format = "folder"
+    dtype: Precision | None = None
+    dim: int = 0
+    rotate: bool = False
+    keep: int = 0
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
+            raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
+        if self.dtype not in (None, "float32") and self.format in ("word2vec", "word2vec-binary", "bits"):
+            raise ConfigError(f"dtype={self.dtype}: format={self.format} has a precision of its own; leave dtype out")
+
+
+def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None = None) -> StaticModel:
+    """Return the model with the units, dimensions and precision asked for.
+
+    Args:
+        model: the model.
+        config: what to make of it.
+        counts: int (units,), by which the most frequent units are chosen; see :func:`xswe.model.export.prune`.
+    """
+    dtype = config.dtype or model.dtype
+    if config.keep:
+        model = prune(model, config.keep, counts)
+    if config.rotate:
+        model = rotate(model)
+    if config.dim:
+        model = truncate(model.astype("float32"), config.dim)
+    return model.astype(dtype)
+
+
+def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.ndarray | None = None) -> Path:
+    """Write a model in another form.
+
+    Args:
+        model: the model.
+        config: the form.
+        output: the folder or file to write, whole or not at all. Beside an ONNX graph the look-up is written, as
+            ``<name>.tokenizer.json``.
+        counts: see :func:`reshape`.
+
+    Returns:
+        ``output``.
+    """
+    if config.format == "onnx" and not isinstance(model.units, SubwordUnits):
+        raise ConfigError(
+            "an ONNX graph takes the ids of a tokenizer.json, which word units do not share: use format=folder"
+        )
+    model = reshape(model, config, counts)
+    if config.format == "folder":
+        model.save(output)
+    elif config.format == "onnx":
+        write_onnx(output, model)
+        write_lookup(model, output.with_suffix(".tokenizer.json"))
+    elif config.format == "bits":
+        write_bits(output, model)
+    else:
+        write = write_text if config.format == "word2vec" else write_binary
+        write(output, *vectors_by_token(model))
+    return output
+
+
+def vectors_by_token(model: StaticModel) -> tuple[list[str], np.ndarray]:
+    """Return the units that have a vector and those vectors, float32 (n, d).
+
+    Raises:
+        ConfigError: a unit holds a blank, which the field's vector files use between values.
+    """
+    tokens = model.units.tokens
+    kept = [i for i, token in enumerate(tokens) if token]
+    if spaced := [tokens[i] for i in kept if any(character.isspace() for character in tokens[i])]:
+        raise ConfigError(f"the unit {spaced[0]!r} holds a blank, which a word2vec file cannot: use format=folder or onnx")
+    return [tokens[i] for i in kept], model.vectors[kept]
+
+
+def write_lookup(model: StaticModel, path: Path) -> None:
+    """Write the model's ``tokenizer.json`` alone."""
+    if not isinstance(model.units, SubwordUnits):
+        raise ConfigError(
+            "an ONNX graph needs ids from a tokenizer.json, whose ids word units do not share: use format=folder"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        model.units.save(Path(folder))
+        text = (Path(folder) / "tokenizer.json").read_bytes()
+    with whole_file(path) as temporary:
+        temporary.write_bytes(text)
+
+
+def write_bits(path: Path, model: StaticModel) -> None:
+    """Write one bit a number: ``bits``, uint8 (units, d / 8), a set bit for a value above zero, and ``scales``.
+
+    A row is about ``scale * (2 * bit - 1)``; the scale is its mean magnitude, which among all makes the error smallest.
+    """
+    from safetensors.numpy import save_file
+
+    vectors = model.vectors
+    if model.dim % 8:
+        raise ConfigError(f"format=bits packs eight dimensions a byte; the model has {model.dim}: choose a dim")
+    tensors = {"bits": np.packbits(vectors > 0, axis=1), "scales": np.abs(vectors).mean(1).astype(np.float32)}
+    with whole_file(path) as temporary:
+        save_file(tensors, temporary, {"format": "xswe-bits", "dim": str(model.dim)})
+
+
+def read_bits(path: Path) -> np.ndarray:
+    """Read what :func:`write_bits` wrote, as float32 (units, d)."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        tensors: dict[str, Any] = load_file(path)
+        signs = np.unpackbits(tensors["bits"], axis=1).astype(np.float32) * 2 - 1
+        return signs * tensors["scales"][:, None]
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise InputError(path, f"no file of bits ({error})", "give one that export format=bits wrote") from None

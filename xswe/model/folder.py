@@ -1,0 +1,294 @@
+"""The model folder on disk, and the precisions that its matrix may have.
+
+Fewer bits a number: float16, and int8 with one scale a row.
+
+A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
+quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from xswe.errors import ConfigError, ModelError
+from xswe.io.files import read_json, whole_folder
+from xswe.model.portable import write_portable
+from xswe.text.languages import check_languages
+from xswe.text.subwords import SubwordUnits
+from xswe.text.units import Units
+from xswe.text.words import WordUnits
+
+Precision = Literal["float32", "float16", "int8"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+
+
+def check_precision(dtype: str) -> str:
+    """Return the name of a known precision.
+
+    Raises:
+        ConfigError: it is none; the message lists them.
+    """
+    if dtype not in PRECISIONS:
+        raise ConfigError(f"dtype={dtype}: use one of {', '.join(PRECISIONS)}")
+    return dtype
+
+
+def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quantise rows to int8.
+
+    Args:
+        rows: float32 (n, d), finite.
+
+    Returns:
+        int8 (n, d) within ±127, and float32 (n,): row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a
+        scale in each dimension. A zero row has the scale 0.
+    """
+    scales = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / np.float32(127.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        numbers = rows / scales[:, None]
+    # A row whose scale underflows is as good as zero.
+    np.nan_to_num(numbers, copy=False, nan=0.0, posinf=127.0, neginf=-127.0)
+    np.rint(numbers, out=numbers)
+    return np.clip(numbers, -127, 127, out=numbers).astype(np.int8), scales.astype(np.float32)
+
+
+def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Convert float32 rows to another precision.
+
+    Returns:
+        The rows, C-contiguous, and for ``int8`` their scales, else None.
+
+    Raises:
+        ConfigError: the precision is unknown.
+        ModelError: a number is beyond float16's range.
+    """
+    check_precision(dtype)
+    if dtype == "int8":
+        return quantise(rows)
+    if dtype == "float32":
+        return np.ascontiguousarray(rows, np.float32), None
+    if len(rows) and max(float(rows.max()), -float(rows.min())) > float(np.finfo(np.float16).max):
+        raise ModelError("the vectors hold numbers above 65504, which float16 cannot: scale them, or use float32 or int8")
+    return rows.astype(np.float16), None
+
+
+def restore(rows: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
+    """Return rows of any precision as float32; the very array if they are that already."""
+    wide = rows.astype(np.float32, copy=False)
+    return wide if scales is None else wide * scales[:, None]
+
+
+def is_finite(rows: np.ndarray) -> bool:
+    """Tell whether all numbers are finite, without an array of answers."""
+    if rows.dtype == np.int8 or rows.size == 0:
+        return True
+    if rows.dtype == np.float16:
+        step = 1 << 12
+        blocks = (rows[start : start + step].view(np.uint16) & 0x7FFF for start in range(0, len(rows), step))
+        return all(int(block.max()) < 0x7C00 for block in blocks)
+    return bool(np.isfinite(rows.min()) and np.isfinite(rows.max()))
+
+
+# The model folder: written whole, read with care, opened by three libraries.
+#
+# ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
+# float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
+# ``modules.json`` with a normalising module. model2vec and sentence-transformers multiply rows by ``weights`` too, so
+# that an int8 folder means the same to all three. Word models keep their look-up in ``words.json`` and
+# ``backoff.json``, their factors in ``scales``: ``tokenizer.json``, ``mapping`` and ``weights`` are for the other
+# libraries there, see :mod:`xswe.model.portable`. Nothing in a folder is ever executed.
+
+
+FORMAT_VERSION = 1
+MODEL_TYPE = "xswe"
+_DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
+# What config.json says of the folder itself; all else is the model's description.
+_OWN = {
+    *(
+        "model_type",
+        "format_version",
+        "hidden_dim",
+        "vocabulary_size",
+        "normalize",
+        "max_length",
+        "embedding_dtype",
+        "units",
+    ),
+}
+_MODULES = [
+    {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
+    {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
+]
+
+
+class Contents(NamedTuple):
+    """What a model folder holds, as plain data.
+
+    Attributes:
+        units: the function from text to unit ids.
+        matrix: (units, d) float32, float16 or int8.
+        description: what else ``config.json`` says of the model.
+        scales: float32 (units,), the factor of each row of an int8 matrix; None for the others.
+    """
+
+    units: Units
+    matrix: np.ndarray
+    description: dict[str, Any]
+    scales: np.ndarray | None
+
+
+def load_units(folder: Path) -> Units:
+    """Load the units of a model folder.
+
+    Raises:
+        ModelError: the folder's ``config.json`` names no known kind of units.
+    """
+    kind = read_json(folder / "config.json").get("units", {}).get("kind")
+    if kind == "words":
+        return WordUnits.load(folder)
+    if kind in ("teacher", "subwords"):
+        return SubwordUnits.load(folder)
+    raise ModelError(
+        f"{folder / 'config.json'}: units.kind is {kind!r}; this version knows words, teacher and subwords; upgrade xswe"
+    )
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def save(contents: Contents, folder: Path) -> None:
+    """Write a model folder; an existing *model* folder of that name is replaced in the last moment.
+
+    Args:
+        contents: what it is to hold.
+        folder: its name.
+
+    Raises:
+        ModelError: there is something else of that name, which is left alone.
+    """
+    from safetensors.numpy import save_file
+
+    if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
+        raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
+    units, matrix, description, scales = contents
+    with whole_folder(folder) as temporary:
+        units.save(temporary)
+        tensors = {"embeddings": np.ascontiguousarray(matrix)}
+        if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
+            tensors |= write_portable(units, temporary, scales)
+        elif scales is not None:
+            tensors["weights"] = scales
+        save_file(tensors, temporary / "model.safetensors")
+        config = {
+            "model_type": MODEL_TYPE,
+            "format_version": FORMAT_VERSION,
+            "hidden_dim": int(matrix.shape[1]),
+            "vocabulary_size": len(matrix),
+            "normalize": True,
+            "max_length": None,  # model2vec: no text is cut
+            "embedding_dtype": matrix.dtype.name,
+            "units": units.settings,
+            **description,
+        }
+        _write(temporary / "config.json", config)
+        _write(temporary / "modules.json", _MODULES)
+        (temporary / "1_Normalize").mkdir()
+
+
+def load(folder: Path) -> Contents:
+    """Read a model folder.
+
+    Raises:
+        ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
+    """
+    config = _read_config(folder)
+    matrix, scales = _read_matrix(folder / "model.safetensors", config)
+    try:
+        units = load_units(folder)
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelError(f"{folder / 'config.json'}: its units cannot be read ({error}); fetch the model again") from None
+    if len(units) != len(matrix):
+        name = "words.json" if units.kind == "words" else "tokenizer.json"
+        raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
+    return Contents(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: there is no such folder; give the folder that train wrote (…/model)")
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; {folder} is no model folder")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        kind, version = config["model_type"], config["format_version"]
+        int(config["hidden_dim"]), config["units"]["kind"], list(config["units"]["languages"])
+        check_languages(config["units"]["languages"])
+    except (ValueError, KeyError, TypeError, RecursionError, ConfigError) as error:
+        raise ModelError(f"{path}: damaged or of another library ({error!r}); fetch or train the model again") from None
+    if kind != MODEL_TYPE:
+        raise ModelError(f"{path}: model_type is {kind!r}, not {MODEL_TYPE!r}; this folder belongs to another library")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ModelError(f"{path}: format_version is {version!r}, no version; fetch or train the model again")
+    if version > FORMAT_VERSION:
+        raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
+    return config
+
+
+def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Read the matrix, and the scales of an int8 one."""
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; fetch or train the model again")
+    factors = "scales" if config["units"]["kind"] == "words" else "weights"
+    tensors = _read_tensors(path, ("embeddings", factors))
+    matrix, scales = tensors.get("embeddings"), tensors.get(factors)
+    if matrix is None or matrix.ndim != 2 or matrix.shape[1] != config["hidden_dim"]:
+        found = "no tensor 'embeddings'" if matrix is None else f"a tensor of shape {matrix.shape}"
+        raise ModelError(f"{path}: {found}, config.json says (…, {config['hidden_dim']}); fetch the model again")
+    dtype = config.get("embedding_dtype", "float32")
+    if matrix.dtype.name != dtype:
+        raise ModelError(f"{path}: {matrix.dtype.name} vectors, config.json says {dtype}; fetch the model again")
+    if (dtype == "int8") != (scales is not None) or (
+        scales is not None and (scales.shape, scales.dtype) != ((len(matrix),), np.float32)
+    ):
+        raise ModelError(
+            f"{path}: int8 vectors need one float32 factor a row in the tensor {factors!r}; fetch the model again"
+        )
+    if not is_finite(matrix) or (scales is not None and not is_finite(scales)):
+        raise ModelError(f"{path}: holds values that are not finite; fetch or train the model again")
+    return matrix, scales
+
+
+def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Read some tensors of a safetensors file, those that it has.
+
+    Each is read straight into its array: the library's own reader holds a large matrix in memory twice.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "numpy") as checked:  # checks the header against the size of the file
+            names = [name for name in names if name in checked.keys()]  # noqa: SIM118 (not a mapping)
+        tensors = {}
+        with path.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size))
+            for name in names:
+                entry = header[name]
+                if entry["dtype"] not in _DTYPES:
+                    raise ModelError(
+                        f"{path}: {name} is {entry['dtype']}, expected one of {', '.join(_DTYPES)}; fetch the model again"
+                    )
+                tensors[name] = np.empty(entry["shape"], _DTYPES[entry["dtype"]])
+                stream.seek(8 + size + entry["data_offsets"][0])
+                if stream.readinto(tensors[name].reshape(-1).view(np.uint8).data) != tensors[name].nbytes:
+                    raise ValueError("the file ends early")
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
+    return tensors

@@ -1,0 +1,260 @@
+"""Static models and word vectors of other projects, read as models of this one.
+
+Static models of other libraries, read from their files as ours: WordLlama's, and the folders of Model2Vec.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.io.files import read_json
+from xswe.io.lines import OnError
+from xswe.model.static import StaticModel
+from xswe.model.word2vec import read_binary, read_text
+from xswe.text.languages import LANGUAGES, check_languages
+from xswe.text.segmenters import BY_TEACHER
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import MARK, load_tokenizer, pieces_only
+from xswe.text.words import WordSplitter, WordUnits
+
+
+def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticModel:
+    """Read the model in WordLlama's package; the package need not be importable, its files suffice.
+
+    Raises:
+        DependencyError: it is not installed.
+        ModelError: its files are not those of version 0.3.
+    """
+    found = importlib.util.find_spec("wordllama")
+    if found is None or not found.submodule_search_locations:
+        raise DependencyError("wordllama", "baselines", "the part wordllama")
+    folder = Path(found.submodule_search_locations[0])
+    weights = folder / "weights" / "l2_supercat_256.safetensors"
+    matrix = _tensors(weights).get("embedding.weight")
+    if matrix is None:
+        raise ModelError(f"{weights}: has no tensor 'embedding.weight'; install wordllama 0.3 or later")
+    return piece_table(
+        load_tokenizer(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"), matrix, languages, "wordllama"
+    )
+
+
+def is_model2vec(folder: Path) -> bool:
+    """Tell whether a folder is one that Model2Vec wrote."""
+    try:
+        config = read_json(folder / "config.json")
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == "model2vec"
+
+
+def read_model2vec(folder: Path, languages: Sequence[str] = tuple(LANGUAGES)) -> StaticModel:
+    """Read a folder that Model2Vec wrote.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    path = folder / "model.safetensors"
+    tensors = _tensors(path)
+    matrix = tensors.get("embeddings")
+    if matrix is None:
+        raise ModelError(f"{path}: has no tensor 'embeddings'; fetch the model again")
+    rows = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
+    return piece_table(load_tokenizer(folder / "tokenizer.json"), rows, languages, folder.name)
+
+
+def _tensors(path: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return dict(load_file(path))
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{path}: missing or damaged ({error}); fetch it again") from None
+
+
+def token_rows(matrix: np.ndarray, mapping: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
+    """Work Model2Vec's mapping of tokens to rows, and its weights of tokens, into a float32 matrix of a row a token."""
+    rows = np.asarray(matrix if mapping is None else matrix[mapping], np.float32)
+    return rows if weights is None else rows * np.asarray(weights, np.float32)[:, None]
+
+
+def piece_table(tokenizer: Tokenizer, matrix: np.ndarray, languages: Sequence[str], name: str) -> StaticModel:
+    """Make a static embedding of pieces; rows beyond the tokenizer's last id are left out, missing ones are zero."""
+    units = SubwordUnits(pieces_only(tokenizer), "teacher", languages)
+    rows = np.zeros((len(units.tokens), matrix.shape[1]), np.float32)
+    rows[: len(matrix)] = matrix[: len(rows)]
+    return StaticModel(units, rows, {"from": name})
+
+
+# Vectors of other projects as models of ours: tables of words, and the matrices of Model2Vec and WordLlama.
+#
+# A table of words (word2vec, fastText, MUSE, GloVe, the reference implementation's ``vec.txt``) becomes a model of word
+# units, which look words up as the paper does: as they stand, in lower case, then along a teacher's sub-words where its
+# tokenizer is given. A matrix with a ``tokenizer.json`` becomes a model of that tokenizer's pieces.
+
+
+logger = logging.getLogger(__name__)
+Format = Literal["text", "word2vec-binary", "model2vec", "wordllama"]
+Merge = Literal["average", "first"]
+# Where the libraries keep matrix and tokenizer in a folder.
+_LAYOUTS = (
+    ("model.safetensors", "tokenizer.json"),
+    ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
+)
+
+
+@dataclass(frozen=True)
+class ImportConfig:
+    """What to read, and how text is looked up in it.
+
+    Attributes:
+        format: ``text`` (word2vec, fastText, MUSE, GloVe, the reference's ``vec.txt``), ``word2vec-binary``,
+            ``model2vec`` (a folder of theirs, or of sentence-transformers' StaticEmbedding) or ``wordllama``.
+        tokenizer: for tables of words, the ``tokenizer.json`` whose sub-words guide the back-off and, for the segmenter
+            ``teacher`` and ``teacher-text``, cut Chinese and Japanese (the reference: mGTE's); for ``wordllama``, its own.
+        segmenters: for tables of words, zh by ``teacher``, ``teacher-text`` (the reference) or ``jieba``, ja by
+            ``teacher``, ``teacher-text`` (the reference) or ``fugashi``.
+        folding: for tables of words, whether traditional Chinese is looked up as simplified (the reference: not).
+        merge: what a word of several tables gets: the ``average`` of its vectors (the reference), or the ``first``.
+        limit: read at most this many words of each table, 0 for all.
+        on_error: what a line that is not UTF-8 does: ``raise`` or ``skip``.
+    """
+
+    format: Format = "text"
+    tokenizer: str | None = None
+    segmenters: dict[str, str] = field(default_factory=lambda: {"zh": "teacher", "ja": "teacher"})
+    folding: bool = True
+    merge: Merge = "average"
+    limit: int = 0
+    on_error: OnError = "raise"
+
+    def __post_init__(self) -> None:
+        if self.format not in get_args(Format):
+            raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
+        if self.merge not in get_args(Merge):
+            raise ConfigError(f"merge={self.merge}: use average or first")
+        if self.limit < 0:
+            raise ConfigError(f"limit={self.limit}: give how many words to read of each table, 0 for all")
+        if self.format == "wordllama" and not self.tokenizer:
+            raise ConfigError("format=wordllama needs its tokenizer: tokenizer=l2_supercat_tokenizer_config.json")
+
+
+def import_model(paths: Sequence[Path], languages: Sequence[str], config: ImportConfig) -> StaticModel:
+    """Read vectors of another project.
+
+    Args:
+        paths: the table of words, or one for each language in aligned spaces; or the folder or matrix.
+        languages: codes of the model's languages.
+        config: format and look-up.
+
+    Raises:
+        InputError: a table is damaged; the message names file and line.
+        ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
+    """
+    languages = check_languages(languages)
+    description = {"imported": {"format": config.format, "files": [path.name for path in paths]}}
+    if config.format in ("text", "word2vec-binary"):
+        tables = [
+            read_text(path, config.limit, config.on_error) if config.format == "text" else read_binary(path, config.limit)
+            for path in paths
+        ]
+        words, matrix = merge_tables(tables, config.merge)
+        return StaticModel(word_units(words, languages, config), matrix, description)
+    if len(paths) != 1:
+        raise ConfigError(f"format={config.format} takes one input, {len(paths)} are given")
+    weights, tokenizer = _matrix_files(paths[0], config)
+    return StaticModel(*_pieces(weights, tokenizer, languages), description)
+
+
+def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -> tuple[list[str], np.ndarray]:
+    """Merge tables of words in one space into one; the order is that of the first occurrences, table by table."""
+    if len({matrix.shape[1] for _, matrix in tables}) > 1:
+        widths = ", ".join(str(matrix.shape[1]) for _, matrix in tables)
+        raise ConfigError(f"the tables have {widths} dimensions: give tables of one space")
+    index: dict[str, int] = {}
+    for words, _ in tables:
+        for word in words:
+            index.setdefault(word, len(index))
+    total = np.zeros((len(index), tables[0][1].shape[1]), np.float32)
+    count = np.zeros(len(index), np.float32)
+    for words, matrix in tables:
+        rows = np.array([index[word] for word in words])
+        new = count[rows] == 0 if merge == "first" else np.ones(len(rows), bool)
+        total[rows[new]] += matrix[new]
+        count[rows[new]] += 1
+    return list(index), total / count[:, None]
+
+
+def word_units(words: Sequence[str], languages: Sequence[str], config: ImportConfig) -> WordUnits:
+    """Return word units over the words of a table."""
+    pieces = load_tokenizer(Path(config.tokenizer)) if config.tokenizer else None
+    if pieces is not None:
+        pieces.no_padding()
+        pieces.no_truncation()
+    by_teacher = [code for code in languages if config.segmenters.get(code) in BY_TEACHER and code in ("zh", "ja")]
+    if pieces is None and by_teacher:
+        cure = f"give tokenizer=…/tokenizer.json, or another one: segmenters.{by_teacher[0]}=" + (
+            "jieba" if by_teacher[0] == "zh" else "fugashi"
+        )
+        name = config.segmenters[by_teacher[0]]
+        raise ConfigError(f"the segmenter {name!r} of {by_teacher[0]} needs the teacher's tokenizer: {cure}")
+    # The reference keys Chinese and Japanese by the teacher's tokens without the mark of a word's start.
+    bare = [word.removeprefix(MARK) or word for word in words]
+    named = bare if len(set(bare)) == len(words) else list(words)
+    return WordUnits(named, WordSplitter(languages, config.segmenters, pieces, config.folding), pieces)
+
+
+def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
+    """Find the matrix and the tokenizer of a folder, or take them as told."""
+    if config.format == "wordllama":
+        return path, Path(str(config.tokenizer))
+    for weights, tokenizer in _LAYOUTS:
+        if (path / weights).is_file() and (path / tokenizer).is_file():
+            return path / weights, path / tokenizer
+    raise ModelError(f"{path}: there is no model.safetensors beside a tokenizer.json; give a folder of model2vec's")
+
+
+def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[SubwordUnits, np.ndarray]:
+    """Read a matrix over a tokenizer's pieces; a mapping and weights of tokens are worked into it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if not weights.is_file():
+        raise ModelError(f"{weights}: there is no such file; check the path")
+    try:
+        tensors: Mapping[str, np.ndarray] = load_file(weights)
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ModelError(f"{weights}: damaged ({error}); fetch it again") from None
+    matrix = next((tensors[name] for name in ("embeddings", "embedding.weight") if name in tensors), None)
+    if matrix is None or matrix.ndim != 2:
+        raise ModelError(f"{weights}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")
+    units = SubwordUnits(_without_truncation(load_tokenizer(tokenizer)), "teacher", languages, lone_mark=True)
+    try:
+        vectors = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
+    except (IndexError, ValueError) as error:
+        raise ModelError(f"{weights}: its mapping or weights do not fit its matrix ({error}); fetch it again") from None
+    tokens = units.tokens
+    if len(vectors) < len(tokens):
+        raise ModelError(f"{weights}: {len(vectors)} vectors for the {len(tokens)} tokens of {tokenizer}; fetch both again")
+    vectors = vectors[: len(tokens)]
+    if not np.isfinite(vectors).all():
+        raise ModelError(f"{weights}: holds values that are not finite; fetch it again")
+    vectors[[not token for token in tokens]] = 0.0
+    return units, np.ascontiguousarray(vectors)
+
+
+def _without_truncation(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy that neither pads nor cuts nor adds tokens."""
+    state: dict[str, Any] = json.loads(tokenizer.to_str())
+    state["padding"] = state["truncation"] = state["post_processor"] = None
+    return Tokenizer.from_str(json.dumps(state, ensure_ascii=False))

@@ -1,0 +1,170 @@
+"""Compiled gathering and averaging of rows: the heart of encoding, of the sentence PCA and of training.
+
+Each function walks the flat arrays of a ``Bags`` once, releases the interpreter lock and writes into an array that the
+caller gives, so that threads need no copies. Sums are taken row after row in the bag's order, whatever the number of
+threads: the same bag gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from xswe.io.compiler import LEAN, prefetch_row
+
+# Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
+HALF_SCALE = np.float32(2.0**112)
+
+
+def widen(x: Any, scale: Any) -> Any:
+    """Return the float32 that a stored number stands for: a float32, an int8 times its scale, or the bits of a float16."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(widen, inline="always", strict=False)  # strict also compares annotations
+def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
+    if x == types.float32:
+        return lambda x, scale: x
+    if x == types.int8:
+        return lambda x, scale: np.float32(x) * scale
+    if x == types.uint16:
+
+        def half(x: Any, scale: Any) -> Any:
+            # Integer work and one exact product, which vectorise on any processor (a conversion instruction would not).
+            sign = np.uint32(x & np.uint16(0x8000)) << np.uint32(16)
+            return np.uint32(sign | (np.uint32(x & np.uint16(0x7FFF)) << np.uint32(13))).view(np.float32) * HALF_SCALE
+
+        return half
+    return None
+
+
+@njit(**LEAN)
+def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
+    """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can, and as vectorises."""
+    size = len(row)
+    if size % 4 == 0:  # the first two folds at once
+        size //= 4
+        for j in range(size):
+            a, b, c, d = row[j], row[j + size], row[j + 2 * size], row[j + 3 * size]
+            squares[j] = (a * a + c * c) + (b * b + d * d)
+    else:
+        for j in range(size):
+            squares[j] = row[j] * row[j]
+    while size > 1:
+        half = size // 2
+        for j in range(half):
+            squares[j] += squares[size - half + j]
+        size -= half
+    return np.sqrt(squares[0])
+
+
+@njit(**LEAN)
+def pool_rows(
+    matrix: np.ndarray,
+    scales: np.ndarray,
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    normalise: bool,
+    out: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """out[i] = the mean of the rows of bag i, or that mean scaled to norm 1.
+
+    Args:
+        matrix: (units, d) float32, int8, or the bits of float16 as uint16.
+        scales: float32 (units,) of an int8 matrix; of others any array of one element.
+        ids: int32, row numbers.
+        offsets: int64 (bags + 1,).
+        normalise: norm 1 instead of the mean; a bag that is empty, or whose rows cancel, is zero.
+        out: float32 (bags, d).
+        squares: float32 (d,), room to work in.
+    """
+    width = out.shape[1]
+    scaled = len(scales) == matrix.shape[0]
+    for i in range(out.shape[0]):
+        total = out[i]
+        for j in range(width):
+            total[j] = 0.0
+        t, stop = offsets[i], offsets[i + 1]
+        # Four rows a turn: their cache misses overlap, and the sums are loaded and stored a quarter as often.
+        while t + 4 <= stop:
+            if t + 8 <= len(ids):  # of the next text, too
+                for coming in range(t + 4, t + 8):
+                    prefetch_row(matrix, ids[coming])
+            m, n, o, p = ids[t], ids[t + 1], ids[t + 2], ids[t + 3]
+            a, b, c, d = matrix[m], matrix[n], matrix[o], matrix[p]
+            if scaled:
+                e, f, g, h = scales[m], scales[n], scales[o], scales[p]
+            else:
+                e = f = g = h = np.float32(1.0)
+            for j in range(width):
+                total[j] = (((total[j] + widen(a[j], e)) + widen(b[j], f)) + widen(c[j], g)) + widen(d[j], h)
+            t += 4
+        while t < stop:
+            a = matrix[ids[t]]
+            e = scales[ids[t]] if scaled else np.float32(1.0)
+            for j in range(width):
+                total[j] += widen(a[j], e)
+            t += 1
+        divisor = _norm(total, squares) if normalise else np.float32(offsets[i + 1] - offsets[i])
+        if divisor > 0:
+            inverse = np.float32(1.0) / divisor
+            for j in range(width):
+                total[j] *= inverse
+
+
+@njit(**LEAN)
+def sum_rows(matrix: np.ndarray, ids: np.ndarray, starts: np.ndarray, stops: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = sum of matrix[ids[t]] for starts[i] <= t < stops[i]; float32 (bags, d)."""
+    width = out.shape[1]
+    for i in range(out.shape[0]):
+        for j in range(width):
+            out[i, j] = 0.0
+        t, stop = starts[i], stops[i]
+        while t + 4 <= stop:  # as above
+            if t + 8 <= len(ids):  # of the next bag, too
+                for coming in range(t + 4, t + 8):
+                    prefetch_row(matrix, ids[coming])
+            a, b, c, d = matrix[ids[t]], matrix[ids[t + 1]], matrix[ids[t + 2]], matrix[ids[t + 3]]
+            for j in range(width):
+                out[i, j] = (((out[i, j] + a[j]) + b[j]) + c[j]) + d[j]
+            t += 4
+        while t < stop:
+            row = ids[t]
+            for j in range(width):
+                out[i, j] += matrix[row, j]
+            t += 1
+
+
+@njit(**LEAN)
+def copy_rows(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = matrix[rows[i]]; both C-contiguous."""
+    for i in range(len(rows)):
+        if i + 8 < len(rows):
+            prefetch_row(matrix, rows[i + 8])
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[rows[i], j]
+
+
+@njit(**LEAN)
+def divide_rows(out: np.ndarray, divisors: np.ndarray) -> None:
+    """Divide each row by its divisor; a row whose divisor is 0 stays as it is."""
+    for i in range(out.shape[0]):
+        if divisors[i] != 0:
+            inverse = np.float32(1.0) / np.float32(divisors[i])
+            for j in range(out.shape[1]):
+                out[i, j] *= inverse
+
+
+@njit(**LEAN, fastmath=True)
+def row_norms(matrix: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = Euclidean norm of row i."""
+    for i in range(matrix.shape[0]):
+        total = np.float32(0.0)
+        for j in range(matrix.shape[1]):
+            total += matrix[i, j] * matrix[i, j]
+        out[i] = np.sqrt(total)

@@ -1,0 +1,272 @@
+"""Files of sentence vectors, written block by block by several threads, and taken up again after a kill.
+
+The rows go straight to their places in a partial file beside the output, behind room for a header, so that memory does
+not grow with them. A journal says how many rows are safely on the disk, and a digest of the lines they came from. At the
+end the header is filled in and the file renamed (``.npy``, ``.safetensors``), or its rows are copied into ``.parquet``.
+
+| suffix | float32, float16 | int8: row ``i`` is ``numbers[i] * scales[i]`` |
+|---|---|---|
+| ``.npy`` | one array (n, d) | also ``<name>.scales.npy``, float32 (n,) |
+| ``.safetensors`` | tensor ``embeddings`` (n, d) | also tensor ``scales``, float32 (n,) |
+| ``.parquet`` | column ``embedding``, fixed-size lists | also column ``scale``, float32 |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.io.files import lock, read_json, whole_file, write_json
+from xswe.io.ragged import Texts
+from xswe.model.folder import PRECISIONS, check_precision, convert
+
+SUFFIXES = (".npy", ".safetensors", ".parquet")
+_HEADER = 512  # bytes before the first row
+_SAVE_EVERY = 5.0  # seconds
+_GROUP = 1 << 16  # rows of a row group
+_NUMPY = dict(zip(PRECISIONS, ("<f4", "<f2", "|i1"), strict=True))
+_SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
+
+
+@dataclass(frozen=True)
+class VectorFile:
+    """What is to be written.
+
+    Attributes:
+        path: the output; its suffix chooses the format.
+        width: dimensions of a row.
+        dtype: ``float32``, ``float16`` or ``int8``.
+    """
+
+    path: Path
+    width: int
+    dtype: str
+
+    def __post_init__(self) -> None:
+        check_precision(self.dtype)
+        if self.path.suffix not in SUFFIXES:
+            raise ConfigError(f"output={self.path}: give a name that ends in {', '.join(SUFFIXES)}")
+        if self.path.is_dir():
+            raise ConfigError(f"output={self.path}: is a folder; give the name of a file")
+        if self.path.suffix == ".parquet":
+            _pyarrow()
+
+    @property
+    def partial(self) -> Path:
+        """The rows written so far."""
+        return self.path.with_name(f".{self.path.name}.partial")
+
+    @property
+    def partial_scales(self) -> Path:
+        """Their scales."""
+        return self.path.with_name(f".{self.path.name}.scales.partial")
+
+    @property
+    def journal(self) -> Path:
+        """What is known to be on the disk."""
+        return self.path.with_name(f".{self.path.name}.journal.json")
+
+    @property
+    def scales(self) -> Path:
+        """Where the scales of an int8 ``.npy`` are."""
+        return self.path.with_name(f"{self.path.stem}.scales.npy")
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.width * np.dtype(_NUMPY[self.dtype]).itemsize
+
+
+class VectorWriter:
+    """An open partial file; made by :func:`open_writer`.
+
+    Attributes:
+        kept: rows that an earlier, killed run wrote; the input's first ``kept`` lines need no encoding.
+        rows: rows whose place is taken so far.
+    """
+
+    def __init__(self, file: VectorFile, signature: str, rows: BinaryIO, scales: BinaryIO) -> None:
+        self.file, self._signature, self._rows, self._scales = file, signature, rows, scales
+        self.kept, self._kept_digest = _read_journal(file, signature)
+        self.rows, self._digest = 0, b""
+        self._saved = time.monotonic()
+
+    def admit(self, texts: Texts, source: str) -> tuple[int, str] | None:
+        """Take the next block of lines in; call this for all blocks, in order, on one thread.
+
+        Returns:
+            The first row of the block and the digest of all lines up to its end, or None if the block is there already.
+
+        Raises:
+            InputError: the lines are not those that the killed run had read.
+        """
+        first, self.rows = self.rows, self.rows + len(texts)
+        state = blake2b(self._digest, digest_size=16)
+        state.update(texts.data.tobytes())
+        state.update(texts.sizes.tobytes())
+        self._digest = state.digest()
+        if first >= self.kept:
+            return first, self._digest.hex()
+        if self.rows >= self.kept and (self.rows > self.kept or self._digest.hex() != self._kept_digest):
+            raise InputError(
+                source,
+                f"is not the text that the interrupted run of {self.file.path} had read",
+                f"give the same text, or remove {self.file.journal} to start anew",
+            )
+        return None
+
+    def write(self, first: int, vectors: np.ndarray) -> None:
+        """Write float32 rows from row ``first`` on; threads may call this at the same time."""
+        numbers, scales = convert(vectors, self.file.dtype)
+        _write_at(self._rows, numbers, _HEADER + first * self.file.row_bytes)
+        if scales is not None:
+            _write_at(self._scales, scales, _HEADER + first * scales.itemsize)
+
+    def save(self, rows: int, digest: str, every: float = _SAVE_EVERY) -> None:
+        """Note that all rows before ``rows`` are written, if the last note is older than ``every`` seconds."""
+        if time.monotonic() - self._saved >= every:
+            os.fsync(self._rows.fileno())
+            os.fsync(self._scales.fileno())
+            write_json(self.file.journal, {"signature": self._signature, "rows": rows, "digest": digest})
+            self._saved = time.monotonic()
+
+    def finish(self) -> None:
+        """Make the output of the partial files; it appears whole."""
+        if self.rows < self.kept:
+            raise ConfigError(
+                f"the input has {self.rows:,} lines, and the interrupted run of {self.file.path} had read {self.kept:,}; "
+                f"give the same text, or remove {self.file.journal} to start anew"
+            )
+        file, rows = self.file, self.rows
+        self._rows.truncate(_HEADER + rows * file.row_bytes)
+        self._scales.truncate(_HEADER + rows * 4)
+        if file.path.suffix == ".parquet":
+            _write_parquet(file, rows)
+        elif file.path.suffix == ".safetensors":
+            _write_at(self._rows, _safetensors_header(file, rows), 0)
+            if file.dtype == "int8":
+                scales = np.memmap(file.partial_scales, np.float32, "r", _HEADER, (rows,)) if rows else np.zeros(0)
+                _write_at(self._rows, scales, _HEADER + rows * file.row_bytes)
+            _rename(self._rows, file.partial, file.path)
+        else:
+            if file.dtype == "int8":
+                _write_at(self._scales, _npy_header("<f4", (rows,)), 0)
+                _rename(self._scales, file.partial_scales, file.scales)
+            _write_at(self._rows, _npy_header(_NUMPY[file.dtype], (rows, file.width)), 0)
+            _rename(self._rows, file.partial, file.path)
+
+
+@contextmanager
+def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
+    """Open a file of vectors, or take up what a killed run left of it.
+
+    When the block ends the output is there. When it raises, the partial file and the journal stay for the next run.
+
+    Args:
+        file: what is to be written.
+        signature: names all that the vectors depend on but the lines themselves (the model, say); what a run of
+            another signature left is thrown away.
+
+    Raises:
+        ConfigError: another process is writing the same output.
+    """
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    for path in (file.partial, file.partial_scales):
+        path.touch()
+    with file.partial.open("r+b") as rows, file.partial_scales.open("r+b") as scales:
+        lock(rows, f"output={file.path}: another process is writing it; wait, or give another name")
+        writer = VectorWriter(file, signature, rows, scales)
+        rows.truncate(_HEADER + writer.kept * file.row_bytes)
+        scales.truncate(_HEADER + writer.kept * 4)
+        yield writer
+        writer.finish()
+        for path in (file.journal, file.partial, file.partial_scales):
+            path.unlink(missing_ok=True)
+
+
+def _read_journal(file: VectorFile, signature: str) -> tuple[int, str]:
+    """Return the rows that can be kept, and the digest of their lines."""
+    if not file.journal.is_file():
+        return 0, ""
+    noted = read_json(file.journal)
+    enough = file.partial.stat().st_size >= _HEADER + noted["rows"] * file.row_bytes
+    if noted["signature"] != signature or not enough:
+        file.journal.unlink()
+        return 0, ""
+    return int(noted["rows"]), str(noted["digest"])
+
+
+def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
+    """Write all bytes of an array (or bytes) at a place, without moving the stream."""
+    left = data.reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else memoryview(data)
+    while len(left):
+        done = os.pwrite(stream.fileno(), left, place)
+        left, place = left[done:], place + done
+
+
+def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:
+    os.fsync(stream.fileno())
+    os.replace(partial, path)
+
+
+def _npy_header(descr: str, shape: tuple[int, ...]) -> bytes:
+    """Return an array header of numpy's format 1.0, filled up to the room there is."""
+    text = repr({"descr": descr, "fortran_order": False, "shape": shape}).encode("ascii")
+    size = _HEADER - 10
+    return b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + text.ljust(size - 1) + b"\n"
+
+
+def _safetensors_header(file: VectorFile, rows: int) -> bytes:
+    """Return a safetensors header, filled up to the room there is."""
+    stop = rows * file.row_bytes
+    header: dict[str, Any] = {
+        "embeddings": {"dtype": _SAFETENSORS[file.dtype], "shape": [rows, file.width], "data_offsets": [0, stop]}
+    }
+    if file.dtype == "int8":
+        header["scales"] = {"dtype": "F32", "shape": [rows], "data_offsets": [stop, stop + 4 * rows]}
+    return (_HEADER - 8).to_bytes(8, "little") + json.dumps(header).encode("ascii").ljust(_HEADER - 8)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise DependencyError("pyarrow", "parquet", "writing .parquet files") from None
+    return pyarrow
+
+
+def _write_parquet(file: VectorFile, rows: int) -> None:
+    """Copy the partial file's rows into a parquet file, a row group at a time."""
+    pa = _pyarrow()
+    numbers = {"float32": pa.float32(), "float16": pa.float16(), "int8": pa.int8()}[file.dtype]
+    fields = [pa.field("embedding", pa.list_(numbers, file.width), nullable=False)]
+    if file.dtype == "int8":
+        fields.append(pa.field("scale", pa.float32(), nullable=False))
+    schema = pa.schema(fields)
+    dtype = np.dtype(_NUMPY[file.dtype])
+    with (
+        whole_file(file.path) as temporary,
+        file.partial.open("rb") as source,
+        file.partial_scales.open("rb") as scales,
+        pa.parquet.ParquetWriter(temporary, schema, compression="none", use_dictionary=False) as writer,
+    ):
+        source.seek(_HEADER)
+        scales.seek(_HEADER)
+        for start in range(0, rows, _GROUP):
+            count = min(_GROUP, rows - start)
+            flat = np.frombuffer(source.read(count * file.row_bytes), dtype)
+            columns = [pa.FixedSizeListArray.from_arrays(pa.array(flat), type=fields[0].type)]
+            if file.dtype == "int8":
+                columns.append(pa.array(np.frombuffer(scales.read(count * 4), np.float32)))
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))

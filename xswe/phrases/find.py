@@ -1,0 +1,201 @@
+"""Phrases in, hits out, resumable.
+
+What must survive a kill in the middle of a search, in one file.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from xswe.io.files import fingerprint
+from xswe.io.ragged import Texts
+from xswe.io.store import load_checkpoint, save_checkpoint
+from xswe.model.ensemble import AnyModel
+from xswe.phrases.kernels.top import Top
+from xswe.phrases.search import Search, SpanConfig
+from xswe.phrases.words import WordSource, open_words
+from xswe.progress import bar
+from xswe.text.units import in_blocks
+
+logger = logging.getLogger(__name__)
+
+
+def save(path: Path, identity: str, top: Top, texts: dict[int, str], done: int) -> None:
+    """Write the state, whole or not at all.
+
+    Args:
+        path: the file.
+        identity: what the search is of.
+        top: the hits so far.
+        texts: the passages they are in.
+        done: how many passages have been searched.
+    """
+    packed = Texts.of(texts.values())
+    arrays = {f"top.{name}": np.ascontiguousarray(array) for name, array in top._asdict().items()}
+    arrays |= {"numbers": np.array(list(texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
+    save_checkpoint(path, identity, arrays, {"done": done})
+
+
+def restore(path: Path, identity: str) -> tuple[Top, dict[int, str], int] | None:
+    """Read what :func:`save` wrote; None if there is nothing, or it is of another search."""
+    if (found := load_checkpoint(path, identity)) is None:
+        return None
+    arrays, state = found
+    top = Top(*(arrays[f"top.{name}"] for name in Top._fields))
+    texts, numbers = Texts(arrays["bytes"], arrays["offsets"]), arrays["numbers"].tolist()
+    logger.info("resuming the search at passage %d", state["done"])
+    return top, dict(zip(numbers, texts, strict=True)), state["done"]
+
+
+# Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped.
+
+
+_CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
+
+
+@dataclass(frozen=True)
+class Place:
+    """A span of a passage.
+
+    Attributes:
+        passage: which passage, counted from 0.
+        start: its first character in the passage.
+        end: one past its last.
+        context: the passage.
+    """
+
+    passage: int
+    start: int
+    end: int
+    context: str
+
+    @property
+    def text(self) -> str:
+        """The span's text."""
+        return self.context[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A span that is near to a phrase.
+
+    Attributes:
+        score: the cosine of the two.
+        times: where equal spans are counted, how often it was found; else 1.
+        places: where; of equal spans the first few.
+    """
+
+    score: float
+    times: int
+    places: tuple[Place, ...]
+
+
+def find_phrases(
+    model: AnyModel | WordSource,
+    queries: Sequence[str],
+    passages: Iterable[str],
+    config: SpanConfig | None = None,
+    *,
+    checkpoint: Path | None = None,
+    passages_identity: object = None,
+    checkpoint_seconds: float = 60.0,
+) -> list[list[Hit]]:
+    """Find, for each phrase, the spans of the passages that are nearest to it.
+
+    Queries and passages may be in any of the model's languages. Of spans that overlap only the best is a hit. The result
+    is exact unless ``config.first_stage`` says otherwise: it is that of scoring every span.
+
+    Args:
+        model: a static embedding, or another source of words with vectors.
+        queries: phrases; one without a known unit finds nothing.
+        passages: read once, as a stream; only those with a hit are kept.
+        config: the settings.
+        checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
+        passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
+        checkpoint_seconds: how often to save.
+
+    Returns:
+        For each query its hits, best first; of equal scores the earlier passage, then the earlier span.
+
+    Raises:
+        ConfigError: the settings do not fit the model (see :class:`xswe.phrases.search.Search`).
+        ModelError: it is an ensemble.
+        TypeError: one text is given in the place of many.
+
+    Example:
+        hits = find_phrases(model, ["Lieferkette"], open("news.ja", encoding="utf-8"))
+        hits[0][0].places[0].text
+    """
+    if isinstance(queries, str) or isinstance(passages, str):
+        raise TypeError("queries and passages are lists of texts: find_phrases(model, [query], [passage])")
+    config, queries = config or SpanConfig(), list(queries)
+    source = open_words(model)
+    search = Search(source, source.queries(queries), config)
+    if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
+        logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
+    texts: dict[int, str] = {}
+    done, identity = 0, ""
+    if checkpoint is not None:
+        same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
+        well_formed = [text for block in in_blocks(queries) for text in block]
+        identity = fingerprint(source.identity, same, well_formed, passages_identity)
+        if state := restore(checkpoint, identity):
+            search.top, texts, done = state
+    size = min(getattr(source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // config.max_size)
+    saved = time.monotonic()
+    rest = islice(iter(passages), done, None)
+    with bar("search", unit="passage", initial=done) as progress:
+        for block in _blocks(rest, size):
+            search.add(block, done)
+            texts |= {done + i: text for i, text in enumerate(block)}
+            wanted = set(search.top.passages.ravel().tolist())
+            texts = {number: text for number, text in texts.items() if number in wanted}
+            done += len(block)
+            progress.update(len(block))
+            if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
+                save(checkpoint, identity, search.top, texts, done)
+                saved = time.monotonic()
+    return _resolve(search, texts)
+
+
+def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
+    """Cut a stream into lists of about so many characters; where they end depends on nothing but the passages."""
+    block: list[str] = []
+    held = 0
+    for passage in passages:
+        block.append(passage)
+        held += len(passage) + 1
+        if held >= characters:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
+
+
+def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
+    """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
+    top = search.top
+    places = dict(zip(texts, search.source.places(list(texts.values())), strict=True))
+
+    def place(passage: int, first: int, last: int) -> Place:
+        where = places[passage]
+        return Place(passage, int(where[first, 0]), int(where[first:last, 1].max()), texts[passage])
+
+    out = []
+    for q in range(len(search.queries)):
+        hits = []
+        for r in range(int(top.used[q])):
+            examples = min(int(top.times[q, r]), top.passages.shape[2])
+            found = [
+                place(int(top.passages[q, r, e]), int(top.first[q, r, e]), int(top.last[q, r, e])) for e in range(examples)
+            ]
+            hits.append(Hit(float(np.float64(top.scores[q, r])), int(top.times[q, r]), tuple(found)))
+        out.append(hits)
+    return out

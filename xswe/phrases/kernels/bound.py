@@ -1,0 +1,205 @@
+"""What a query can find in a tile at most: one byte a word and query, added up before any span is looked at.
+
+With c_t the cosine of a query and word t,
+
+    cos(q, span) = sum_t (|w_t| / |span|) c_t  <=  sqrt(spread * sum_t max(c_t, 0)^2)
+
+by Cauchy and Schwarz, where spread >= sum_t |w_t|^2 / |span|^2 for every span that begins in a part of a tile, and the
+sum is over that part and as many more as such a span can reach. It is nearly tight where words are nearly orthogonal. The
+squares are kept in steps of 1 / 255, rounded up, and their sums end at 255, which no squared score is above: a word then
+has one line of the cache for all queries of a block, and an instruction adds up dozens of queries. What a sum is compared
+with, the squared score that is needed divided by the spread, is kept for some spreads, and a part has the next larger.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN, address_of, trailing_zeros
+from xswe.phrases.kernels.vectors import LANES, STARTS, lanes_that_reach, spans_above, sum_lines
+
+STEPS = np.float32(255.0)  # of a squared cosine
+SEVERAL = 4  # parts that a span can reach beyond the one it begins in
+LEVELS = 64  # spreads that are told apart; at the last one nothing is ruled out
+_OCTAVE = 16  # levels up to the double spread
+_SPREADS = (2.0 ** (np.arange(LEVELS) / _OCTAVE) * 1.00001).astype(np.float32)
+_ROOTS = (np.sqrt(np.arange(256) / STEPS) * 1.0001).astype(np.float32)  # the highest cosine of each code
+_reach = lanes_that_reach(SEVERAL + 1)
+
+
+@njit(inline="always")
+def part_size(max_size: int) -> int:
+    """Words of a part: a span of up to ``max_size`` words lies within five parts that follow each other."""
+    return (max_size + 3) // 4
+
+
+@njit(inline="always")
+def level_of(spread: np.float32) -> np.uint8:
+    """Return the lowest level that stands for a spread (1 or more) or a larger one."""
+    return np.uint8(min(max(np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4), 0.0), LEVELS - 1.0))
+
+
+@njit(**LEAN)
+def set_limit(limits: np.ndarray, lane: int, score: np.float32) -> None:
+    """Have :func:`bound_tile` find, for the query of a lane, where a span might score above ``score``.
+
+    Args:
+        limits: uint8 (LEVELS, LANES).
+        lane: which query.
+        score: up to 1; at 0 or less, nothing is ruled out.
+    """
+    squared = np.float32(max(score, np.float32(0.0)))
+    squared *= squared * STEPS
+    for level in range(LEVELS - 1):
+        limits[level, lane] = np.uint8(min(np.ceil(squared / _SPREADS[level]), STEPS))  # sums are whole
+    limits[LEVELS - 1, lane] = 0
+
+
+@njit(**LEAN)
+def spell(
+    pieces: np.ndarray,
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    inverse: np.ndarray,
+    table: np.ndarray,
+    codes: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """Make the tables of words from that of their pieces, for a block of queries.
+
+    Args:
+        pieces: float32 (pieces, queries), inner products of pieces and unit queries.
+        ids: int32, the pieces of the distinct words.
+        offsets: int64 (rows + 1,), where each word's start.
+        inverse: float32 (rows,), 1 / length of each word; 0 for one without a vector.
+        table: float32 (rows, queries), receives the inner products of words.
+        codes: uint8 (rows, LANES), receives their squared cosines in ``STEPS``, those of negative ones as 0.
+        start: first row.
+        stop: one past the last.
+    """
+    width, none, full = table.shape[1], np.float32(0.0), STEPS * np.float32(1.00001)  # rounding is not to lower a square
+    for row in range(start, stop):
+        total, code, scale = table[row], codes[row], inverse[row]
+        for c in range(width):
+            total[c] = none
+        for p in range(offsets[row], offsets[row + 1]):
+            piece = pieces[ids[p]]
+            for c in range(width):
+                total[c] += piece[c]
+        for c in range(width):
+            cosine = max(total[c] * scale, none)
+            code[c] = np.uint8(min(np.ceil(cosine * cosine * full), STEPS))
+        for c in range(width, LANES):
+            code[c] = 0
+
+
+@njit(**LEAN)
+def bound_tile(
+    codes: np.ndarray,
+    rows: np.ndarray,
+    first: int,
+    count: int,
+    reach: int,
+    levels: np.ndarray,
+    limits: np.ndarray,
+    sums: np.ndarray,
+    alive: np.ndarray,
+) -> np.uint64:
+    """Find the parts of a tile where a span might score above a query's limit, for all queries of a block at once.
+
+    Args:
+        codes: uint8 (rows, LANES) of :func:`spell`.
+        rows: int32 (w,), the row of each word.
+        first: the tile's first word.
+        count: its words, with those that its spans reach beyond it.
+        reach: words of the longest span.
+        levels: uint8 (parts,), :func:`level_of` the spread of the spans that begin in each part.
+        limits: uint8 (LEVELS, LANES), see :func:`set_limit`.
+        sums: uint8 (parts + SEVERAL, LANES), room.
+        alive: uint64 (parts,), receives a bit for each query: whether a span that begins in the part might be above.
+
+    Returns:
+        The same for the whole tile.
+    """
+    step = part_size(reach)
+    parts = (count + step - 1) // step
+    table, known = address_of(codes, 0), len(rows) - first
+    for part in range(parts):
+        place, size = part * step, min(step, count - part * step)
+        sum_lines(table, address_of(rows, first + place), size, known - place, address_of(sums, part * LANES))
+    for part in range(parts, parts + SEVERAL):  # nothing stands behind the last
+        for c in range(LANES):
+            sums[part, c] = 0
+    anywhere = np.uint64(0)
+    for part in range(min(parts, len(levels))):
+        alive[part] = _reach(address_of(sums, part * LANES), address_of(limits, levels[part] * LANES))
+        anywhere |= alive[part]
+    return anywhere
+
+
+@njit(**LEAN)
+def narrow(
+    codes: np.ndarray,
+    lane: int,
+    rows: np.ndarray,
+    lengths: np.ndarray,
+    first: int,
+    count: int,
+    low: int,
+    high: int,
+    levels: np.ndarray,
+    limit: np.float32,
+    min_size: int,
+    max_size: int,
+    room: np.ndarray,
+) -> tuple[int, int]:
+    """Find the starts of a part of a tile from which a span might score above one query's limit.
+
+    What :func:`bound_tile` has brought to the cache allows for more than a sum of squares: with s the spread,
+
+        cos(q, span)  <=  sqrt(s) sum_t |w_t| max(c_t, 0) / sqrt(sum_t |w_t|^2)
+
+    of which all but s, and signs, is exact.
+
+    Args:
+        codes: uint8 (rows, LANES) of :func:`spell`.
+        lane: which query.
+        rows: int32 (w,), the row of each word.
+        lengths: float32 (rows,), the lengths of words.
+        first: the tile's first word.
+        count: its words, with those that its spans reach beyond it.
+        low: first start of the part, counted from ``first``.
+        high: one past its last.
+        levels: uint8, that of each part between.
+        limit: the score.
+        min_size: words of the shortest span.
+        max_size: words of the longest.
+        room: float32 (2, high - low + STARTS + max_size), room.
+
+    Returns:
+        The first such start, and one past the last; twice the same if there is none.
+    """
+    highest = 0
+    for level in levels:
+        highest = max(highest, level)
+    if limit <= 0 or highest == LEVELS - 1:
+        return low, high
+    words = min(high - low + max_size - 1, count - low)
+    for t in range(words):
+        row = rows[first + low + t]
+        length = lengths[row]
+        room[0, t], room[1, t] = length * _ROOTS[codes[row, lane]], length * length
+    for t in range(words, high - low + STARTS + max_size):
+        room[0, t] = room[1, t] = 0.0
+    factor = limit * limit / _SPREADS[highest]
+    start, stop = high, high
+    for i in range(0, high - low, STARTS):
+        found = spans_above(address_of(room[0], i), address_of(room[1], i), factor, min_size, max_size)
+        while found:
+            place = low + i + int(trailing_zeros(np.uint64(found)))
+            found &= found - np.uint16(1)
+            if place < high:
+                start, stop = min(start, place), place + 1
+    return start, stop

@@ -1,0 +1,284 @@
+"""The search of blocks of passages for blocks of queries, and an approximate first stage.
+
+An approximate first stage: only passages that hold one of the rows nearest to a phrase are searched for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from numba import njit
+
+from xswe.errors import ConfigError
+from xswe.io.compiler import LEAN
+from xswe.io.parallel import over_blocks, run, share, single_threaded_blas
+from xswe.phrases.kernels.blocks import search_block
+from xswe.phrases.kernels.bound import part_size, spell
+from xswe.phrases.kernels.norms import TILE, Block, measure_spans, tiles_of
+from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed
+from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
+from xswe.phrases.kernels.vectors import LANES
+from xswe.phrases.words import WordSource
+from xswe.text.spans import Cut
+
+
+def near_rows(matrix: np.ndarray, queries: np.ndarray, near: int) -> np.ndarray:
+    """Return the rows of a table that are nearest to each query.
+
+    Args:
+        matrix: float32 (rows, d).
+        queries: float32 (n, d).
+        near: how many.
+
+    Returns:
+        int32 (n, near), in no order; (n, rows) where there are fewer.
+    """
+    norms = np.linalg.norm(matrix, axis=1)
+    near = min(near, len(matrix))
+    out = np.empty((len(queries), near), np.int32)
+    for start in range(0, len(out), LANES):
+        cosines = queries[start : start + LANES] @ matrix.T / np.where(norms > 0, norms, np.inf)
+        out[start : start + LANES] = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+    return out
+
+
+def holding(near: np.ndarray, cut: Cut, rows: int, threads: int) -> np.ndarray:
+    """Return which passages hold one of the near rows of each of up to ``LANES`` queries.
+
+    Args:
+        near: int32 (queries, any), of :func:`near_rows`.
+        cut: the passages.
+        rows: how many the table has.
+        threads: how many threads share the passages.
+
+    Returns:
+        uint64 (passages,), a bit for each query.
+    """
+    bits, out = np.zeros(rows, np.uint64), np.empty(len(cut), np.uint64)
+    for lane, own in enumerate(near):
+        bits[own] |= np.uint64(1 << lane)
+    over_blocks(partial(_gather_bits, bits, cut.ids, cut.words[cut.texts], out), len(cut), threads)
+    return out
+
+
+@njit(**LEAN)
+def _gather_bits(bits: np.ndarray, ids: np.ndarray, ends: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+    """out[i] = the bits of all ids of passage i, for i from ``start`` to ``stop``."""
+    for i in range(start, stop):
+        found = np.uint64(0)
+        for p in range(ends[i], ends[i + 1]):
+            found |= bits[ids[p]]
+        out[i] = found
+
+
+# Block after block of passages, and for each the blocks of queries: what the compiled search is fed with.
+
+
+MOST_WORDS = 1000  # of a span: the room that a thread measures spans in grows with the square
+_MOST_BYTES = 1 << 34  # of all lists together
+
+
+@dataclass(frozen=True)
+class SpanConfig:
+    """What is searched for.
+
+    Attributes:
+        min_size: words of the shortest span.
+        max_size: words of the longest.
+        k: hits a query.
+        min_score: least cosine of a hit.
+        distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
+        examples: with ``distinct``, places kept of each phrase.
+        first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
+            to the query (approximate).
+        near: with ``words``, how many rows of the table are near.
+        prune: leave out passages that cannot hold a hit (the result is the same without, only later).
+        threads: how many threads share the passages.
+    """
+
+    min_size: int = 1
+    max_size: int = 20
+    k: int = 5
+    min_score: float = 0.0
+    distinct: bool = False
+    examples: int = 3
+    first_stage: str = "none"
+    near: int = 64
+    prune: bool = True
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_size <= self.max_size:
+            raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
+        if self.max_size > MOST_WORDS:
+            raise ConfigError(f"max_size={self.max_size}: spans of up to {MOST_WORDS} words can be searched for")
+        if min(self.k, self.examples, self.near, self.threads) < 1:
+            raise ConfigError("k, examples, near and threads are at least 1")
+        if not -1 <= self.min_score <= 1:
+            raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
+        if self.first_stage not in ("none", "words"):
+            raise ConfigError(f"first_stage={self.first_stage!r}: use none or words")
+
+
+class Search:
+    """A search of passages, given in blocks, for a set of queries.
+
+    Args:
+        source: cuts texts into words with vectors.
+        queries: float32 (n, d), unit vectors; a zero vector finds nothing.
+        config: the settings.
+
+    Raises:
+        ConfigError: the lists would be too large, or ``distinct`` is asked of words whose vectors depend on their context.
+
+    Attributes:
+        top: the best hits so far.
+        spans: how many spans were scored or ruled out, counted once for each query.
+        pairs: how many pairs of a passage's tile and a query were looked at.
+        scored: in how many of them spans were scored.
+    """
+
+    def __init__(self, source: WordSource, queries: np.ndarray, config: SpanConfig) -> None:
+        self.source, self.config = source, config
+        self.queries = np.ascontiguousarray(queries, np.float32)
+        if config.distinct and getattr(source, "in_context", False):
+            raise ConfigError(
+                "equal phrases are counted where their vectors are equal, in a static model; an encoder gives each place "
+                "its own vector: search for places (mode=phrases)"
+            )
+        if (size := len(queries) * config.k * (20 + 16 * config.examples)) > _MOST_BYTES:
+            raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
+        self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
+        self.spans = self.pairs = self.scored = 0
+        self._near: tuple[np.ndarray, np.ndarray] | None = None
+        # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
+        self._floor = np.nextafter(np.float32(config.min_score), np.float32(-4.0)) - np.float32(1e-7)
+
+    def add(self, texts: Sequence[str], base: int) -> None:
+        """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
+        self.add_cut(*self.source.cut(texts, self.config.threads), base)
+
+    def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
+        """The same for passages that are cut already."""
+        with single_threaded_blas():  # which costs what a small product does, so once a block
+            self._add_cut(matrix, cut, base)
+
+    def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
+        config = self.config
+        floors = self._floors()
+        open_ = np.flatnonzero(~is_closed.py_func(floors, config.distinct))
+        self.spans += _count_spans(cut.texts, config.min_size, config.max_size) * len(self.queries)
+        if not len(open_):
+            return
+        found, block = self._prepare(matrix, cut)
+        used, parts = matrix[found.pieces], _even_parts(cut.texts, config.threads)
+        near, wanted = None, np.ones(len(cut), np.bool_)
+        if config.first_stage == "words":
+            near = self._near_rows(matrix)
+            wanted = holding(near[open_].reshape(1, -1), cut, len(matrix), config.threads) > 0
+
+        def measure(start: int, stop: int) -> None:
+            measure_spans(matrix, block, wanted, start, stop, config.min_size, config.max_size)
+
+        share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
+        codes = np.empty((len(block.row_inverse), LANES), np.uint8)
+        for start in range(0, len(open_), LANES):
+            some = open_[start : start + LANES]
+            lanes = np.ascontiguousarray(self.queries[some].T)
+            pieces = np.empty((len(used), len(some)), np.float32)
+            table = np.empty((len(codes), len(some)), np.float32)
+            over_blocks(partial(_product, used, lanes, pieces), len(used), config.threads)
+            words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
+            over_blocks(words, len(codes), config.threads)
+            allowed = np.full(len(cut), (1 << len(some)) - 1, np.uint64)
+            if near is not None:
+                allowed = holding(near[some], cut, len(matrix), config.threads)
+            task = Task(
+                floors[some],
+                np.full(len(some), NONE, np.float32),
+                config.min_size,
+                config.max_size,
+                config.distinct,
+                config.prune,
+                base,
+            )
+            self._offer(table, codes, block, parts, allowed, task, some)
+
+    def _floors(self) -> np.ndarray:
+        """Return what a span must be above to enter each query's list, float32 (n,); 4 for a zero vector."""
+        full = self.top.used == self.config.k
+        # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
+        last = self.top.scores[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
+        floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
+        floors[~self.queries.any(1)] = np.float32(4.0)
+        return floors
+
+    def _prepare(self, matrix: np.ndarray, cut: Cut) -> tuple[Distinct, Block]:
+        """Return the distinct words, and the block, of which nothing is measured yet."""
+        config, words, tiles = self.config, len(cut.words) - 1, tiles_of(cut.texts)
+        found = distinct_words(cut.ids, cut.words, len(matrix))
+        block = Block(
+            names=cut.ids,
+            words=cut.words,
+            rows=found.rows,
+            texts=cut.texts,
+            tiles=tiles,
+            inverse=np.empty(words * (config.max_size - config.min_size + 1) + TILE, np.float32),
+            row_inverse=np.zeros(len(found.offsets) - 1, np.float32),
+            row_lengths=np.zeros(len(found.offsets) - 1, np.float32),
+            levels=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.uint8),
+        )
+        block.inverse[-TILE:] = 0.0  # read, but of no consequence
+        return found, block
+
+    def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
+        if self._near is None or self._near[0] is not matrix:  # a static model's table is the same for every block
+            self._near = matrix, near_rows(matrix, self.queries, self.config.near)
+        return self._near[1]
+
+    def _offer(
+        self,
+        table: np.ndarray,
+        codes: np.ndarray,
+        block: Block,
+        parts: list[tuple[int, int]],
+        allowed: np.ndarray,
+        task: Task,
+        queries: np.ndarray,
+    ) -> None:
+        """Search a block of passages for some queries; each thread fills lists of its own, put together after."""
+        config = self.config
+        found = [Top.empty(len(queries), config.k, self.top.passages.shape[2]) for _ in parts]
+        tasks: list[Callable[[], tuple[int, int]]] = [
+            partial(search_block, table, codes, block, a, b, allowed, task, own)
+            for (a, b), own in zip(parts, found, strict=True)
+        ]
+        for seen, scored in run(tasks, config.threads):
+            self.pairs += seen
+            self.scored += scored
+        for own in found:
+            merge(self.top, own, queries, config.distinct)
+
+
+def _product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+    np.matmul(rows[start:stop], columns, out=out[start:stop])
+
+
+def _even_parts(texts: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Cut passages into at most ``parts`` runs of about as many words."""
+    bounds = np.searchsorted(texts, texts[-1] * np.arange(1, parts) / parts)
+    edges = [0, *bounds.tolist(), len(texts) - 1]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def _count_spans(texts: np.ndarray, min_size: int, max_size: int) -> int:
+    """Count the spans of passages."""
+    words = np.diff(texts)
+    most = np.minimum(words, max_size)
+    sizes = np.maximum(most - min_size + 1, 0)
+    return int((sizes * (words + 1) - sizes * (min_size + np.maximum(most, min_size)) // 2).sum())

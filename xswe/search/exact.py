@@ -1,0 +1,279 @@
+"""Exact nearest neighbours, on the CPU or a graphics card, handed out in units that can be resumed.
+
+Units of work handed out in order to threads, with the state saved now and then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from xswe.errors import ConfigError, DependencyError, XsweError
+from xswe.io.files import fingerprint, read_json, whole_folder, write_json
+from xswe.io.parallel import run, single_threaded_blas
+from xswe.progress import bar
+from xswe.search.kernels import empty_lists, merge, sweep
+from xswe.search.types import Neighbours, SearchConfig
+from xswe.search.vectors import Vectors
+
+logger = logging.getLogger(__name__)
+_SECONDS_BETWEEN_SAVES = 60.0
+
+
+class Checkpoint:
+    """The state of an unfinished search in a folder.
+
+    Args:
+        folder: where; None for no checkpoints at all.
+        settings: all beside the vectors that decides the result; a state of other settings or vectors is not used.
+        sides: what is searched. Its bytes are part of the identity, which takes one pass over them.
+        seconds: between two saves.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        settings: list[object],
+        sides: tuple[Vectors, Vectors],
+        seconds: float = _SECONDS_BETWEEN_SAVES,
+    ) -> None:
+        self.folder, self.seconds = folder, seconds if folder else float("inf")
+        self._identity = "" if folder is None else fingerprint(settings, [side.digest() for side in sides])
+
+    def load(self) -> tuple[int, Neighbours] | None:
+        """Return how many units were done, and the lists then."""
+        if self.folder is None or not (self.folder / "state.json").is_file():
+            return None
+        try:
+            state = read_json(self.folder / "state.json")
+            if state["identity"] != self._identity:
+                return None
+            logger.info("going on after %d units of work", state["done"])
+            return int(state["done"]), Neighbours.open(self.folder)
+        except (OSError, ValueError, KeyError) as error:
+            raise XsweError(f"{self.folder}: damaged ({error}); remove the folder to start again") from None
+
+    def save(self, done: int, lists: Neighbours) -> None:
+        """Write the state, whole or not at all; the time it takes counts against the next save."""
+        if self.folder is None:
+            return
+        started = time.monotonic()
+        with whole_folder(self.folder) as temporary:
+            lists.save(temporary)
+            write_json(temporary / "state.json", {"identity": self._identity, "done": done})
+        self.seconds = max(self.seconds, 20 * (time.monotonic() - started))
+
+
+def work_off(
+    first: int,
+    units: int,
+    work: Callable[[int, int], int],
+    pause: Callable[[int], None],
+    threads: int,
+    description: str,
+    total: int,
+    seconds: float = float("inf"),
+    initial: int = 0,
+) -> None:
+    """Call ``work(thread, unit)`` for all units from ``first`` on, each once, on ``threads`` threads.
+
+    Args:
+        first: the first unit.
+        units: one past the last.
+        work: does a unit and returns its size for the progress bar; runs at most once at a time for each thread number.
+        pause: called with the number of units done so far, when no unit is at work: every ``seconds`` and at the end.
+        threads: how many.
+        description: for the progress bar.
+        total: sum of all sizes.
+        seconds: between pauses.
+        initial: sum of the sizes of the units before ``first``.
+    """
+    lock = threading.Lock()
+    state = {"next": first}
+
+    with bar(description, total=total, unit="pair", initial=initial) as progress:
+
+        def worker(number: int, deadline: float) -> None:
+            """Take one unit of work after the other until the deadline."""
+            while time.monotonic() < deadline:
+                with lock:
+                    unit = state["next"]
+                    if unit >= units:
+                        return
+                    state["next"] += 1
+                try:
+                    size = work(number, unit)
+                except BaseException:
+                    state["next"] = units  # an error or an interrupt of one thread ends the work of all
+                    raise
+                with lock:
+                    progress.update(size)
+
+        while state["next"] < units:
+            deadline = time.monotonic() + seconds
+            run([partial(worker, n, deadline) for n in range(threads)], threads)
+            pause(state["next"])
+
+
+# Exact neighbours: one pass over the blocks of the score matrix serves both directions.
+#
+# Targets are held in panels of as many rows as the memory allows, sources go past them in strips, and within a strip
+# small square blocks are multiplied by BLAS and swept while they are in the cache. Strips are shared out among threads;
+# a thread owns the lists of its strip's rows, and keeps lists of its own for the panel's columns, which are merged at
+# the end.
+
+
+_BLOCK = 512  # rows and columns of a block: 1 MiB of scores, which the second-level cache holds
+_STRIP = 1024  # source rows of a unit of work
+_NOTHING = np.zeros(0, np.int64)
+
+
+class Columns:
+    """One thread's lists of a panel's columns: only what beats the merged lists enters."""
+
+    def __init__(self, merged_scores: np.ndarray) -> None:
+        self.scores, self.ids = empty_lists(*merged_scores.shape)
+        self.limits = merged_scores[:, -1].copy()
+
+    def merge_into(self, scores: np.ndarray, ids: np.ndarray) -> None:
+        """Hand the lists over and start again."""
+        merge(scores, ids, _NOTHING, self.scores, self.ids, _NOTHING)
+        self.scores[:], self.ids[:] = -np.inf, -1
+
+
+def panel_rows(targets: int, dim: int, k: int, config: SearchConfig) -> int:
+    """Return how many target rows a panel holds: their vectors and every thread's lists of them fit in the memory."""
+    strips = config.workers * (_STRIP * dim * 4 + _BLOCK * _BLOCK * 4)
+    row = dim * 4 + config.workers * (k * 8 + 4)
+    rows = max(_BLOCK, (config.bytes - strips) // row // _BLOCK * _BLOCK)
+    return int(min(rows, -(-targets // _BLOCK) * _BLOCK))
+
+
+def score_strip(
+    strip: np.ndarray, panel: np.ndarray, lists: Neighbours, columns: Columns, at: tuple[int, int], scratch: np.ndarray
+) -> None:
+    """Take the scores of a strip of sources with a panel of targets into the lists.
+
+    Args:
+        strip: float32 (rows, d).
+        panel: float32 (columns, d).
+        lists: of all sources; the rows of the strip are changed in place.
+        columns: of the panel, changed in place.
+        at: the strip's first source and the panel's first target.
+        scratch: float32, at least 512 x 512 numbers.
+    """
+    first, column = at
+    scores, ids = lists.forward[first : first + len(strip)], lists.forward_ids[first : first + len(strip)]
+    limits = scores[:, -1].copy()
+    for c in range(0, len(panel), _BLOCK):
+        right = panel[c : c + _BLOCK]
+        mine = columns.scores[c : c + _BLOCK], columns.ids[c : c + _BLOCK], columns.limits[c : c + _BLOCK]
+        for r in range(0, len(strip), _BLOCK):
+            left = strip[r : r + _BLOCK]
+            block = scratch[: len(left) * len(right)].reshape(len(left), len(right))
+            np.matmul(left, right.T, out=block)
+            rows = slice(r, r + _BLOCK)
+            sweep(block, scores[rows], ids[rows], limits[rows], *mine, first + r, column + c)
+
+
+def search_exact(
+    source: Vectors, target: Vectors, k: int, config: SearchConfig, checkpoint: Path | None = None
+) -> Neighbours:
+    """Find the neighbours with the largest inner products, all of them.
+
+    Memory beside the result (8 k bytes a line) is ``config.memory``: it decides the size of the panels, and the sources
+    are read once a panel. The result does not depend on the number of threads, nor on interruptions.
+    """
+    threads, width = config.workers, panel_rows(len(target), source.dim, k, config)
+    strips = -(-len(source) // _STRIP)
+    panels = -(-len(target) // width)
+    saved = Checkpoint(checkpoint, ["exact", k, width], (source, target))
+    done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
+    scratch = np.empty((threads, _BLOCK * _BLOCK), np.float32)
+    with single_threaded_blas():
+        for number in range(done // strips, panels):
+            first = number * width
+            panel = target.read(first, first + width)
+            scores, ids = lists.backward[first : first + width], lists.backward_ids[first : first + width]
+            columns = [Columns(scores) for _ in range(threads)]
+
+            def work(thread: int, unit: int, first: int = first, panel: np.ndarray = panel, columns: list = columns) -> int:
+                row = (unit % strips) * _STRIP
+                strip = source.read(row, row + _STRIP)
+                score_strip(strip, panel, lists, columns[thread], (row, first), scratch[thread])
+                return len(strip) * len(panel)
+
+            def pause(finished: int, columns: list = columns, scores: np.ndarray = scores, ids: np.ndarray = ids) -> None:
+                for own in columns:
+                    own.merge_into(scores, ids)
+                for own in columns:
+                    own.limits[:] = scores[:, -1]
+                saved.save(finished, lists)
+
+            begun = max(done, number * strips)
+            work_off(
+                begun,
+                (number + 1) * strips,
+                work,
+                pause,
+                threads,
+                f"neighbours {number + 1}/{panels}",
+                len(source) * len(panel),
+                saved.seconds,
+                (begun - number * strips) * _STRIP * len(panel),
+            )
+    return lists
+
+
+# Exact neighbours on a graphics card, through torch: the same blocks, a product and two ``topk`` calls each.
+
+
+_SOURCES, _TARGETS = 8192, 65_536
+
+
+def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchConfig) -> Neighbours:
+    """Find all neighbours with the largest inner products, in full float32 precision.
+
+    Raises:
+        DependencyError: torch is not installed.
+        ConfigError: there is no such device.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise DependencyError("torch", "train", f"neighbours.device={config.device}") from None
+    try:
+        device = torch.device(config.device)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        problem = str(error).splitlines()[0]
+        raise ConfigError(f"neighbours.device={config.device}: {problem}; use cpu, or cuda where there is one") from None
+    lists = Neighbours.empty(len(source), len(target), k)
+    precise = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        with torch.inference_mode(), bar("neighbours", len(source) * len(target), "pair") as progress:
+            for column in range(0, len(target), _TARGETS):
+                panel = torch.from_numpy(target.read(column, column + _TARGETS)).to(device)
+                columns = slice(column, column + len(panel))
+                for row in range(0, len(source), _SOURCES):
+                    strip = torch.from_numpy(source.read(row, row + _SOURCES)).to(device)
+                    rows = slice(row, row + len(strip))
+                    scores = strip @ panel.T
+                    for block, into, ids, at in (
+                        (scores, lists.forward[rows], lists.forward_ids[rows], column),
+                        (scores.T, lists.backward[columns], lists.backward_ids[columns], row),
+                    ):
+                        best = torch.topk(block, min(k, block.shape[1]), dim=1)
+                        names = (best.indices + at).to(torch.int32).cpu().numpy()
+                        merge(into, ids, _NOTHING, best.values.cpu().numpy(), names, _NOTHING)
+                    progress.update(len(strip) * len(panel))
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = precise
+    return lists

@@ -1,0 +1,56 @@
+"""The nearest neighbours of two sets of vectors in each other: one interface to an exact and to approximate searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.search.clusters import search_clusters
+from xswe.search.exact import search_exact, search_on_device
+from xswe.search.indexes import search_indexes
+from xswe.search.types import Neighbours, SearchConfig
+from xswe.search.vectors import Vectors, as_vectors
+
+_MOST_LINES = 2**31 - 1
+
+
+def find_neighbours(
+    source: Vectors | np.ndarray | str | Path,
+    target: Vectors | np.ndarray | str | Path,
+    k: int = 4,
+    config: SearchConfig | None = None,
+    checkpoint: Path | None = None,
+) -> Neighbours:
+    """Find each vector's k nearest on the other side, both ways.
+
+    Args:
+        source: unit vectors (n, d): an array, a ``.npy`` path, or :class:`Vectors`.
+        target: unit vectors (m, d).
+        k: length of the lists.
+        config: method and limits.
+        checkpoint: a folder for the state of a search (``exact`` and ``clusters``): the same call with the
+            same vectors goes on from there, to the same result. At the end it stays, and holds the result.
+
+    Raises:
+        ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines.
+        DependencyError: the method's library is not installed.
+    """
+    config = config or SearchConfig()
+    source, target = as_vectors(source), as_vectors(target)
+    if source.dim != target.dim:
+        raise ConfigError(f"source vectors have {source.dim} dimensions, target vectors {target.dim}: use one model")
+    if k < 1:
+        raise ConfigError(f"k={k}: must be at least 1")
+    if max(len(source), len(target)) > _MOST_LINES:
+        raise ConfigError(f"a side has more than {_MOST_LINES:,} lines: split it and mine the parts")
+    if not len(source) or not len(target):
+        return Neighbours.empty(len(source), len(target), k)
+    if config.method == "exact" and config.device != "cpu":
+        return search_on_device(source, target, k, config)
+    if config.method == "exact":
+        return search_exact(source, target, k, config, checkpoint)
+    if config.method == "clusters":
+        return search_clusters(source, target, k, config, checkpoint)
+    return search_indexes(source, target, k, config)

@@ -1,0 +1,110 @@
+"""What every search is told and answers: settings, and the k nearest of both sides in each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.io.parallel import available_threads
+from xswe.search.kernels import empty_lists
+
+Method = Literal["exact", "clusters", "ivf", "hnsw", "ivfpq"]
+METHODS = ("exact", "clusters", "ivf", "hnsw", "ivfpq")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """How neighbours are sought.
+
+    Attributes:
+        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides);
+            or faiss' ``ivf``, ``hnsw`` and ``ivfpq``.
+        memory: GiB that blocks of vectors and the lists of the current block may take.
+        clusters: number of clusters (``clusters``, ``ivf``, ``ivfpq``); 0 for a number that suits the sizes.
+        probes: clusters that a vector belongs to (``clusters``) or is sought in (``ivf``, ``ivfpq``); for ``hnsw`` the
+            breadth of the search is 16 times this.
+        candidates: of each line that ``ivfpq`` keeps for exact scoring.
+        device: ``cpu``, or ``cuda`` for the exact method on a graphics card (through torch).
+        seed: of the sample that the clusters are made from.
+        threads: null for all processors.
+    """
+
+    method: Method = "exact"
+    memory: float = 2.0
+    clusters: int = 0
+    probes: int = 8
+    candidates: int = 64
+    device: str = "cpu"
+    seed: int = 0
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigError(f"neighbours.method={self.method!r}: use one of {', '.join(METHODS)}")
+        if not 0 < self.memory < float("inf"):
+            raise ConfigError(f"neighbours.memory={self.memory}: give GiB, as in neighbours.memory=2")
+        for name in ("probes", "candidates"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"neighbours.{name}={getattr(self, name)}: must be at least 1")
+        if self.clusters < 0:
+            raise ConfigError(f"neighbours.clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
+        if self.threads is not None and self.threads < 0:
+            raise ConfigError(f"threads={self.threads}: give a number, or null for all processors")
+        if self.device != "cpu" and self.method != "exact":
+            raise ConfigError(f"neighbours.device={self.device}: only neighbours.method=exact runs on a device")
+
+    @property
+    def workers(self) -> int:
+        """Number of threads."""
+        return self.threads or available_threads()
+
+    @property
+    def bytes(self) -> int:
+        """The memory in bytes."""
+        return int(self.memory * 2**30)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The k nearest of each vector on the other side, best first; equal cosines by rising row.
+
+    Attributes:
+        forward: cosines of each source's nearest targets, float32 (sources, k); -inf where there are fewer.
+        forward_ids: their rows, int32 (sources, k); -1 where there are fewer.
+        backward: cosines of each target's nearest sources, float32 (targets, k).
+        backward_ids: their rows, int32 (targets, k).
+    """
+
+    forward: np.ndarray
+    forward_ids: np.ndarray
+    backward: np.ndarray
+    backward_ids: np.ndarray
+
+    @classmethod
+    def empty(cls, sources: int, targets: int, k: int) -> Neighbours:
+        """Return lists with nothing in them."""
+        return cls(*empty_lists(sources, k), *empty_lists(targets, k))
+
+    @property
+    def k(self) -> int:
+        """Length of the lists."""
+        return int(self.forward.shape[1])
+
+    def save(self, folder: Path) -> None:
+        """Write the four arrays into ``folder``."""
+        for name in ("forward", "forward_ids", "backward", "backward_ids"):
+            np.save(folder / f"{name}.npy", getattr(self, name))
+
+    @classmethod
+    def open(cls, folder: Path) -> Neighbours:
+        """Read what :meth:`save` wrote."""
+        names = ("forward", "forward_ids", "backward", "backward_ids")
+        return cls(*(np.load(folder / f"{name}.npy", allow_pickle=False) for name in names))
+
+    def reversed(self) -> Neighbours:
+        """Return the same with the sides exchanged."""
+        return Neighbours(self.backward, self.backward_ids, self.forward, self.forward_ids)

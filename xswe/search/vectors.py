@@ -1,0 +1,164 @@
+"""Sentence vectors in memory or on the disk, in float32, float16 or int8, read block by block as float32 unit vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import numpy as np
+
+from xswe.errors import ConfigError, InputError
+from xswe.io.ragged import Spans, release
+from xswe.model.kernels import copy_rows, divide_rows, row_norms
+
+Storage = Literal["float32", "float16", "int8"]
+STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+_MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
+
+
+def check_storage(storage: str) -> type:
+    """Return numpy's type of a storage.
+
+    Raises:
+        ConfigError: there is no such storage.
+    """
+    if storage not in STORAGES:
+        raise ConfigError(f"storage={storage!r}: use one of {', '.join(STORAGES)}")
+    return STORAGES[storage]
+
+
+def quantise(vectors: np.ndarray, storage: Storage) -> np.ndarray:
+    """Convert float32 (n, d) vectors for storage; int8 keeps the direction only, its largest coordinate at 127."""
+    if check_storage(storage) is not np.int8:
+        return vectors.astype(STORAGES[storage], copy=False)
+    largest = np.abs(vectors).max(1, keepdims=True) if vectors.size else np.ones((len(vectors), 1), np.float32)
+    return np.rint(vectors * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
+
+
+class Vectors:
+    """Unit vectors that may be larger than the memory.
+
+    Args:
+        array: (n, d) of float32, float16 or int8, in memory or memory-mapped. Rows of float32 are taken as they are (unit
+            vectors, or zero); those of float16 and int8 are scaled to norm 1 again when they are read.
+
+    Raises:
+        ConfigError: an array of another shape or type.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        if array.ndim != 2 or array.dtype.type not in STORAGES.values():
+            raise ConfigError(f"vectors are {array.dtype} {array.shape}: expected (n, d) of {', '.join(STORAGES)}")
+        self.array = array
+        self._spans = Spans.of(array)
+        self._touched = 0
+
+    @classmethod
+    def open(cls, path: str | Path) -> Vectors:
+        """Memory-map a ``.npy`` file.
+
+        Raises:
+            InputError: the file is missing or no array.
+        """
+        try:
+            return cls(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise InputError(path, f"no array of vectors ({error})", "give a .npy file of vectors") from None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.array.shape[1])
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return rows ``start`` to ``stop`` as float32 (n, d); a view where the array is float32 in memory."""
+        part = self.array[start:stop]
+        if self._spans is None:
+            return self._unit(part)
+        out = self._unit(np.array(part))
+        self._touched += part.nbytes
+        if self._touched >= _MOST_MAPPED:
+            release(self.array)
+            self._touched = 0
+        return out
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the given rows as float32 (n, d)."""
+        if self._spans is not None:
+            found = np.empty((len(rows), self.dim), self.array.dtype)
+            self._spans.read(rows.astype(np.int64) * self.dim, np.arange(len(rows) + 1) * self.dim, found)
+            return self._unit(found)
+        if self.array.dtype == np.float32 and self.array.flags.c_contiguous:
+            out = np.empty((len(rows), self.dim), np.float32)
+            copy_rows(self.array, rows, out)
+            return out
+        return self._unit(self.array[rows])
+
+    def in_memory(self) -> Vectors:
+        """Return the same vectors as one float32 array that stays in memory, if only as the pages of its file."""
+        mapped_as_it_is = self._spans is not None and self.array.dtype == np.float32
+        return Vectors(np.asarray(self.array) if mapped_as_it_is else self.read(0, len(self)))
+
+    @staticmethod
+    def _unit(rows: np.ndarray) -> np.ndarray:
+        """Convert rows of any storage."""
+        if rows.dtype == np.float32:
+            return np.ascontiguousarray(rows)
+        out = rows.astype(np.float32, order="C")
+        norms = np.empty(len(out), np.float32)
+        row_norms(out, norms)
+        divide_rows(out, norms)
+        return out
+
+    def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over (first row, block of rows as float32)."""
+        for start in range(0, len(self), rows):
+            yield start, self.read(start, start + rows)
+
+    def digest(self) -> str:
+        """Return a fingerprint of shape and numbers."""
+        state = blake2b(repr(self.array.shape).encode(), digest_size=16)
+        for _, block in self.blocks():
+            state.update(block.data)
+        return state.hexdigest()
+
+
+def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:
+    """Accept vectors, an array or the path of a ``.npy`` file."""
+    if isinstance(given, Vectors):
+        return given
+    return Vectors(given) if isinstance(given, np.ndarray) else Vectors.open(given)
+
+
+class VectorWriter:
+    """Writes a ``.npy`` of vectors whose number is not known beforehand.
+
+    Args:
+        stream: an empty file opened for writing bytes.
+        dim: dimensions of a vector.
+        storage: type of the numbers.
+    """
+
+    def __init__(self, stream: BinaryIO, dim: int, storage: Storage) -> None:
+        self._stream, self._dim, self._storage, self._rows = stream, dim, storage, 0
+        self._header()
+
+    def _header(self) -> None:
+        self._stream.seek(0)  # numpy leaves room in the header for the number of rows to grow
+        kind = np.dtype(STORAGES[self._storage]).str
+        header = {"descr": kind, "fortran_order": False, "shape": (self._rows, self._dim)}
+        np.lib.format.write_array_header_1_0(self._stream, header)
+
+    def write(self, vectors: np.ndarray) -> None:
+        """Append float32 (n, d) vectors."""
+        self._stream.write(quantise(vectors, self._storage).tobytes())
+        self._rows += len(vectors)
+
+    def close(self) -> None:
+        """Write the final number of rows."""
+        self._header()

@@ -1,0 +1,152 @@
+"""What a normaliser and a chunker do to each single character, as a table that fills itself.
+
+Both are asked, character by character, when a character is first met: the table cannot disagree with them. Characters
+whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text that
+holds one is left to the slow path as a whole.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xswe.text.compiled.bytes import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER
+
+UNKNOWN, COMPLEX, REMOVED = -1, -2, -3
+_FIRST_EXPANSION = -16  # entry e <= -16: the outputs are expansions[-16 - e], …
+_MOST_EXPANSIONS = 1 << 16  # more than Unicode has; beyond, characters count as complex
+SPACE, MARK, CJK, WORD = 0, 1, 2, 3
+CLASS_SHIFT = 21  # an entry >= 0 is (class << 21) | output character
+
+_BETWEEN = " a "  # keeps characters apart that are normalised together
+_END = "end"  # what the chunker is asked about one character
+
+# Blocks whose characters normalise one by one, whatever stands beside them; marks in them are found by category.
+_SIMPLE_BLOCKS = (
+    (0x0000, 0x02FF),
+    (0x0370, 0x052F),
+    (0x1E00, 0x1FFF),
+    (0x2000, 0x2BFF),
+    (0x2E80, 0x2FDF),
+    (0x3000, 0x3029),
+    (0x3030, 0x3098),
+    (0x309B, 0x30FF),
+    (0x3105, 0x312F),
+    (0x3190, 0x31BF),
+    (0x31F0, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFE30, 0xFE6F),
+    (0xFEFF, 0xFEFF),
+    (0xFF00, 0xFF9D),
+    (0xFFE0, 0xFFEF),
+    (0x1F000, 0x1F1E5),
+    (0x1F200, 0x1F3FA),
+    (0x1F400, 0x1FAFF),
+    (0x20000, 0x3FFFF),
+)
+_BORDERS = [border for low, high in _SIMPLE_BLOCKS for border in (low, high + 1)]
+
+
+class Alphabet:
+    """The self-filling table of one normaliser and chunker.
+
+    Args:
+        normalise: text to normalised text.
+        chunks: normalised text to its chunks, the first of each tuple.
+        mark: what the chunker puts before each word of a spaced script.
+
+    Attributes:
+        table: three arrays and a number for compiled code. int32: for each of the 0x110000 characters ``UNKNOWN``,
+            ``COMPLEX``, ``REMOVED``, a class and output character, or the place of several such in the second array. int32:
+            there their number, and then the outputs. uint8: for each byte that is a letter of a word, and whose output is
+            one byte, this output; else 0. And what is done to Latin letters and digits (:mod:`xswe.text.compiled.bytes`)
+            where these are all such bytes. Threads may read while characters are learnt: an entry is written once, after
+            what it refers to.
+    """
+
+    def __init__(
+        self, normalise: Callable[[str], str], chunks: Callable[[str], Sequence[tuple[str, Any]]], mark: str
+    ) -> None:
+        self._normalise, self._chunks, self._mark = normalise, chunks, mark
+        self._classes: dict[str, int] = {}
+        self._entries, self._expansions = np.full(0x110000, UNKNOWN, np.int32), np.zeros(_MOST_EXPANSIONS, np.int32)
+        self._expanded = 1  # how many of the latter are taken
+        self.learn(np.arange(128))
+        is_plain = (self._entries[:128] >= WORD << CLASS_SHIFT) & (self._entries[:128] < (WORD << CLASS_SHIFT) + 128)
+        plain = np.concatenate([np.where(is_plain, self._entries[:128], 0).astype(np.uint8), np.zeros(128, np.uint8)])
+        self.table = self._entries, self._expansions, plain, _case(plain)
+
+    def learn(self, codes: np.ndarray) -> None:
+        """Fill in the entries of those of ``codes`` (character codes) that are still unknown; one thread at a time."""
+        characters = [chr(code) for code in np.unique(codes[self._entries[codes] == UNKNOWN]).tolist()]
+        simple = [character for character in characters if _is_simple(character)]
+        outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
+        self._classify(sorted({out for text in outputs.values() for out in text if not _is_mark(out)} - set(self._classes)))
+        entries = [self._entry(outputs[character]) if character in outputs else COMPLEX for character in characters]
+        self._entries[list(map(ord, characters))] = entries
+
+    def _normalise_all(self, characters: list[str]) -> list[str]:
+        """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
+        parts = self._normalise(_BETWEEN.join(characters)).split(_BETWEEN)
+        return parts if len(parts) == len(characters) else [self._normalise(character) for character in characters]
+
+    def _entry(self, outputs: str) -> int:
+        if any(map(_is_mark, outputs)):
+            return COMPLEX
+        packed = [(self._classes[out] << CLASS_SHIFT) | ord(out) for out in outputs]
+        if any(one < 0 for one in packed):
+            return COMPLEX
+        if len(packed) == 1:
+            return packed[0]
+        if not packed:
+            return REMOVED
+        place, end = self._expanded, self._expanded + 1 + len(packed)
+        if end > len(self._expansions):
+            return COMPLEX
+        self._expansions[place:end] = [len(packed), *packed]
+        self._expanded = end
+        return _FIRST_EXPANSION - place
+
+    def _classify(self, characters: list[str]) -> None:
+        """Find out how the chunker treats characters, -1 for like nothing known.
+
+        Each is shown alone, doubled and between letters; a word of letters ends its part of the answer.
+        """
+        if not characters:
+            return
+        m = self._mark
+        kinds: dict[int, Callable[[str], list[str]]] = {
+            WORD: lambda c: [f"{m}{c}", f"{m}{c}{c}", f"{m}a{c}a"],
+            CJK: lambda c: [c, c + c, f"{m}a", c, f"{m}a"],
+            MARK: lambda c: [c, c, c, f"{m}a", c, f"{m}a"],
+            SPACE: lambda c: [f"{m}a", f"{m}a"],
+        }
+        answer = [chunk for chunk, _ in self._chunks("".join(f"{c} {c}{c} a{c}a {_END} " for c in characters))]
+        start = 0
+        for character in characters:
+            stop = answer.index(m + _END, start)
+            seen = answer[start:stop]
+            self._classes[character] = next((kind for kind, chunks in kinds.items() if chunks(character) == seen), -1)
+            start = stop + 1
+
+
+def _case(plain: np.ndarray) -> int:
+    """Tell what is done to Latin letters and digits, the third array of a table given."""
+    there = "".join(map(chr, np.flatnonzero(plain)))
+    outputs = plain[plain > 0].tobytes().decode("ascii")
+    if there != LETTERS:
+        return NEITHER
+    return {LETTERS: AS_THEY_ARE, LETTERS.lower(): LOWER_CASE}.get(outputs, NEITHER)
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("M")
+
+
+def _is_simple(character: str) -> bool:
+    """Tell whether a character normalises by itself, whatever stands beside it."""
+    return bisect_right(_BORDERS, ord(character)) % 2 == 1 and not _is_mark(character)

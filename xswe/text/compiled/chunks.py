@@ -1,0 +1,353 @@
+"""A hash table from chunks of text to their ids, read and written by compiled code.
+
+A chunk's bytes are looked at as words of eight, the last one filled up with zeros. A slot of the table is one line of
+memory and holds a common chunk whole, bytes and ids, so that a look-up costs one cache miss at most.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN, LINE, prefetch
+
+WINDOW = 3  # words of a chunk that its slot holds itself
+_SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
+_HELD = 8  # ids that a slot holds itself
+_AHEAD = 16  # chunks whose slots are asked for before they are read
+FEW = 4  # ids that are copied without looking how many there are
+_BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
+_LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
+
+
+class Table(NamedTuple):
+    """A hash table from chunks to their ids; only one thread at a time may write to it.
+
+    Attributes:
+        slots: uint64 (8 x slots,), a power of two of them; one whose fourth word is 0 is empty. That word is the chunk's
+            size in bytes (16 bits), the number of its ids (16 bits) and where its rest is in ``rest`` (32 bits): the
+            words after the third, then the ids after the eighth, two a word.
+        numbers: the same memory as int32.
+        rest: uint64, what slots have no room for.
+        more: the same memory as int32.
+        used: int64 (2,), how many slots and words of ``rest`` are taken.
+    """
+
+    slots: np.ndarray
+    numbers: np.ndarray
+    rest: np.ndarray
+    more: np.ndarray
+    used: np.ndarray
+
+
+class Fresh(NamedTuple):
+    """Room for chunks newly met.
+
+    Chunk ``k`` has the bytes ``text[where[k, 0]:][:where[k, 1]]`` and the ids ``pieces[where[k, 2]:][:where[k, 3]]``.
+    """
+
+    where: np.ndarray
+    text: np.ndarray
+    pieces: np.ndarray
+
+
+def new_table(slots: int) -> Table:
+    """Return an empty table of so many slots, a power of two; five in eight of them can be taken."""
+    room = np.zeros(_SLOT * (slots + 1), np.uint64)
+    skipped = -room.ctypes.data % LINE // 8
+    aligned, rest = room[skipped : skipped + _SLOT * slots], np.zeros(2 * slots, np.uint64)
+    return Table(aligned, aligned.view(np.int32), rest, rest.view(np.int32), np.zeros(2, np.int64))
+
+
+def room_for(chunks: int) -> Fresh:
+    """Return room for so many chunks of common lengths."""
+    return Fresh(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
+
+
+@njit(inline="always")
+def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
+    """Hash the chunk of ``size`` bytes whose words start at ``words[first]``; three of them are read in any case."""
+    key = _BASIS
+    for k in range(WINDOW):
+        key = (key ^ words[first + k]) * _FACTOR
+        key ^= key >> np.uint64(32)
+    for k in range(WINDOW, (size + 7) >> 3):
+        key = (key ^ words[first + k]) * _FACTOR
+        key ^= key >> np.uint64(32)
+    return key
+
+
+@njit(inline="always")
+def call(table: Table, key: np.uint64) -> None:
+    """Ask memory for the slot that a look-up will read."""
+    slots = table.slots
+    prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
+
+
+@njit(inline="always")
+def find(table: Table, words: np.ndarray, first: int, size: int, key: np.uint64) -> Any:
+    """Return the slot of a chunk given as for :func:`hash_chunk`, -1 if it is not there."""
+    slots, rest = table.slots, table.rest
+    mask = np.uint64(len(slots) // _SLOT - 1)
+    a, b, c = words[first], words[first + 1], words[first + 2]
+    slot = np.int64(key & mask)
+    while True:
+        place = slot * _SLOT
+        about = slots[place + 3]
+        if about == _NONE:
+            return -1
+        size_differs = (about & _LOW) ^ np.uint64(size)
+        if (slots[place] ^ a) | (slots[place + 1] ^ b) | (slots[place + 2] ^ c) | size_differs == _NONE:
+            start, same = np.int64(about >> np.uint64(32)) - WINDOW, True
+            for k in range(WINDOW, (size + 7) >> 3):
+                if rest[start + k] != words[first + k]:
+                    same = False
+                    break
+            if same:
+                return slot
+        slot = np.int64(np.uint64(slot + 1) & mask)
+
+
+@njit(inline="always")
+def first_id(table: Table, slot: int) -> Any:
+    """Return the first id of a slot."""
+    return table.numbers[2 * _SLOT * slot + _HELD]
+
+
+@njit(inline="always")
+def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
+    """Write a slot's ids to ``ids[count:]``, where there must be room for ``FEW`` more; returns how many there are."""
+    about, numbers = table.slots[slot * _SLOT + 3], table.numbers
+    n: Any = np.int64((about >> np.uint64(16)) & _LOW)
+    held = slot * 2 * _SLOT + _HELD
+    for k in range(FEW):
+        ids[count + k] = numbers[held + k]
+    if n > FEW:
+        for k in range(FEW, min(n, _HELD)):
+            ids[count + k] = numbers[held + k]
+        if n > _HELD:
+            size: Any = np.int64(about & _LOW)
+            start = 2 * (np.int64(about >> np.uint64(32)) + max(0, ((size + 7) >> 3) - WINDOW)) - _HELD
+            for k in range(_HELD, n):
+                ids[count + k] = table.more[start + k]
+    return n
+
+
+@njit(inline="always")
+def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
+    """Return the slot that a chunk which is not there is to take."""
+    mask = np.uint64(len(slots) // _SLOT - 1)
+    slot = np.int64(key & mask)
+    while slots[slot * _SLOT + 3] != _NONE:
+        slot = np.int64(np.uint64(slot + 1) & mask)
+    return slot
+
+
+@njit(inline="always")
+def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk: np.ndarray) -> None:
+    """Copy bytes to the start of ``words``, of which ``chunk`` is the same memory as bytes."""
+    words[: max(WINDOW, (size + 7) >> 3)] = 0
+    for k in range(size):
+        chunk[k] = data[first + k]
+
+
+@njit(**LEAN)
+def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) -> int:
+    """Insert chunks that are not there yet; returns how many, from the first on, are there now."""
+    slots, numbers, rest, more, used = table
+    most = len(slots) // _SLOT * 5 // 8
+    for row in range(len(fresh.where)):
+        size: Any = np.int64(fresh.where[row, 1])
+        count: Any = np.int64(fresh.where[row, 3])
+        first = fresh.where[row, 2]
+        copy_chunk(fresh.text, fresh.where[row, 0], size, words, chunk)
+        key = hash_chunk(words, 0, size)
+        if find(table, words, 0, size, key) >= 0:
+            continue
+        start, over = used[1], max(0, ((size + 7) >> 3) - WINDOW)
+        needed = over + (max(0, count - _HELD) + 1) // 2
+        if used[0] >= most or start + needed > len(rest):
+            return row
+        slot = _free_slot(slots, key)
+        place = slot * _SLOT
+        for k in range(WINDOW):
+            slots[place + k] = words[k]
+        slots[place + 3] = np.uint64(size) | np.uint64(count) << np.uint64(16) | np.uint64(start) << np.uint64(32)
+        for k in range(over):
+            rest[start + k] = words[WINDOW + k]
+        for k in range(count):
+            if k < _HELD:
+                numbers[2 * place + _HELD + k] = fresh.pieces[first + k]
+            else:
+                more[2 * (start + over) + k - _HELD] = fresh.pieces[first + k]
+        used[0], used[1] = used[0] + 1, start + needed
+    return len(fresh.where)
+
+
+@njit(**LEAN)
+def _move(table: Table, larger: Table, words: np.ndarray) -> None:
+    """Copy the slots of a table into an empty one that is larger."""
+    for slot in range(len(table.slots) // _SLOT):
+        place = slot * _SLOT
+        about = table.slots[place + 3]
+        if about == _NONE:
+            continue
+        size, start = np.int64(about & _LOW), np.int64(about >> np.uint64(32)) - WINDOW
+        for k in range(WINDOW):
+            words[k] = table.slots[place + k]
+        for k in range(WINDOW, (size + 7) >> 3):
+            words[k] = table.rest[start + k]
+        to = _free_slot(larger.slots, hash_chunk(words, 0, size)) * _SLOT
+        for k in range(_SLOT):
+            larger.slots[to + k] = table.slots[place + k]
+
+
+def remember(table: Table, fresh: Fresh, most: int) -> Table:
+    """Put chunks into a table; returns it, or a larger one if need be, of up to ``most`` slots."""
+    if not len(fresh.where):
+        return table
+    words = np.zeros(1 << 13, np.uint64)  # a size has 16 bits
+    while True:
+        fitted = _insert(table, fresh, words, words.view(np.uint8))
+        fresh = fresh._replace(where=fresh.where[fitted:])
+        slots = 2 * len(table.slots) // _SLOT
+        if not len(fresh.where) or slots > most:
+            return table
+        table = _grown(table, slots, words)
+
+
+def _grown(table: Table, slots: int, words: np.ndarray) -> Table:
+    """Return a table of more slots with the same chunks."""
+    larger = new_table(slots)
+    larger.rest[: len(table.rest)], larger.used[:] = table.rest, table.used
+    _move(table, larger, words)
+    return larger
+
+
+def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Table, np.ndarray]:
+    """Number chunks ``data[starts[k]:ends[k]]``: equal ones alike, new ones on from those that are in the table.
+
+    Returns:
+        The table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
+    """
+    numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
+    while True:
+        done = _number(table, data, starts, ends, words, words.view(np.uint8), done, numbers)
+        if done == len(starts):
+            return table, numbers
+        table = _grown(table, 2 * len(table.slots) // _SLOT, words)
+
+
+@njit(**LEAN)
+def _number(
+    table: Table,
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    row: int,
+    numbers: np.ndarray,
+) -> int:
+    """Number chunks from ``row`` on; returns the first for which there is no room."""
+    slots, held, rest, _, used = table
+    most = len(slots) // _SLOT * 5 // 8
+    while row < len(starts):
+        size: Any = np.int64(ends[row] - starts[row])
+        copy_chunk(data, starts[row], size, words, chunk)
+        key = hash_chunk(words, 0, size)
+        found = find(table, words, 0, size, key)
+        if found >= 0:
+            numbers[row] = held[2 * _SLOT * found + _HELD]
+        else:
+            start, over = used[1], max(0, ((size + 7) >> 3) - WINDOW)
+            if used[0] >= most or start + over > len(rest):
+                break
+            place = _free_slot(slots, key) * _SLOT
+            for k in range(WINDOW):
+                slots[place + k] = words[k]
+            slots[place + 3] = np.uint64(size) | np.uint64(1 << 16) | np.uint64(start) << np.uint64(32)
+            for k in range(over):
+                rest[start + k] = words[WINDOW + k]
+            numbers[row] = held[2 * place + _HELD] = used[0]
+            used[0], used[1] = used[0] + 1, start + over
+        row += 1
+    return row
+
+
+def contents(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the chunks of a table that :func:`number` filled, by their numbers.
+
+    Returns:
+        uint8, their bytes; int64 (n + 1,), where each starts; uint64 (n,), a hash of each.
+    """
+    count = int(table.used[0])
+    places, sizes, keys = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64)
+    _places(table, places, sizes)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    data, words = np.empty(offsets[-1], np.uint8), np.zeros(1 << 13, np.uint64)
+    _read(table, places, offsets, words, words.view(np.uint8), data, keys)
+    return data, offsets, keys
+
+
+@njit(**LEAN)
+def _places(table: Table, places: np.ndarray, sizes: np.ndarray) -> None:
+    """Write the slot and the size of each chunk, by its number."""
+    for slot in range(len(table.slots) // _SLOT):
+        about = table.slots[slot * _SLOT + 3]
+        if about != _NONE:
+            k = table.numbers[2 * _SLOT * slot + _HELD]
+            places[k], sizes[k] = slot * _SLOT, np.int64(about & _LOW)
+
+
+@njit(**LEAN)
+def _read(
+    table: Table,
+    places: np.ndarray,
+    offsets: np.ndarray,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    data: np.ndarray,
+    keys: np.ndarray,
+) -> None:
+    """Write the bytes and the hash of each chunk."""
+    for row in range(len(places)):
+        place, size = places[row], offsets[row + 1] - offsets[row]
+        start = np.int64(table.slots[place + 3] >> np.uint64(32)) - WINDOW
+        for k in range(WINDOW):
+            words[k] = table.slots[place + k]
+        for k in range(WINDOW, (size + 7) >> 3):
+            words[k] = table.rest[start + k]
+        keys[row] = hash_chunk(words, 0, size)
+        for k in range(size):
+            data[offsets[row] + k] = chunk[k]
+
+
+@njit(**LEAN)
+def first_ids(
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    known: Table,
+    words: np.ndarray,
+    chunk: np.ndarray,
+    keys: np.ndarray,
+    ids: np.ndarray,
+) -> None:
+    """ids[k] = the first id of the chunk ``data[starts[k]:ends[k]]``, -2 if it is not in the table.
+
+    ``words``, and ``chunk``, the same memory as bytes, hold the longest chunk; ``keys``, uint64, one a chunk.
+    """
+    for k in range(len(ids) + _AHEAD):
+        if k < len(ids):
+            copy_chunk(data, starts[k], ends[k] - starts[k], words, chunk)
+            keys[k] = hash_chunk(words, 0, ends[k] - starts[k])
+            call(known, keys[k])
+        j = k - _AHEAD
+        if j >= 0:
+            size = ends[j] - starts[j]
+            copy_chunk(data, starts[j], size, words, chunk)
+            found = find(known, words, 0, size, keys[j])
+            ids[j] = first_id(known, found) if found >= 0 else -2

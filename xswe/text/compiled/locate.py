@@ -1,0 +1,239 @@
+"""Units and where they stand, for many texts at a time in compiled code: the twins of the units' plain ``locate``.
+
+A look-up that leaves new chunks to be resolved (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text,
+and of how many characters of the normalised text each is made. A second pass over the bytes, :func:`trace`, counts these
+off: every output of the alphabet comes from one character of the original text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN
+from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD
+from xswe.text.compiled.bytes import decode_character
+from xswe.text.compiled.chunks import Fresh, new_table
+from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
+from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
+from xswe.text.tokenizers import MARK as MARK_OF_A_WORD
+from xswe.text.units import LocatedBags
+
+NOTHING = 0x7FFFFFFF  # stands where a word is, that is no unit
+_AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
+
+
+class Tracer:
+    """Finds the units of texts and where they stand.
+
+    Args:
+        lookup: its numbers are, for each chunk, the id of the unit and its characters, over and over; for a chunk that is
+            no run of Han and Kana just the id of all of it, if ``whole``.
+        whole: see ``lookup``. Otherwise the first character of a word stands for the mark before it.
+        is_unit: bool (ids,), which ids are units; others, and ``NOTHING``, are left out. Empty for all.
+        slow: finds them in the texts that are left.
+    """
+
+    def __init__(
+        self, lookup: Deferred, whole: bool, is_unit: np.ndarray, slow: Callable[[list[str]], LocatedBags]
+    ) -> None:
+        self._lookup, self._whole, self._is_unit, self._slow = lookup, whole, is_unit, slow
+
+    def __call__(self, texts: Texts) -> LocatedBags:
+        """Find the units of texts."""
+        return together([self._part(texts[start:stop]) for start, stop in portions(texts)])
+
+    def _part(self, texts: Texts) -> LocatedBags:
+        found, status = self._pass(texts)
+        rows = np.flatnonzero(status == UNLEARNT)
+        parts = [(np.flatnonzero(status == DONE), found)]
+        if len(rows):
+            self._lookup.learn(texts.take(rows))
+            again, state = self._pass(texts.take(rows))
+            parts.append((rows[state == DONE], again))
+            status[rows] = state
+        rows = np.flatnonzero(status != DONE)
+        if len(rows):
+            parts.append((rows, self._slow([texts[int(row)] for row in rows])))
+        return in_order_of_rows(parts)
+
+    def _pass(self, texts: Texts) -> tuple[LocatedBags, np.ndarray]:
+        """One compiled pass: the units of those texts whose status is ``DONE``."""
+        items, status = self._lookup.numbers(texts)
+        most = len(items.ids)
+        ids, starts, ends = (np.empty(most, np.int32) for _ in range(3))
+        offsets = np.zeros(len(texts) + 1, np.int64)
+        text = *texts.frozen, *self._lookup.letters[:3], status
+        trace(*text, items.ids, items.offsets, self._whole, self._is_unit, ids, starts, ends, offsets)
+        count, done = int(offsets[-1]), status == DONE
+        offsets = offsets if done.all() else offsets[np.append(True, done)]
+        return LocatedBags(Bags(ids[:count], offsets), starts[:count], ends[:count]), status
+
+
+def portions(texts: Texts) -> list[tuple[int, int]]:
+    """Cut texts into blocks (start, stop) of not too many bytes to be scanned at a time; none is empty."""
+    offsets, out, start = texts.offsets, [], 0
+    while start < len(texts):
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _AT_ONCE, "right")) - 1)
+        out.append((start, stop))
+        start = stop
+    return out
+
+
+def together(parts: Sequence[LocatedBags]) -> LocatedBags:
+    """Join the units of several texts into one."""
+    if len(parts) == 1:
+        return parts[0]
+    none = [np.zeros(0, np.int32)]
+    starts, ends = (np.concatenate([getattr(part, name) for part in parts] or none) for name in ("starts", "ends"))
+    return LocatedBags(concatenate_bags([part.bags for part in parts]), starts, ends)
+
+
+def in_order_of_rows(parts: Sequence[tuple[np.ndarray, LocatedBags]]) -> LocatedBags:
+    """Join the units of some rows, and of others, so that they are in the order of the rows."""
+    parts = [part for part in parts if len(part[0])] or list(parts[:1])
+    if len(parts) == 1:
+        return parts[0][1]
+    joined = together([part for _, part in parts])
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    starts, ends = (Bags(values, joined.bags.offsets).take(order).ids for values in (joined.starts, joined.ends))
+    return LocatedBags(joined.bags.take(order), starts, ends)
+
+
+class PiecePlaces(Deferred):
+    """Pieces of a tokenizer of our kind, for :class:`Tracer`.
+
+    Args:
+        state: what is in its ``tokenizer.json``; :func:`xswe.text.tokenizers.is_trained_here` holds for it.
+    """
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        super().__init__(alphabet_of(state), new_table(1), lambda texts: Bags.of([[] for _ in texts]))
+        self._search = search_of(state, np.zeros(1, bool))
+
+    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        met = len(fresh.where)
+        items = np.empty(2 * (int(fresh.where[-1, 0] + fresh.where[-1, 1]) + met), np.int32)
+        starts = np.empty(met + 1, np.int64)
+        mark, paths = int(self._search.symbols[ord(MARK_OF_A_WORD)]), make_paths()
+        cut_chunks(fresh.text, fresh.where, fresh.pieces, mark, self._search, paths, items, starts)
+        return starts[:-1], np.diff(starts), items[: starts[-1]]
+
+
+@njit(inline="always")
+def _place_of_next(count: int, first: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
+    """Return where the unit after the one at ``count`` goes: in its place, if that is no unit."""
+    if count > first and (ids[count] == NOTHING or (len(is_unit) > 0 and not is_unit[ids[count]])):
+        return count
+    return count + 1
+
+
+@njit(inline="always")
+def _next(count: int, first: int, items: np.ndarray, item: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
+    """Go on to the next unit of a text; returns its place, that of the next item, and the unit's characters."""
+    count = _place_of_next(count, first, is_unit, ids)
+    ids[count] = items[item]
+    return count, item + 2, np.int64(items[item + 1])
+
+
+@njit(**LEAN)
+def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
+    data: np.ndarray,
+    offsets: np.ndarray,
+    entries: np.ndarray,
+    expansions: np.ndarray,
+    plain: np.ndarray,
+    status: np.ndarray,
+    items: np.ndarray,
+    bounds: np.ndarray,
+    whole: bool,
+    is_unit: np.ndarray,
+    ids: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    unit_ends: np.ndarray,
+) -> None:
+    """Find where units stand.
+
+    Args:
+        data: uint8, the bytes of all texts.
+        offsets: int64 (n + 1,), where they start.
+        entries: the first array of an alphabet.
+        expansions: its second.
+        plain: its third.
+        status: uint8 (n,), only texts that are ``DONE`` are read.
+        items: int32, see :class:`Tracer`.
+        bounds: int64 (n + 1,), where those of each text start.
+        whole: see :class:`Tracer`.
+        is_unit: see :class:`Tracer`.
+        ids: int32, receives the ids of the units.
+        starts: int32 (units,), receives the first character of each.
+        ends: int32 (units,), receives one past its last.
+        unit_ends: int64 (n + 1,), zero; receives where each text's units start and end.
+    """
+    count = 0
+    for row in range(len(offsets) - 1):
+        unit_ends[row + 1] = count
+        if status[row] != DONE:
+            continue
+        place, stop, item = offsets[row], offsets[row + 1], bounds[row]
+        kind, left = SPACE, 0  # of the chunk being read; characters of the unit that are still to come
+        here = -1  # which character of the text is read
+        pending, last_pending = 0, 0  # outputs of an expansion still to be taken
+        count -= 1  # of the unit that is read; there is none before a text's first
+        first = count
+        while True:
+            if pending == last_pending and kind == WORD:
+                # Letters go on with the word, one character each: they are counted off together.
+                run = place
+                while run < stop and plain[data[run]] != 0:
+                    run += 1
+                run -= place
+                place, here = place + run, here + run
+                while run > left:
+                    if left:
+                        ends[count] = here - run + left + 1
+                        run -= left
+                    count, item, left = _next(count, first, items, item, is_unit, ids)
+                    starts[count] = here - run + 1
+                if run:
+                    left -= run
+                    ends[count] = here + 1
+            if pending < last_pending:
+                entry = expansions[pending]
+                pending += 1
+            elif place < stop:
+                code, width = decode_character(data, place)
+                place, here = place + width, here + 1
+                entry = entries[code]
+                if entry < 0:
+                    if entry != REMOVED:
+                        pending = -16 - entry
+                        last_pending = pending + 1 + expansions[pending]
+                        pending += 1
+                    continue
+            else:
+                break
+            this = entry >> CLASS_SHIFT
+            if this == SPACE:
+                kind = SPACE
+                continue
+            if this != kind or this == MARK:  # a chunk begins
+                kind, left = this, 0
+                if whole and kind != CJK:
+                    count = _place_of_next(count, first, is_unit, ids)
+                    ids[count], starts[count], item, left = items[item], here, item + 1, 1 << 30
+                elif kind == WORD:  # the mark before a word reports the place of the word's first character
+                    count, item, left = _next(count, first, items, item, is_unit, ids)
+                    starts[count], ends[count], left = here, here + 1, left - 1
+            if left == 0:
+                count, item, left = _next(count, first, items, item, is_unit, ids)
+                starts[count] = here
+            left -= 1
+            ends[count] = here + 1
+        count = _place_of_next(count, first, is_unit, ids)
+        unit_ends[row + 1] = count

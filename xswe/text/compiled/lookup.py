@@ -1,0 +1,263 @@
+"""From texts to unit ids in compiled code, and runs of Han and Kana to their pieces.
+
+Text to unit ids at the speed of memory: the compiled twin of a sub-word tokenizer.
+
+A word met before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
+tokenizers library's Unigram model, with the same arithmetic and the same ties. Texts with characters that the alphabet
+cannot treat one by one go to the tokenizer itself, so that the result is its result on any text.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.io.parallel import Lock
+from xswe.io.ragged import Bags, Texts
+from xswe.text.compiled.alphabet import CJK, WORD, Alphabet
+from xswe.text.compiled.chunks import Fresh, Table, new_table, remember, room_for
+from xswe.text.compiled.scan import Letters, expand, scan
+from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_trie, cut_runs, make_paths, make_search
+from xswe.text.languages import cjk_runs
+from xswe.text.tokenizers import MARK, without_pieces
+
+_UNKNOWN_PENALTY = 10.0  # tokenizers' Unigram: an unknown character scores the lowest piece's score minus this
+_MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
+
+
+class Lookup:
+    """A compiled look-up that leaves to a slow one what it cannot do.
+
+    Args:
+        alphabet: what normaliser and chunker do to each character.
+        slow: looks up the texts that are left.
+    """
+
+    def __init__(self, alphabet: Alphabet, slow: Callable[[list[str]], Bags]) -> None:
+        self._alphabet, self._slow = alphabet, slow
+        self._own = threading.local()
+        self._lock = Lock()
+
+    def __call__(self, texts: Texts) -> Bags:
+        """Look texts up."""
+        bags, status = self._pass(texts)
+        if not status.any():
+            return bags
+        rows = np.flatnonzero(status == UNLEARNT)
+        if len(rows):
+            self.learn(texts.take(rows))
+            again, state = self._pass(texts.take(rows))
+            bags, status[rows] = _replace(bags, rows, again), state
+        rows = np.flatnonzero(status)
+        return _replace(bags, rows, self._slow([texts[int(row)] for row in rows])) if len(rows) else bags
+
+    @property
+    def letters(self) -> Letters:
+        """The table of the alphabet."""
+        return self._alphabet.table
+
+    def learn(self, texts: Texts) -> None:
+        """Learn the characters of texts."""
+        with self._lock:
+            self._alphabet.learn(characters_of(texts))
+
+    def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        """One compiled pass; texts whose status is not ``DONE`` have empty bags."""
+        raise NotImplementedError
+
+    def _scan(
+        self, texts: Texts, search: Search, known: Table, defer: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fresh]:
+        """Scan texts with this thread's table; returns ids, ends, status and the new chunks."""
+        room = 2 * int(texts.offsets[-1] - texts.offsets[0]) + 64  # rarely exceeded; such texts are left
+        ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
+        status = np.empty(len(texts), np.uint8)
+        fresh = room_for(max(64, min(1 << 16, room // 4)))
+        arguments = *texts.frozen, self._alphabet.table, search, self._table(), known, defer
+        met = scan(*arguments, ids, ends, status, fresh)
+        return ids, ends, status, fresh._replace(where=fresh.where[:met])
+
+    def _table(self) -> Table:
+        if not hasattr(self._own, "words"):
+            self._own.words = new_table(1 << 12)
+        table: Table = self._own.words
+        return table
+
+    def _remember(self, fresh: Fresh) -> None:
+        self._own.words = remember(self._table(), fresh, _MOST_SLOTS)
+
+
+class Deferred(Lookup):
+    """A look-up whose scan leaves new chunks to :meth:`_resolve`, many at a time.
+
+    Args:
+        alphabet: what normaliser and chunker do to each character.
+        known: words known from the start; one id each.
+        slow: looks up the texts that are left.
+    """
+
+    _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever come again
+
+    def __init__(self, alphabet: Alphabet, known: Table, slow: Callable[[list[str]], Bags]) -> None:
+        super().__init__(alphabet, slow)
+        self._known = known
+
+    def numbers(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        """Return all that the table holds of the chunks of each text, and the texts' status; see :meth:`_pass`."""
+        return self._pass(texts)
+
+    def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
+        met = len(fresh.where)
+        if not met:
+            return Bags(ids[: ends[-1]], ends), status
+        starts, sizes, pieces = self._resolve(fresh)
+        out, out_ends = np.empty(ends[-1] - met + int(sizes.sum()), np.int32), np.zeros_like(ends)
+        expand(ids, ends, starts, sizes, pieces, out, out_ends)
+        where = np.stack([fresh.where[:, 0], fresh.where[:, 1], starts, sizes], axis=1).astype(np.int32)
+        kept = (fresh.pieces[:met] != CJK) | (where[:, 1] <= self._longest_run)
+        self._remember(Fresh(where[kept], fresh.text, pieces))
+        return Bags(out, out_ends), status
+
+    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find the ids of each new chunk: where they start, how many they are, and the ids of all."""
+        raise NotImplementedError
+
+
+def alphabet_of(state: dict[str, Any]) -> Alphabet:
+    """Return the alphabet of a tokenizer of our kind, given as what is in its ``tokenizer.json``."""
+    tokenizer = without_pieces(state)
+    return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, MARK)
+
+
+def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
+    """Return what the Viterbi search needs of a tokenizer of our kind, given likewise."""
+    model = state["model"]
+    trie = build_trie([piece for piece, _ in model["vocab"]])
+    scores = np.array([score for _, score in model["vocab"]], np.float64)
+    lowest = float(scores.min()) - _UNKNOWN_PENALTY
+    return make_search(trie, scores, int(model["unk_id"]), lowest, is_unit)
+
+
+class FastLookup(Lookup):
+    """The look-up of one tokenizer.
+
+    Args:
+        state: what is in its ``tokenizer.json``; :func:`xswe.text.tokenizers.is_trained_here` holds for it.
+        is_unit: bool (ids,), which ids are units; others are left out.
+        slow: looks up texts with the tokenizer itself, for those that are left.
+    """
+
+    def __init__(self, state: dict[str, Any], is_unit: np.ndarray, slow: Callable[[list[str]], Bags]) -> None:
+        super().__init__(alphabet_of(state), slow)
+        self._search = search_of(state, is_unit)
+        self._known = new_table(1)
+
+    def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
+        ids, ends, status, fresh = self._scan(texts, self._search, self._known, False)
+        self._remember(fresh)
+        return Bags(ids[: ends[-1]], ends), status
+
+
+def characters_of(texts: Texts) -> np.ndarray:
+    """Return the distinct character codes of texts."""
+    codes = np.frombuffer(texts.data.tobytes().decode("utf-8").encode("utf-32-le"), np.uint32)
+    return np.unique(codes).astype(np.int64)
+
+
+def _replace(bags: Bags, rows: np.ndarray, with_bags: Bags) -> Bags:
+    """Return ``bags`` with those of ``rows`` (empty ones, in order) replaced."""
+    lengths = bags.lengths
+    lengths[rows] = with_bags.lengths
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ids = np.empty(offsets[-1], np.int32)
+    done = 0
+    for row, start, stop in zip(rows.tolist(), *(with_bags.offsets[k:].tolist() for k in (0, 1)), strict=False):
+        before, place = bags.offsets[row], offsets[row]
+        ids[place - (before - done) : place] = bags.ids[done:before]
+        ids[place : place + stop - start] = with_bags.ids[start:stop]
+        done = before
+    ids[len(ids) - (len(bags.ids) - done) :] = bags.ids[done:]
+    return Bags(ids, offsets)
+
+
+# Runs of Han and Kana cut into the pieces of a Unigram tokenizer in compiled code, whosever tokenizer it is.
+
+
+_PROBE = "語か々カ〇ーﾊ漢"  # of all kinds that occur in runs: a tokenizer that cuts between scripts cuts it
+
+
+class CutRuns(NamedTuple):
+    """Runs as words.
+
+    Attributes:
+        data: uint8, the bytes of all runs.
+        ends: int64 (words,), where each word ends in them; the next one starts there.
+        sizes: int64 (n,), how many words each run has.
+        done: bool (n,), which runs could be cut; the others have no words here.
+    """
+
+    data: np.ndarray
+    ends: np.ndarray
+    sizes: np.ndarray
+    done: np.ndarray
+
+
+class RunCutter:
+    """Runs of Han and Kana to the pieces of a tokenizer, in compiled code.
+
+    Args:
+        state: what is in its ``tokenizer.json``; made by :meth:`of`, which sees whether it can be done.
+        alphabet: what its normaliser and chunker do to characters.
+        mark: what it puts before a run: nothing, or the mark of a word's start.
+    """
+
+    def __init__(self, state: dict[str, Any], alphabet: Alphabet, mark: str) -> None:
+        self._alphabet, self._search = alphabet, search_of(state, np.zeros(1, bool))
+        self._kind, self._mark = (WORD, int(self._search.symbols[ord(MARK)])) if mark else (CJK, -1)
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> RunCutter | None:
+        """Return the compiled twin of a tokenizer; None if it is no Unigram model, or treats runs in a way of its own."""
+        if tokenizer.pre_tokenizer is None or tokenizer.truncation is not None or tokenizer.padding is not None:
+            return None
+        state = json.loads(tokenizer.to_str())
+        model = state["model"]
+        if model.get("type") != "Unigram" or model.get("unk_id") is None or model.get("byte_fallback"):
+            return None
+        if any(cjk_runs(token["content"]) for token in state["added_tokens"]):
+            return None
+        bare = without_pieces({**state, "added_tokens": [], "post_processor": None})
+        normalise: Callable[[str], str] = bare.normalizer.normalize_str if bare.normalizer is not None else str
+        chunks = bare.pre_tokenizer.pre_tokenize_str
+        cut = [chunk for chunk, _ in chunks(normalise(_PROBE))]
+        mark = cut[0][: -len(normalise(_PROBE))]
+        if mark not in ("", MARK) or cut != [mark + normalise(_PROBE)]:
+            return None
+        # Whether words of spaced scripts get the mark is for the alphabet to know, which shows itself letters, too.
+        before = chunks("a")[0][0][:-1]
+        return cls(state, Alphabet(normalise, chunks, before), mark) if before in ("", MARK) else None
+
+    def __call__(self, runs: list[bytes]) -> CutRuns:
+        """Cut runs."""
+        found = self._cut(runs)
+        if (found[1] == UNLEARNT).any():
+            with self._lock:
+                self._alphabet.learn(characters_of(Texts.of([run.decode("utf-8") for run in runs])))
+            found = self._cut(runs)
+        return CutRuns(found[0].data, found[0].ends, found[0].sizes, found[1] == DONE)
+
+    def _cut(self, runs: list[bytes]) -> tuple[CutRuns, np.ndarray]:
+        offsets = np.cumsum([0, *map(len, runs)])
+        data = np.frombuffer(b"".join(runs), np.uint8)
+        ends, sizes = np.empty(offsets[-1], np.int64), np.empty(len(runs), np.int64)
+        status = np.empty(len(runs), np.uint8)
+        letters, search, paths = self._alphabet.table[0], self._search, make_paths()
+        total = cut_runs(data, offsets, letters, self._kind, self._mark, search, paths, ends, sizes, status)
+        return CutRuns(data, ends[:total], sizes, status == DONE), status

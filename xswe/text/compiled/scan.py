@@ -1,0 +1,413 @@
+"""Compiled scanning of texts: bytes to chunks, and chunks to ids by one hash look-up.
+
+A chunk is what no unit reaches beyond: a word of a spaced script, a punctuation mark, a run of Han and Kana. One pass over
+the bytes normalises (by the alphabet), cuts, and looks each chunk up in a table of those met before. A new chunk is cut
+into pieces at once by a Viterbi search, or handed back to be resolved in Python, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN
+from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
+from xswe.text.compiled.bytes import NEITHER, append_character, copy_letters, decode_character
+from xswe.text.compiled.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
+from xswe.text.compiled.viterbi import (
+    DONE,
+    LEFT,
+    LONGEST_CHUNK,
+    UNLEARNT,
+    Paths,
+    Search,
+    follow_back,
+    make_paths,
+    read_symbols,
+    viterbi,
+)
+
+Letters = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # the table of an alphabet
+
+_WAITING = 256  # chunks that are looked up together
+_ROOM = 2 * LONGEST_CHUNK  # bytes of theirs after which they are
+_LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, and would only crowd the table
+
+
+class Scratch(NamedTuple):
+    """Working memory of one scan.
+
+    ``waiting`` has the start, size and class of each chunk that waits to be looked up, and its text's number; ``chunk`` has
+    the bytes, each chunk's from a multiple of eight on and with zeros behind; ``words`` is the same memory as uint64;
+    ``keys`` has the hashes. ``state`` counts what there is so far: ids, new chunks, and their bytes and pieces; then come
+    the same counts where the text begins whose number is in ``state[8]``. ``paths`` is the Viterbi search's.
+    """
+
+    chunk: np.ndarray
+    words: np.ndarray
+    waiting: np.ndarray
+    keys: np.ndarray
+    state: np.ndarray
+    paths: Paths
+
+
+def _scratch() -> Scratch:
+    """Return room for one scan."""
+    words = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
+    return Scratch(
+        words.view(np.uint8),
+        words,
+        np.empty((_WAITING, 4), np.int64),
+        np.empty(_WAITING, np.uint64),
+        np.array([0] * 8 + [-1], np.int64),
+        make_paths(),
+    )
+
+
+@njit(inline="always")
+def _place_after(start: int, size: int) -> int:
+    """Return where the next chunk goes in ``Scratch.chunk``."""
+    return start + max((size + 7) & -8, 8 * WINDOW)
+
+
+@njit(inline="always")
+def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
+    """Write the mark of a word's start, which words that are left to the caller do not have; returns the new end."""
+    if defer:
+        return end
+    chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
+    return end + 3
+
+
+@njit(inline="always")
+def _may_be_known(kind: int, size: int) -> bool:
+    """Tell whether a chunk that is cut here is remembered, and so worth looking for."""
+    return size <= _LONGEST_RUN or kind != CJK
+
+
+@njit(**LEAN)
+def _meet(
+    chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
+) -> bool:
+    """Take a chunk that is in no table: cut it, or leave it to the caller. Returns False if it finds no room."""
+    state, paths = scratch.state, scratch.paths
+    count, met, met_bytes, met_pieces = state[0], state[1], state[2], state[3]
+    kept = 1 if defer else 0
+    if not defer:
+        size = read_symbols(chunk, search, paths)
+        viterbi(size, search, paths)
+        for k in range(follow_back(size, search, paths) - 1, -1, -1):
+            if search.is_unit[paths.path[k]]:
+                ids[count + kept] = paths.path[k]
+                kept += 1
+        state[0] += kept
+    room = met < len(fresh.where) and met_bytes + len(chunk) <= len(fresh.text) and met_pieces + kept <= len(fresh.pieces)
+    if defer and not room:
+        return False
+    if room and (defer or _may_be_known(kind, len(chunk))):
+        fresh.where[met, 0], fresh.where[met, 1] = met_bytes, len(chunk)
+        fresh.where[met, 2], fresh.where[met, 3] = met_pieces, kept
+        for k in range(len(chunk)):
+            fresh.text[met_bytes + k] = chunk[k]
+        if defer:
+            fresh.pieces[met_pieces] = kind
+            ids[count] = -1 - met
+            state[0] += 1
+        else:
+            for k in range(kept):
+                fresh.pieces[met_pieces + k] = ids[count + k]
+        state[1], state[2], state[3] = met + 1, met_bytes + len(chunk), met_pieces + kept
+    return True
+
+
+@njit(**LEAN)
+def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
+    """Give a text up: what is there of it is forgotten."""
+    status[row] = why
+    state = scratch.state
+    if state[8] == row:
+        # New chunks that were cut here are true of any text; those left to the caller would be looked for in vain.
+        state[0] = state[4]
+        if defer:
+            for k in range(1, 4):
+                state[k] = state[4 + k]
+    ends[row + 1] = state[0]
+
+
+@njit(**LEAN)
+def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) -> None:
+    """Hash the waiting chunks, and ask memory for their slots: their cache misses overlap."""
+    waiting, words, keys = scratch.waiting, scratch.words, scratch.keys
+    for w in range(size):
+        if not (_may_be_known(waiting[w, 2], waiting[w, 1]) or defer):
+            continue
+        keys[w] = hash_chunk(words, waiting[w, 0] >> 3, waiting[w, 1])
+        if defer and waiting[w, 2] == WORD:
+            call(known, keys[w])
+        else:
+            call(table, keys[w])
+
+
+@njit(**LEAN)
+def _take_known(
+    w: int,
+    size: int,
+    scratch: Scratch,
+    table: Table,
+    known: Table,
+    defer: bool,
+    ids: np.ndarray,
+    ends: np.ndarray,
+    status: np.ndarray,
+) -> int:
+    """Write the ids of waiting chunks from the ``w``-th on; returns the first one that is not known, or finds no room."""
+    waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
+    current, count = state[8], state[0]
+    while w < size:
+        start, length, row = waiting[w, 0], waiting[w, 1], waiting[w, 3]
+        if row != current:
+            state[0] = count
+            for k in range(4):
+                state[4 + k] = state[k]
+            state[8] = current = row
+        if status[row] == DONE:
+            if not _has_room(ids, count, length):
+                break
+            found = find(known, words, start >> 3, length, keys[w]) if defer and waiting[w, 2] == WORD else -1
+            if found >= 0:
+                ids[count] = first_id(known, found)
+                count += 1
+            else:
+                found = -1
+                if _may_be_known(waiting[w, 2], length) or defer:
+                    found = find(table, words, start >> 3, length, keys[w])
+                if found < 0:
+                    break
+                count += copy_ids(table, found, ids, count)
+            ends[row + 1] = count
+        w += 1
+    state[0] = count
+    return w
+
+
+@njit(inline="always")
+def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
+    """Tell whether the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
+    return count + length + FEW <= len(ids)
+
+
+@njit(**LEAN)
+def _look_up(
+    size: int,
+    scratch: Scratch,
+    search: Search,
+    table: Table,
+    known: Table,
+    defer: bool,
+    ids: np.ndarray,
+    ends: np.ndarray,
+    status: np.ndarray,
+    fresh: Fresh,
+) -> None:
+    """Look the ``size`` waiting chunks up."""
+    waiting, state = scratch.waiting, scratch.state
+    _hash(size, scratch, table, known, defer)
+    w = 0
+    while True:
+        w = _take_known(w, size, scratch, table, known, defer, ids, ends, status)
+        if w == size:
+            return
+        start, length, kind, row = waiting[w, 0], waiting[w, 1], waiting[w, 2], waiting[w, 3]
+        chunk = scratch.chunk[start : start + length]
+        if _has_room(ids, state[0], length) and _meet(chunk, kind, scratch, search, defer, ids, fresh):
+            ends[row + 1] = state[0]
+        else:
+            _leave(row, LEFT, scratch, defer, ends, status)
+        w += 1
+
+
+def scan(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    alphabet: Letters,
+    search: Search,
+    table: Table,
+    known: Table,
+    defer: bool,
+    ids: np.ndarray,
+    ends: np.ndarray,
+    status: np.ndarray,
+    fresh: Fresh,
+) -> int:
+    """Look texts up.
+
+    Args:
+        data: uint8, the bytes of all texts.
+        offsets: int64 (n + 1,), where they start.
+        alphabet: see :class:`xswe.text.compiled.alphabet.Alphabet`.
+        search: cuts new chunks into pieces, unless ``defer``.
+        table: chunks met before.
+        known: words known from the start, looked at first if ``defer``.
+        defer: leave new chunks to the caller. The id of the ``k``-th one is then ``-1 - k``.
+        ids: int32, receives the ids of all texts.
+        ends: int64 (n + 1,), zero; receives where each text's ids start and end.
+        status: uint8 (n,), receives what became of each text; one that is not ``DONE`` has no ids.
+        fresh: receives new chunks, with their pieces unless ``defer``; then the piece is the class of the chunk.
+
+    Returns:
+        How many new chunks there are. Those that find no room are not remembered, or their texts are left if ``defer``.
+    """
+    scratch = _scratch()
+    _scan(data, offsets, alphabet, search, table, known, defer, ids, ends, status, fresh, scratch)
+    np.maximum.accumulate(ends, out=ends)  # a text without a chunk ends where the one before it does
+    return int(scratch.state[1])
+
+
+@njit(inline="always")
+def _copy_plain(
+    data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
+) -> tuple[int, int]:
+    """Copy what goes on with a chunk of class ``kind`` and needs no second look: most letters, and most Han and Kana.
+
+    Returns:
+        The places behind what is read, at most ``last``, and behind what is written, perhaps the ones given.
+    """
+    entries, _, plain, case = alphabet
+    if kind == WORD:
+        if case != NEITHER:
+            place, end = copy_letters(data, place, last, case, chunk, end)
+        while place < last and plain[data[place]] != 0:
+            chunk[end] = plain[data[place]]
+            place, end = place + 1, end + 1
+    elif kind == CJK:
+        while place + 3 <= last and data[place] & 0xF0 == 0xE0:
+            entry = entries[decode_character(data, place)[0]]
+            if entry >> CLASS_SHIFT != CJK:
+                break
+            place, end = place + 3, append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
+    return place, end
+
+
+@njit(**LEAN)
+def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
+    data: np.ndarray,
+    offsets: np.ndarray,
+    alphabet: Letters,
+    search: Search,
+    table: Table,
+    known: Table,
+    defer: bool,
+    ids: np.ndarray,
+    ends: np.ndarray,
+    status: np.ndarray,
+    fresh: Fresh,
+    scratch: Scratch,
+) -> None:
+    """See :func:`scan`."""
+    entries, expansions, plain, _ = alphabet
+    chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
+    count, end = 0, 0  # of the waiting chunks, and of their bytes
+    status[:] = DONE
+    for row in range(len(offsets) - 1):
+        own = count  # the first of this text's waiting chunks
+        place, stop = offsets[row], offsets[row + 1]
+        start, kind = end, SPACE  # of the chunk being read
+        pending, last_pending = 0, 0  # outputs of an expansion still to be taken
+        while True:
+            if pending == last_pending:
+                if kind == SPACE and place < stop and plain[data[place]] != 0:
+                    kind, end = WORD, _begin_word(chunk, end, defer)
+                last = min(stop, place + LONGEST_CHUNK - (end - start))
+                place, end = _copy_plain(data, place, last, kind, alphabet, chunk, end)
+            # The next output character, and its class; class SPACE at the end of the text.
+            if pending < last_pending:
+                entry = expansions[pending]
+                pending += 1
+            elif place < stop:
+                code, width = decode_character(data, place)
+                place += width
+                entry = entries[code]
+                if entry < 0:
+                    if entry == REMOVED:
+                        continue
+                    if entry in (UNKNOWN, COMPLEX):
+                        _leave(row, UNLEARNT if entry == UNKNOWN else LEFT, scratch, defer, ends, status)
+                        break
+                    pending = -16 - entry
+                    last_pending = pending + 1 + expansions[pending]
+                    pending += 1
+                    continue
+            else:
+                entry = -1  # past the end: flush what is there
+            this = SPACE if entry < 0 else entry >> CLASS_SHIFT
+            # A chunk ends where the class changes, and around every mark.
+            if end > start and (this != kind or this == MARK):
+                waiting[count, 0], waiting[count, 1] = start, end - start
+                waiting[count, 2], waiting[count, 3] = kind, row
+                count += 1
+                end = _place_after(start, end - start)
+                if count == _WAITING or end > _ROOM:
+                    _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
+                    words[: end >> 3] = 0
+                    count, own, end = 0, 0, 0
+                start = end
+            if entry < 0:
+                break
+            if this == SPACE:
+                kind = SPACE
+                continue
+            if end == start:
+                kind = this
+                if this == WORD:
+                    end = _begin_word(chunk, end, defer)
+            end = append_character(chunk, end, entry & ((1 << CLASS_SHIFT) - 1))
+            if end - start > LONGEST_CHUNK:
+                _leave(row, LEFT, scratch, defer, ends, status)
+                break
+        if status[row] != DONE:
+            last, count = (end + 7) >> 3, own
+            end = _place_after(waiting[count - 1, 0], waiting[count - 1, 1]) if count else 0
+            words[end >> 3 : last] = 0
+    _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
+
+
+@njit(**LEAN)
+def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
+    """found[i] = whether text i holds a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
+    for row in range(len(offsets) - 1):
+        place, stop = offsets[row], offsets[row + 1]
+        found[row] = False
+        while place < stop:
+            if data[place] >= lead and wanted[decode_character(data, place)[0]]:
+                found[row] = True
+                break
+            place += 1
+            while place < stop and data[place] & 0xC0 == 0x80:
+                place += 1
+
+
+@njit(**LEAN)
+def expand(
+    ids: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    sizes: np.ndarray,
+    pieces: np.ndarray,
+    out: np.ndarray,
+    out_ends: np.ndarray,
+) -> None:
+    """Copy bags, with each id ``-1 - k`` replaced by the ``sizes[k]`` ids from ``pieces[starts[k]]`` on."""
+    count = 0
+    for row in range(len(ends) - 1):
+        for t in range(ends[row], ends[row + 1]):
+            if ids[t] >= 0:
+                out[count] = ids[t]
+                count += 1
+            else:
+                k = -1 - ids[t]
+                for place in range(starts[k], starts[k] + sizes[k]):
+                    out[count] = pieces[place]
+                    count += 1
+        out_ends[row + 1] = count

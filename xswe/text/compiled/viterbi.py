@@ -1,0 +1,381 @@
+"""The best cut of a chunk into pieces: the trie that holds them, and the search over it.
+
+A double-array trie over the characters of the pieces: all pieces that start at a place, in one walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN
+from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD
+from xswe.text.compiled.bytes import decode_character
+
+
+@dataclass(frozen=True, eq=False)
+class Trie:
+    """From node ``n`` a character leads to ``base[n] + symbols[its code]`` if ``check`` there is ``n``; the root is node 0.
+
+    A character is one step, whatever its bytes: a step waits for memory, and Han and Kana have three bytes.
+
+    Attributes:
+        symbols: int32 (0x110000,), a small number for each character of the pieces, the most frequent first; 0, which
+            leads nowhere, for others.
+        base: int32 (nodes,).
+        check: int32 (nodes,), the parent; -1 for a free place.
+        value: int32 (nodes,), the piece that ends here, -1 for none.
+    """
+
+    symbols: np.ndarray
+    base: np.ndarray
+    check: np.ndarray
+    value: np.ndarray
+
+
+def build_trie(pieces: Sequence[str]) -> Trie:
+    """Build the trie of distinct, non-empty pieces; the place in the list is the value. Empty strings are skipped."""
+    characters = _codes("".join(pieces))
+    codes, counts = np.unique(characters, return_counts=True)
+    symbols = np.zeros(0x110000, np.int32)
+    symbols[codes[np.argsort(-counts, kind="stable")]] = np.arange(1, len(codes) + 1)
+    # The pieces again, with each character's symbol for its code: so they are sorted by symbols.
+    written = symbols[characters].tobytes().decode("utf-32-le", "surrogatepass")
+    ends = accumulate(map(len, pieces))
+    names = [written[end - len(piece) : end] for piece, end in zip(pieces, ends, strict=True)]
+    order = sorted((i for i, name in enumerate(names) if name), key=names.__getitem__)
+    keys = _codes("".join([names[i] for i in order])).astype(np.int32)
+    offsets = np.zeros(len(order) + 1, np.int64)
+    np.cumsum([len(names[i]) for i in order], out=offsets[1:])
+    values = np.array(order, np.int32)
+    del names, order, written  # large, and what follows is so too
+    size, used = len(keys) + 2 * len(codes) + 1024, -1
+    while used < 0:
+        base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
+        used = _build(keys, offsets, values, len(codes), base, check, value)
+        size *= 2
+    return Trie(symbols, base[:used].copy(), check[:used].copy(), value[:used].copy())
+
+
+def _codes(text: str) -> np.ndarray:
+    """Return the codes of a text's characters, uint32 (characters,)."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+@njit(cache=True)
+def _build(  # noqa: C901 (one search loop)
+    keys: np.ndarray,
+    offsets: np.ndarray,
+    values: np.ndarray,
+    highest_symbol: int,
+    base: np.ndarray,
+    check: np.ndarray,
+    value: np.ndarray,
+) -> int:
+    """Place the nodes of sorted keys, breadth first; returns how many places to keep, -1 if there is too little room."""
+    count = len(values)
+    # A queue of (node, first key, last key, depth): the keys below a node are neighbours because they are sorted.
+    queue = np.empty((len(keys) + 2, 4), np.int64)
+    queue[0] = (0, 0, count, 0)
+    head, tail = 0, 1
+    check[0] = 0
+    free, highest = 1, 0
+    symbols = np.empty(highest_symbol, np.int64)
+    firsts = np.empty(highest_symbol + 1, np.int64)
+    while head < tail:
+        node, low, high, depth = queue[head, 0], queue[head, 1], queue[head, 2], queue[head, 3]
+        head += 1
+        if low < high and offsets[low + 1] - offsets[low] == depth:
+            value[node] = values[low]
+            low += 1
+        n = 0
+        k = low
+        while k < high:
+            symbol = keys[offsets[k] + depth]
+            symbols[n], firsts[n] = symbol, k
+            n += 1
+            while k < high and keys[offsets[k] + depth] == symbol:
+                k += 1
+        firsts[n] = high
+        if n == 0:
+            continue
+        if free + 2 * highest_symbol + 2 > len(check):
+            return -1
+        while check[free] >= 0:
+            free += 1
+        # Search from the first free place; where almost all places before the find are taken, start later next time.
+        place, taken = max(free, symbols[0] + 1), 0
+        begun = place
+        while True:
+            fits = check[place] < 0
+            taken += not fits
+            for c in range(1, n):
+                if not fits:
+                    break
+                fits = check[place - symbols[0] + symbols[c]] < 0
+            if fits:
+                break
+            place += 1
+            if place + highest_symbol + 1 > len(check):
+                return -1
+        if taken >= 0.9 * (place - begun + 1) and n > 1:
+            free = place
+        start = place - symbols[0]
+        base[node] = start
+        for c in range(n):
+            child = start + symbols[c]
+            check[child] = node
+            highest = max(highest, child)
+            queue[tail] = (child, firsts[c], firsts[c + 1], depth + 1)
+            tail += 1
+    return highest + highest_symbol + 1
+
+
+# The best path of pieces through a chunk, as the tokenizers library's Unigram model finds it.
+
+
+LONGEST_CHUNK = 4096  # bytes of a chunk, characters of a run; a text with a longer one is left to the slow path
+DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path; holds characters not yet in the alphabet
+
+
+class Search(NamedTuple):
+    """What the Viterbi search needs: the trie of the pieces, the unknown piece, and which ids are units.
+
+    ``symbols`` and ``values`` are those of a :class:`Trie`. ``nodes`` is int32 (4 x nodes,): base
+    (negative where no piece goes on) and check of each node, and as a float64 the score of the piece that ends there, minus
+    infinity for none: a step down the trie reads one line of memory, and none where the trie ends. ``scores`` is the same
+    memory as float64.
+    """
+
+    symbols: np.ndarray
+    nodes: np.ndarray
+    scores: np.ndarray
+    values: np.ndarray
+    unknown: int
+    unknown_score: float
+    is_unit: np.ndarray
+
+
+class Paths(NamedTuple):
+    """Working memory of a search through up to ``LONGEST_CHUNK`` characters.
+
+    ``symbols`` has the characters' symbols. What follows belongs to the places between them: ``best`` has the score of the
+    best path to each, ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came``
+    where that piece begins. ``path`` receives the ids.
+    """
+
+    symbols: np.ndarray
+    best: np.ndarray
+    node: np.ndarray
+    came: np.ndarray
+    path: np.ndarray
+
+
+def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: float, is_unit: np.ndarray) -> Search:
+    """Lay a trie out for the search; ``scores`` is float64 (pieces,)."""
+    nodes = np.empty((len(trie.base), 4), np.int32)
+    nodes[:, 0], nodes[:, 1] = np.where(trie.base > 0, trie.base, _NOWHERE), trie.check
+    found = nodes.view(np.float64)
+    found[:, 1] = np.where(trie.value < 0, -np.inf, scores[trie.value])
+    return Search(trie.symbols, nodes.ravel(), found.ravel(), trie.value, unknown, unknown_score, is_unit)
+
+
+def make_paths() -> Paths:
+    """Return room for one search at a time."""
+    room = LONGEST_CHUNK + 2  # a mark may stand before the longest
+    node, came, path, symbols = (np.empty(room, np.int32) for _ in range(4))
+    return Paths(symbols, np.empty(room, np.float64), node, came, path)
+
+
+_NONE = np.zeros(1, np.int32)
+_NOWHERE = np.int32(-(1 << 30))  # stays negative whatever symbol is added
+NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), _NONE, 0, 0.0, np.zeros(1, bool))
+
+
+@njit(**LEAN)
+def read_symbols(chunk: np.ndarray, search: Search, paths: Paths) -> int:
+    """Read the symbols of a chunk's characters; returns how many there are."""
+    place, count = 0, 0
+    while place < len(chunk):
+        code, width = decode_character(chunk, place)
+        paths.symbols[count] = search.symbols[code]
+        place, count = place + width, count + 1
+    return count
+
+
+@njit(inline="always")
+def _follow(node: int, symbol: int, nodes: np.ndarray) -> Any:
+    """Return the node that a symbol leads to, -1 if it leads nowhere."""
+    child = nodes[4 * node] + symbol
+    return child if child >= 0 and nodes[4 * child + 1] == node else -1
+
+
+@njit(**LEAN)
+def viterbi(size: int, search: Search, paths: Paths) -> None:
+    """Find the best path to each place among ``size`` characters."""
+    nodes, scores, symbols = search.nodes, search.scores, paths.symbols
+    best, last, came = paths.best, paths.node, paths.came
+    for place in range(1, size + 1):
+        best[place] = -np.inf
+    best[0] = 0.0
+    for place in range(size):
+        till_here = best[place]
+        node, k = _follow(0, symbols[place], nodes), place + 1
+        if node < 0 or scores[2 * node + 1] == -np.inf:  # this character is no piece
+            score = search.unknown_score + till_here
+            if score > best[k]:
+                best[k], last[k], came[k] = score, -1, place
+        while node >= 0:
+            score = scores[2 * node + 1] + till_here
+            if score > best[k]:
+                best[k], last[k], came[k] = score, node, place
+            if k == size:
+                break
+            node, k = _follow(node, symbols[k], nodes), k + 1
+
+
+@njit(**LEAN)
+def follow_back(size: int, search: Search, paths: Paths) -> int:
+    """Write the ids of the best path's pieces to ``paths.path``, last first; returns how many.
+
+    Neighbouring unknown characters are one unknown piece.
+    """
+    last, came, path = paths.node, paths.came, paths.path
+    count, place = 0, size
+    while place > 0:
+        piece = search.values[last[place]] if last[place] >= 0 else search.unknown
+        if not (piece == search.unknown and count > 0 and path[count - 1] == piece):
+            path[count] = piece
+            count += 1
+        place = came[place]
+    return count
+
+
+@njit(inline="always")
+def _pieces_back(size: int, search: Search, paths: Paths, origin: np.ndarray, ends: np.ndarray, total: int) -> Any:
+    """Write where the best path's pieces end in ``origin``'s terms to ``ends[total:]``, last first; returns the new total.
+
+    Neighbouring unknown characters are one piece; a piece that ends where nothing was read yet (a lone mark) is none.
+    """
+    end, behind = size, False
+    while end > 0 and origin[end] > origin[0]:
+        node = paths.node[end]
+        unknown = node < 0 or search.values[node] == search.unknown
+        if not (unknown and behind):
+            ends[total] = origin[end]
+            total += 1
+        behind, end = unknown, paths.came[end]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def cut_runs(
+    data: np.ndarray,
+    offsets: np.ndarray,
+    entries: np.ndarray,
+    kind: int,
+    mark: int,
+    search: Search,
+    paths: Paths,
+    ends: np.ndarray,
+    counts: np.ndarray,
+    status: np.ndarray,
+) -> int:
+    """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
+
+    Args:
+        data: uint8, the bytes of all runs.
+        offsets: int64 (n + 1,), where they start.
+        entries: the first array of an alphabet.
+        kind: the class that it gives to the characters of such runs.
+        mark: symbol of what the tokenizer puts before a run, -1 for nothing. It is no piece of its own.
+        search: the pieces.
+        paths: room to work in.
+        ends: int64, receives the end of each piece in ``data``.
+        counts: int64 (n,), receives how many pieces each run has.
+        status: uint8 (n,), receives ``DONE``; ``UNLEARNT``; or ``LEFT`` where not each character is one for one. Runs that
+            are not ``DONE`` have no pieces.
+
+    Returns:
+        How many pieces all runs have.
+    """
+    origin, total = np.empty(LONGEST_CHUNK + 2, np.int64), 0
+    for row in range(len(offsets) - 1):
+        place, stop, size = offsets[row], offsets[row + 1], 0
+        status[row], counts[row] = DONE, 0
+        origin[0] = place
+        if mark >= 0:
+            paths.symbols[0], origin[1], size = mark, place, 1
+        while place < stop:
+            code, width = decode_character(data, place)
+            entry = entries[code]
+            if entry >> CLASS_SHIFT != kind or size >= LONGEST_CHUNK:
+                status[row] = UNLEARNT if entry == UNKNOWN else LEFT
+                break
+            paths.symbols[size] = search.symbols[entry & ((1 << CLASS_SHIFT) - 1)]
+            place, size = place + width, size + 1
+            origin[size] = place
+        if status[row] != DONE:
+            continue
+        viterbi(size, search, paths)
+        begun = total
+        total = _pieces_back(size, search, paths, origin, ends, total)
+        ends[begun:total] = ends[begun:total][::-1].copy()
+        counts[row] = total - begun
+    return total
+
+
+@njit(nogil=True, cache=True)
+def cut_chunks(
+    text: np.ndarray,
+    where: np.ndarray,
+    kinds: np.ndarray,
+    mark: int,
+    search: Search,
+    paths: Paths,
+    items: np.ndarray,
+    starts: np.ndarray,
+) -> None:
+    """Cut normalised chunks into pieces, and count the characters of each.
+
+    Args:
+        text: uint8, the bytes of all chunks.
+        where: int32 (n, 4), of :class:`xswe.text.compiled.chunks.Fresh`.
+        kinds: int32 (n,), the classes; a ``WORD`` stands for itself with the mark before it.
+        mark: symbol of the mark.
+        search: the pieces.
+        paths: room to work in.
+        items: int32, receives of each piece its id, and of how many characters it is, the mark included; room for two
+            numbers a byte and two a chunk.
+        starts: int64 (n + 1,), receives where the items of each chunk start.
+    """
+    total = 0
+    for row in range(len(where)):
+        starts[row], size = total, 0
+        place, stop = np.int64(where[row, 0]), np.int64(where[row, 0]) + where[row, 1]
+        if kinds[row] == WORD:
+            paths.symbols[0], size = mark, 1
+        while place < stop:
+            code, width = decode_character(text, place)
+            paths.symbols[size] = search.symbols[code]
+            place, size = place + width, size + 1
+        viterbi(size, search, paths)
+        first, end = total, size
+        while end > 0:
+            node = paths.node[end]
+            piece = search.values[node] if node >= 0 else search.unknown
+            if piece == search.unknown and total > first and items[total - 2] == piece:
+                items[total - 1] += end - paths.came[end]
+            else:
+                items[total], items[total + 1] = piece, end - paths.came[end]
+                total += 2
+            end = paths.came[end]
+        for k in range((total - first) // 4 * 2):  # the pairs were written last first
+            other = total - 2 - (k & -2) + (k & 1)
+            items[first + k], items[other] = items[other], items[first + k]
+    starts[len(where)] = total

@@ -1,0 +1,366 @@
+"""Words to ids in compiled code: the twin of :class:`xswe.text.words.WordUnits`' plain look-up.
+
+The words of the vocabulary are in one hash table from the start, shared by all threads. What else occurs is resolved once,
+by the plain rules (lower case, back-off, the segmenter), and remembered in a table of the thread's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.io.parallel import Lock
+from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.compiled.alphabet import CJK, Alphabet
+from xswe.text.compiled.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
+from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
+from xswe.text.compiled.lookup import Deferred, RunCutter
+from xswe.text.compiled.scan import any_of
+from xswe.text.compiled.viterbi import LONGEST_CHUNK
+from xswe.text.languages import around_runs, cjk_codes, is_punctuation, kana_codes
+from xswe.text.pieces import TextPieces
+from xswe.text.segmenters import Segmenter
+from xswe.text.units import LocatedBags
+
+_MOST_IDS = 1 << 18
+_BLANK, _NEWLINE = 0x20, 0x0A
+_FIRST_CJK = 0xE3  # first byte of the lowest of Han and Kana in UTF-8
+
+
+class WordLookup:
+    """The look-up of one vocabulary, over one or two languages of Han.
+
+    Args:
+        by_language: the look-ups of texts whose Han is in these languages; just one if there is no choice.
+    """
+
+    def __init__(self, by_language: Mapping[str | None, OneLanguage | WholeTexts]) -> None:
+        self._by_language = by_language
+        self._tracers: dict[str | None, Callable[[Texts], LocatedBags]] = {}
+        self._lock = Lock()
+
+    def __call__(self, texts: Texts) -> Bags:
+        """Look texts up."""
+        parts = self.languages_of(texts)
+        if len(parts) == 1:
+            return self._by_language[parts[0][0]](texts)
+        bags = concatenate_bags([self._by_language[code](texts.take(rows)) for code, rows in parts])
+        return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
+
+    def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags:
+        """Look texts up and say where each word stands.
+
+        Args:
+            texts: the texts.
+            slow: does it for the texts that are left.
+        """
+        with self._lock:
+            if not self._tracers:
+                self._tracers = {code: lookup.tracer(slow) for code, lookup in self._by_language.items()}
+        parts = self.languages_of(texts)
+        if len(parts) == 1:
+            return self._tracers[parts[0][0]](texts)
+        return in_order_of_rows([(rows, self._tracers[code](texts.take(rows))) for code, rows in parts])
+
+    def of(self, language: str | None) -> OneLanguage | WholeTexts:
+        """Return the look-up of texts whose Han is in a language."""
+        return self._by_language[language]
+
+    def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
+        """Return the languages that the texts' Han is in, and which of the texts, ascending rows, each is for."""
+        everything = np.arange(len(texts))
+        if len(self._by_language) == 1:
+            return [(next(iter(self._by_language)), everything)]
+        kana, rest = _with_and_without(texts, kana_codes())
+        if not len(kana) or not len(rest):
+            return [("ja" if len(kana) else "zh", everything)]
+        return [("ja", kana), ("zh", rest)]
+
+
+def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which texts, ascending rows, hold a wanted character (bool by code; Han or Kana), and which do not."""
+    there = np.empty(len(texts), bool)
+    any_of(*texts.frozen, wanted, _FIRST_CJK, there)
+    return np.flatnonzero(there), np.flatnonzero(~there)
+
+
+class WholeTexts:
+    """The look-up of texts whose Han is in one language that is not cut into runs.
+
+    Args:
+        pieces: cuts texts that hold Han or Kana.
+        find: the id of a word, -1 for none; without any back-off.
+        words: looks up the other texts.
+
+    Attributes:
+        forms: the word that each piece is, by id; empty for what is none.
+    """
+
+    def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
+        self._pieces, self.words, self.forms = pieces.units, words, pieces.forms
+        self._pieces.prepare()
+        self._ids = np.array([find(form) if form else -1 for form in pieces.forms], np.int32)
+
+    def __call__(self, texts: Texts) -> Bags:
+        """Look texts up."""
+        whole, rest = _with_and_without(texts, cjk_codes())
+        if not len(rest):
+            return self._whole(texts)
+        if not len(whole):
+            return self.words(texts)
+        bags = concatenate_bags([self._whole(texts.take(whole)), self.words(texts.take(rest))])
+        return bags.take(np.argsort(np.concatenate([whole, rest])))
+
+    def tally(self, texts: Texts, counts: np.ndarray) -> Texts:
+        """Count the pieces of texts that hold Han or Kana in ``counts``, int64 (pieces,); returns the other texts."""
+        whole, rest = _with_and_without(texts, cjk_codes())
+        if len(whole):
+            counts += np.bincount(self._pieces.bags(texts.take(whole)).ids, minlength=len(counts))
+        return texts.take(rest)
+
+    def _whole(self, texts: Texts) -> Bags:
+        return self._known(self._pieces.bags(texts))[0]
+
+    def _known(self, bags: Bags) -> tuple[Bags, np.ndarray]:
+        """Turn pieces into words; returns them, and which of the pieces are any."""
+        ids = self._ids[bags.ids]
+        there = ids >= 0
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+        return Bags(ids[there], before[bags.offsets]), there
+
+    def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
+        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        words = self.words.tracer(slow)
+
+        def trace_whole(texts: Texts) -> LocatedBags:
+            found = self._pieces.locate(texts)
+            bags, there = self._known(found.bags)
+            return LocatedBags(bags, found.starts[there], found.ends[there])
+
+        def trace(texts: Texts) -> LocatedBags:
+            whole, rest = _with_and_without(texts, cjk_codes())
+            if not len(rest):
+                return trace_whole(texts)
+            if not len(whole):
+                return words(texts)
+            return in_order_of_rows([(whole, trace_whole(texts.take(whole))), (rest, words(texts.take(rest)))])
+
+        return trace
+
+
+class Words(NamedTuple):
+    """Words of Han and Kana.
+
+    Attributes:
+        data: uint8, the bytes of all.
+        starts: int64 (words,), where each starts in them.
+        ends: int64 (words,), one past its last byte.
+        sizes: int64 (n,), how many of them each of n runs has, in the order of the runs.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    sizes: np.ndarray
+
+
+class OneLanguage(Deferred):
+    """The look-up of texts whose Han is in one language.
+
+    Args:
+        normalise: text to normalised text.
+        cut: normalised text to words and marks, the first of each tuple.
+        segmenter: cuts runs of Han and Kana; None where they are no matter of their own.
+        ids: ids by word; shared by all languages.
+        known: the table of :func:`known_words`.
+        slow: looks up the texts that are left.
+    """
+
+    def __init__(
+        self,
+        normalise: Callable[[str], str],
+        cut: Callable[[str], Sequence[tuple[str, object]]],
+        segmenter: Segmenter | None,
+        ids: Ids,
+        known: Table,
+        slow: Callable[[list[str]], Bags],
+    ) -> None:
+        def chunks(text: str) -> list[tuple[str, None]]:
+            """Cut; without punctuation, which then is to the scan as blanks are."""
+            parts = [part for part, _ in cut(text)]
+            parts = [piece for part in parts for piece in (around_runs(part) if segmenter is not None else [part])]
+            return [(part, None) for part in parts if not all(map(is_punctuation, part))]
+
+        super().__init__(Alphabet(normalise, chunks, ""), known, slow)
+        self._segmenter, self._ids = segmenter, ids
+        self._cutter = ids.cutter_of(segmenter.tokenizer) if segmenter is not None else None
+
+    def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        raw = fresh.text[: fresh.where[-1, 0] + fresh.where[-1, 1]].tobytes()
+        chunks = [raw[start : start + size] for start, size in fresh.where[:, :2].tolist()]
+        kinds = dict(zip(chunks, fresh.pieces[: len(chunks)].tolist(), strict=True))
+        words = [chunk for chunk, kind in kinds.items() if kind != CJK]
+        runs, cut = self.cut([chunk for chunk, kind in kinds.items() if kind == CJK])
+        word_ids = np.fromiter((self._word(word.decode("utf-8")) for word in words), np.int32, len(words))
+        before, ids = self._entries(word_ids, self._ids_of(cut), cut)
+        place = {chunk: i for i, chunk in enumerate(chain(words, runs))}
+        places = np.fromiter(map(place.__getitem__, chunks), np.int64, len(chunks))
+        return before[places], np.diff(before)[places], ids
+
+    def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the table is to hold of words and runs: where each one's numbers start, (n + 1,), and the numbers.
+
+        Args:
+            word_ids: int32, the id of each word, -1 for what is unknown.
+            run_ids: int32, those of each word of the runs.
+            cut: the runs.
+        """
+        ids = np.concatenate([word_ids, run_ids])
+        bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), cut.sizes]))
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
+        return before, ids[ids >= 0]
+
+    def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
+        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        return Tracer(WordPlaces(self), True, np.zeros(0, bool), slow)
+
+    def cut(self, runs: list[bytes]) -> tuple[list[bytes], Words]:
+        """Cut runs of Han and Kana into words; returns them in the order in which they were cut, and the words."""
+        if not runs or self._segmenter is None:
+            none = np.zeros(0, np.int64)
+            return [], Words(np.zeros(0, np.uint8), none, none, none)
+        if self._cutter is None:
+            return runs, _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
+        found = self._cutter(runs)
+        starts = np.concatenate([np.zeros(1, np.int64), found.ends[:-1]])
+        if found.done.all():
+            return runs, Words(found.data, starts, found.ends, found.sizes)
+        # A run that could not be cut has no word, but its bytes stand between those of its neighbours.
+        sizes, lengths = found.sizes[found.done], np.fromiter(map(len, runs), np.int64, len(runs))
+        firsts = np.cumsum(sizes) - sizes
+        starts[firsts] = (np.cumsum(lengths) - lengths)[found.done]
+        left = [run for run, done in zip(runs, found.done.tolist(), strict=True) if not done]
+        other = _words_of(self._segmenter.lines([run.decode("utf-8") for run in left]))
+        base = len(found.data)
+        words = Words(
+            np.concatenate([found.data, other.data]),
+            np.concatenate([starts, other.starts + base]),
+            np.concatenate([found.ends, other.ends + base]),
+            np.concatenate([sizes, other.sizes]),
+        )
+        return [run for run, done in zip(runs, found.done.tolist(), strict=True) if done] + left, words
+
+    def _ids_of(self, cut: Words) -> np.ndarray:
+        """Return the ids of the words of runs, -1 for what is unknown, int32 (words,)."""
+        ids = np.empty(len(cut.ends), np.int32)
+        if not len(ids):
+            return ids
+        room, keys = (
+            np.empty(int((cut.ends - cut.starts).max()) // 8 + WINDOW + 1, np.uint64),
+            np.empty(len(ids), np.uint64),
+        )
+        first_ids(cut.data, cut.starts, cut.ends, self._known, room, room.view(np.uint8), keys, ids)
+        missing, raw = np.flatnonzero(ids == -2), cut.data.tobytes()
+        places = zip(cut.starts[missing].tolist(), cut.ends[missing].tolist(), strict=True)
+        words = [raw[start:end].decode("utf-8") for start, end in places]
+        self._ids.learn(words)
+        ids[missing] = [self._ids[word] for word in words]
+        return ids
+
+    def _word(self, word: str) -> int:
+        return -1 if all(map(is_punctuation, word)) else self._ids.identify(word)
+
+
+class WordPlaces(OneLanguage):
+    """Words of one language of Han, for :class:`Tracer`: the twin of a look-up of bags, with which it shares all it can."""
+
+    def __init__(self, of: OneLanguage) -> None:
+        Deferred.__init__(self, of._alphabet, of._known, of._slow)
+        self._lock, self._segmenter, self._ids, self._cutter = of._lock, of._segmenter, of._ids, of._cutter
+
+    def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
+        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(cut.data & 0xC0 != 0x80)])  # characters before each byte
+        pairs = np.stack([run_ids, first[cut.ends] - first[cut.starts]], axis=1).astype(np.int32)
+        numbers = np.concatenate([word_ids, pairs.ravel()])
+        numbers[numbers < 0] = NOTHING
+        sizes = np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), 2 * cut.sizes])
+        return np.cumsum(sizes), numbers
+
+
+class Ids(dict[str, int]):
+    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many.
+
+    Args:
+        find: the id of a word as it stands or in lower case, -1 for none.
+        identify: the same with a back-off.
+        pieces: the tokenizer of the back-off, if there is one.
+    """
+
+    def __init__(self, find: Callable[[str], int], identify: Callable[[str], int], pieces: Tokenizer | None) -> None:
+        super().__init__()
+        self.find, self.identify, self._pieces = find, identify, pieces
+        self._cutter = RunCutter.of(pieces) if pieces is not None else None
+
+    def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
+        """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
+        if tokenizer is None:
+            return None
+        if tokenizer is self._pieces:
+            return self._cutter
+        return RunCutter.of(tokenizer)
+
+    def __missing__(self, word: str) -> int:
+        found = self[word] = self.identify(word)
+        return found
+
+    def learn(self, words: Iterable[str]) -> None:
+        """Find out about many words of Han and Kana at once, if it can be done faster than one by one."""
+        if len(self) >= _MOST_IDS:
+            self.clear()
+        unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
+        if not unknown or self._cutter is None:
+            return
+        packed = [word.encode("utf-8") for word in unknown]
+        cut = self._cutter(packed)
+        ends, start, first = cut.ends.tolist(), 0, 0
+        for word, raw, size, done in zip(unknown, packed, cut.sizes.tolist(), cut.done.tolist(), strict=True):
+            if done:
+                prefixes = [raw[: stop - start].decode("utf-8") for stop in reversed(ends[first : first + size - 1])]
+                found = (self.find(prefix) for prefix in prefixes)
+                self[word] = next((i for i in found if i >= 0), -1)
+            start, first = start + len(raw), first + size
+
+    def _learn_known(self, word: str) -> bool:
+        found = self.find(word)
+        if found >= 0:
+            self[word] = found
+        return found >= 0
+
+
+def _words_of(lines: str) -> Words:
+    """Find words in lines of them, a line a run."""
+    data = np.frombuffer(f"{lines}\n".encode(), np.uint8)
+    between = np.flatnonzero(data <= _BLANK)
+    starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
+    there = starts < ends
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+    lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
+    return Words(data, starts[there], ends[there], np.diff(before[lasts], prepend=0))
+
+
+def known_words(words: Sequence[str]) -> Table:
+    """Return a table of words; the place in the list is the id."""
+    packed = [word.encode("utf-8", "replace") for word in words]
+    ids = [i for i, word in enumerate(words) if len(packed[i]) <= LONGEST_CHUNK and not all(map(is_punctuation, word))]
+    packed = [packed[i] for i in ids]
+    where = np.empty((len(ids), 4), np.int32)
+    where[:, 1] = [len(word) for word in packed]
+    where[:, 0] = np.cumsum(where[:, 1]) - where[:, 1]
+    where[:, 2], where[:, 3] = np.arange(len(ids)), 1
+    text = np.frombuffer(b"".join(packed) + b" ", np.uint8)
+    slots = 1 << max(12, (len(ids) * 8 // 5).bit_length())
+    return remember(new_table(slots), Fresh(where, text, np.array([*ids, 0], np.int32)), 1 << 30)

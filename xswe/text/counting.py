@@ -1,0 +1,237 @@
+"""The most frequent words of a corpus of any size: counted in compiled code, on threads, in bounded memory.
+
+Each thread counts in a hash table of its own. A table that is full is written to a few files, by a hash of the word, and
+begun anew; in the end each file's counts are added up, and the most frequent words of all files are those of the corpus.
+The counts are exact, and the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import heapq
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import start_compiler
+from xswe.io.parallel import Lock, share
+from xswe.io.ragged import Bags, Texts
+from xswe.progress import bar
+from xswe.text.compiled.alphabet import CJK
+from xswe.text.compiled.chunks import Fresh, contents, new_table, number, remember
+from xswe.text.compiled.lookup import Deferred
+from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT
+from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
+from xswe.text.units import BLOCK, in_blocks
+from xswe.text.words import WordSplitter
+
+_MOST = 1 << 20  # words that a thread's table holds before it is written to files: some 200 MB
+_RUNS = 1 << 16  # slots of a thread's table of runs
+_AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
+_FILES = 16
+
+
+def frequent_words(
+    texts: Sequence[str], splitter: WordSplitter, most: int, threads: int = 1, description: str = "count words"
+) -> Counter[str]:
+    """Count the words of texts, and return the most frequent ones.
+
+    Args:
+        texts: the texts; those mapped into memory are given back as they are read.
+        splitter: what a word is.
+        most: how many words to return; of words that are equally frequent the first in the alphabet.
+        threads: how many work at once; the result does not depend on it.
+        description: of the progress bar.
+
+    Returns:
+        The words and how often each occurs, as :func:`xswe.text.words.count_words` counts them.
+    """
+    start_compiler()
+    ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)
+    lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
+    own, lock, languages = threading.local(), Lock(), WordLookup(lookups)
+    with tempfile.TemporaryDirectory(prefix="xswe-count-") as folder, bar(description, len(texts), "text") as progress:
+        forms = _Files(Path(folder))
+        counters: list[_Forms] = []
+
+        def count(start: int, stop: int) -> None:
+            """Count a block with the thread's own tables."""
+            if not hasattr(own, "forms"):
+                own.forms = _Forms(splitter, languages, forms)
+                with lock:
+                    counters.append(own.forms)
+            own.forms.add(Texts.of(texts[start:stop]))
+            if hasattr(texts, "release"):
+                texts.release()
+            with lock:
+                progress.update(stop - start)
+
+        share(count, len(texts), BLOCK, threads)
+        for counter in counters:
+            counter.write()
+        return forms.most_frequent(most)
+
+
+@njit(nogil=True, cache=True)
+def _tally(numbers: np.ndarray, counts: np.ndarray) -> None:
+    """Count numbers; what is below 0 stands for a word that is counted elsewhere."""
+    for k in numbers:
+        if k >= 0:
+            counts[k] += 1
+
+
+def _no_bags(texts: list[str]) -> Bags:
+    return Bags.of([[] for _ in texts])
+
+
+class _Files:
+    """Words and counts in files, by a hash of the word."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = [folder / f"{k}.npy" for k in range(_FILES)]
+        self._lock = Lock()
+
+    def write(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray, counts: np.ndarray) -> None:
+        """Add words and their counts."""
+        texts, shares = Texts(data, offsets), (keys >> np.uint64(32)) % np.uint64(_FILES)
+        for k, path in enumerate(self._paths):
+            rows = np.flatnonzero((shares == k) & (counts > 0))
+            part = texts.take(rows)
+            with self._lock, path.open("ab") as stream:
+                for array in (part.data, part.offsets, counts[rows]):
+                    np.save(stream, array)
+
+    def most_frequent(self, most: int) -> Counter[str]:
+        """Add all counts up, and return the most frequent words."""
+        best: list[tuple[int, str]] = []
+        for path in self._paths:
+            table, totals = new_table(1 << 12), np.zeros(0, np.int64)
+            if path.exists():
+                with path.open("rb") as stream:
+                    end = path.stat().st_size
+                    while stream.tell() < end:
+                        data, offsets, counts = (np.load(stream) for _ in range(3))
+                        table, numbers = number(table, data, offsets[:-1], offsets[1:])
+                        totals = np.concatenate([totals, np.zeros(int(table.used[0]) - len(totals), np.int64)])
+                        np.add.at(totals, numbers, counts)
+            if not len(totals) or not most:
+                continue
+            data, offsets, _ = contents(table)
+            least = np.partition(totals, -most)[-most] if most < len(totals) else 1
+            rows = np.flatnonzero(totals >= least)
+            found = zip((-totals[rows]).tolist(), Texts(data, offsets).take(rows), strict=True)
+            best = heapq.nsmallest(most, [*best, *found])
+        return Counter({word: -count for count, word in best})
+
+
+class _Forms:
+    """The words that one thread has met, and how often."""
+
+    def __init__(self, splitter: WordSplitter, languages: WordLookup, files: _Files) -> None:
+        self._splitter, self._languages, self._files = splitter, languages, files
+        self._scanners: dict[str | None, _Scanner] = {}
+        self._pieces: dict[str | None, np.ndarray] = {}  # how often each piece of whole texts occurred
+        self._begin()
+
+    def _begin(self) -> None:
+        self.table, self.counts = new_table(1 << 12), np.zeros(1 << 12, np.int64)
+        self._scanners.clear()  # they remember runs by the numbers of their words
+
+    def add(self, texts: Texts) -> None:
+        """Count the words of texts."""
+        for code, rows in self._languages.languages_of(texts):
+            part = texts if len(rows) == len(texts) else texts.take(rows)
+            lookup = self._languages.of(code)
+            if isinstance(lookup, WholeTexts):
+                pieces = self._pieces.setdefault(code, np.zeros(len(lookup.forms), np.int64))
+                part, lookup = lookup.tally(part, pieces), lookup.words
+            offsets, start = part.offsets, 0
+            while start < len(part):
+                stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _AT_ONCE, "right")) - 1)
+                scanner = self._scanners.get(code) or self._scanners.setdefault(code, _Scanner(lookup, self))
+                self._add_plainly(scanner.count(part[start:stop]))
+                start = stop
+                if self.table.used[0] >= _MOST:
+                    self.write()
+
+    def _add_plainly(self, texts: Texts) -> None:
+        """Count the words of texts one by one."""
+        for block in in_blocks(texts):
+            words = Texts.of([word.form for text in block for word in self._splitter(text)])
+            self.add_spans(words.data, words.offsets[:-1], words.offsets[1:])
+
+    def add_spans(
+        self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray, times: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Count the words ``data[starts[k]:ends[k]]``, each so many times; returns their numbers."""
+        self.table, numbers = number(self.table, data, starts, ends)
+        self.add_numbers(numbers, times)
+        return numbers
+
+    def add_numbers(self, numbers: np.ndarray, times: np.ndarray | None = None) -> None:
+        """Count words by their numbers; those below 0 are passed over."""
+        if int(self.table.used[0]) > len(self.counts):
+            self.counts = np.concatenate([self.counts, np.zeros(int(self.table.used[0]), np.int64)])
+        if times is not None:
+            np.add.at(self.counts, numbers, times)
+        else:
+            _tally(numbers, self.counts)
+
+    def write(self) -> None:
+        """Hand all words on, and begin anew."""
+        for code, pieces in self._pieces.items():
+            lookup = self._languages.of(code)
+            if isinstance(lookup, WholeTexts):
+                met = [i for i in np.flatnonzero(pieces).tolist() if lookup.forms[i]]
+                words = Texts.of([lookup.forms[i] for i in met])
+                self.add_spans(words.data, words.offsets[:-1], words.offsets[1:], pieces[met])
+                pieces[:] = 0
+        data, offsets, keys = contents(self.table)
+        self._files.write(data, offsets, keys, self.counts[: len(keys)])
+        self._begin()
+
+
+class _Scanner(Deferred):
+    """Scans texts whose Han is in one language, for a thread's :class:`_Forms`."""
+
+    def __init__(self, of: OneLanguage, forms: _Forms) -> None:
+        super().__init__(of._alphabet, forms.table, of._slow)
+        self._lock, self._of, self._forms = of._lock, of, forms
+
+    def count(self, texts: Texts) -> Texts:
+        """Count the words of texts; returns the texts that are left."""
+        status = self._count(texts)
+        rows = np.flatnonzero(status == UNLEARNT)
+        if len(rows):
+            self.learn(texts.take(rows))
+            status[rows] = self._count(texts.take(rows))
+        return texts.take(np.flatnonzero(status != DONE))
+
+    def _count(self, texts: Texts) -> np.ndarray:
+        self._known = self._forms.table
+        ids, ends, status, fresh = self._scan(texts, NO_SEARCH, self._known, True)
+        self._forms.add_numbers(ids[: ends[-1]])
+        met = len(fresh.where)
+        runs = fresh.pieces[:met] == CJK
+        words = fresh.where[~runs].astype(np.int64)
+        self._forms.add_spans(fresh.text, words[:, 0], words[:, 0] + words[:, 1])
+        if runs.any():
+            self._add_runs(fresh, fresh.where[runs])
+        return status
+
+    def _add_runs(self, fresh: Fresh, where: np.ndarray) -> None:
+        """Count the words of runs of Han and Kana; short ones are remembered with the numbers of their words."""
+        raw = fresh.text[: where[-1, 0] + where[-1, 1]].tobytes()
+        met = Counter([raw[start : start + size] for start, size in where[:, :2].tolist()])
+        runs, cut = self._of.cut(list(met))
+        times = np.fromiter((met[run] for run in runs), np.int64, len(runs))
+        numbers = self._forms.add_spans(cut.data, cut.starts, cut.ends, np.repeat(times, cut.sizes))
+        sizes = np.fromiter(map(len, runs), np.int64, len(runs))
+        columns = (np.cumsum(sizes) - sizes, sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
+        kept = np.stack(columns, axis=1).astype(np.int32)[sizes <= self._longest_run]
+        text = np.frombuffer(b"".join(runs), np.uint8)
+        self._own.words = remember(self._table(), Fresh(kept, text, numbers.astype(np.int32)), _RUNS)

@@ -1,0 +1,266 @@
+"""Texts cut into words, each word a few rows of a table: what spans are made of.
+
+A span is a run of words. In spaced scripts a word is a chunk of the model's units (all pieces from one mark of a word's
+start to the next), in Han and Kana it is one unit. Punctuation is no word and takes no part in a phrase's vector (the
+papers' inference strips it, EN paper 3.1); a span may reach across it.
+
+Where a word stands in the original text is found out only for the few texts for which it is asked: ``cut`` is the fast
+look-up, ``places`` reads texts again, with character offsets.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import njit
+
+from xswe.io.parallel import over_blocks
+from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.languages import CJK_CHARACTERS, is_punctuation
+from xswe.text.places import DROPPED, MARKED, NOTHING, PART, SILENT, WHOLE, locate_pieces, place_words
+from xswe.text.subwords import SubwordUnits
+from xswe.text.tokenizers import MARK, unknown_id
+from xswe.text.units import BLOCK, Units, in_blocks
+from xswe.text.words import WordUnits
+
+_CJK_CHARACTER = re.compile(f"[{CJK_CHARACTERS}]")
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Texts as words.
+
+    Attributes:
+        ids: int32 (pieces,), rows of a table.
+        words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``; none if nothing in it is known.
+        texts: int64 (n + 1,), text ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
+    """
+
+    ids: np.ndarray
+    words: np.ndarray
+    texts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.texts) - 1
+
+    def text(self, i: int) -> Cut:
+        """Return one text alone."""
+        a, b = self.texts[i], self.texts[i + 1]
+        words = self.words[a : b + 1]
+        return Cut(self.ids[words[0] : words[-1]], words - words[0], np.array([0, b - a], np.int64))
+
+    def take(self, rows: np.ndarray) -> Cut:
+        """Return the texts ``rows``, in that order, as a copy."""
+        words = Bags(np.arange(len(self.words) - 1), self.texts).take(rows)
+        pieces = Bags(self.ids, self.words).take(words.ids)
+        return Cut(pieces.ids, pieces.offsets, words.offsets)
+
+    @property
+    def bags(self) -> Bags:
+        """The rows of each text, whatever words they make."""
+        return Bags(self.ids, self.words[self.texts])
+
+
+def join_cuts(parts: Sequence[Cut]) -> Cut:
+    """Put the texts of several cuts one after the other."""
+    words = concatenate_bags([Bags(part.ids, part.words) for part in parts])
+    texts = concatenate_bags([Bags(np.zeros(len(part.words) - 1, np.int8), part.texts) for part in parts])
+    return Cut(words.ids, words.offsets, texts.offsets)
+
+
+class Cutter(Protocol):
+    """Cuts texts into words, for one choice of units."""
+
+    def cut(self, texts: Sequence[str]) -> Cut:
+        """Cut texts."""
+
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return where the words of each text stand: int32 (words, 2), first character and one past the last."""
+
+
+def make_cutter(units: Units) -> Cutter:
+    """Return the cutter of a model's units."""
+    if isinstance(units, SubwordUnits) and units.trained_here:
+        return _Pieces(units)
+    return _Located(units)
+
+
+def cut_texts(cutter: Cutter, texts: Sequence[str], threads: int = 1) -> Cut:
+    """Cut texts, on ``threads`` threads."""
+    parts = over_blocks(lambda a, b: cutter.cut(texts[a:b]), len(texts), threads) if len(texts) else []
+    return join_cuts(parts)
+
+
+@njit(nogil=True, cache=True)
+def _group(ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.ndarray, words: np.ndarray, texts: np.ndarray):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    """Group pieces into words; returns how many rows and words there are.
+
+    ``words`` receives each word's first place in ``kept``, ``texts`` the number of words before the end of each text.
+    """
+    count, found = 0, 0
+    for row in range(len(offsets) - 1):
+        open_word = False
+        for t in range(offsets[row], offsets[row + 1]):
+            kind = kinds[ids[t]] & (SILENT - 1)
+            if kind == DROPPED:
+                open_word = False
+                continue
+            if kind == NOTHING:
+                continue
+            if kind != PART or not open_word:
+                words[found] = count
+                found += 1
+                open_word = kind != WHOLE
+            if kinds[ids[t]] < SILENT:
+                kept[count] = ids[t]
+                count += 1
+        texts[row + 1] = found
+    words[found] = count
+    return count, found
+
+
+class _Pieces:
+    """Words from the pieces of a sub-word tokenizer of this library: its marks and chunks tell them without the text."""
+
+    def __init__(self, units: SubwordUnits) -> None:
+        from xswe.text.compiled.lookup import FastLookup
+
+        self._tokenizer = units.tokenizer
+        vocabulary = units.tokenizer.get_vocab(with_added_tokens=True)
+        self._kinds = np.full(max(vocabulary.values()) + 1, NOTHING, np.uint8)
+        state = units.state()
+        unknown = unknown_id(units.tokenizer, state)
+        for piece, i in vocabulary.items():
+            self._kinds[i] = NOTHING if i == unknown else _kind(piece)
+            if piece == MARK:
+                self._kinds[i] += SILENT  # begins a word
+        # Every piece is wanted here, also those that are no units: they tell where words begin.
+        self._look_up = FastLookup(state, np.ones(len(self._kinds), bool), self._by_tokenizer)
+
+    def _by_tokenizer(self, texts: list[str]) -> Bags:
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return Bags.of([e.ids for e in encodings])
+
+    def cut(self, texts: Sequence[str]) -> Cut:
+        """See :class:`Cutter`."""
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        bags = concatenate_bags([self._look_up(Texts.of(block)) for block in blocks])
+        ids, words = np.empty(len(bags.ids), np.int32), np.empty(len(bags.ids) + 1, np.int64)
+        ends = np.zeros(len(bags) + 1, np.int64)
+        count, found = _group(bags.ids, bags.offsets, self._kinds, ids, words, ends)
+        return Cut(ids[:count].copy(), words[: found + 1].copy(), ends)
+
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """See :class:`Cutter`."""
+        out: list[np.ndarray] = []
+        for block in in_blocks(texts):
+            bags, spans, characters = locate_pieces(self._tokenizer, block)
+            places, ends = place_words(bags.ids, bags.offsets, spans, *characters, self._kinds)
+            out += np.split(places, ends[1:-1])
+        return out
+
+
+def _kind(piece: str) -> int:
+    """Tell what a piece of a tokenizer of this library is."""
+    if piece.startswith(MARK):
+        return MARKED
+    if all(map(is_punctuation, piece)):
+        return DROPPED
+    return WHOLE if _CJK_CHARACTER.match(piece) else PART
+
+
+class _Located:
+    """Words from any units, by where each unit stands in the text."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+        self._whole = isinstance(units, WordUnits)
+
+    def cut(self, texts: Sequence[str]) -> Cut:
+        """See :class:`Cutter`."""
+        if self._whole:
+            bags = self._units.bags(texts)
+            return Cut(bags.ids, np.arange(len(bags.ids) + 1, dtype=np.int64), bags.offsets)
+        located = self._units.locate(texts)
+        ids: list[np.ndarray] = []
+        words, ends = [0], [0]
+        for row, text in enumerate(one for block in in_blocks(texts) for one in block):
+            a, b = located.bags.offsets[row], located.bags.offsets[row + 1]
+            for first, last, _, _ in words_at(text, located.starts[a:b], located.ends[a:b]):
+                ids.append(located.bags.ids[a + first : a + last])
+                words.append(words[-1] + last - first)
+            ends.append(len(words) - 1)
+        flat = np.concatenate(ids) if ids else np.zeros(0, np.int32)
+        return Cut(flat, np.array(words, np.int64), np.array(ends, np.int64))
+
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """See :class:`Cutter`."""
+        located = self._units.locate(texts)
+        out: list[np.ndarray] = []
+        for row, text in enumerate(one for block in in_blocks(texts) for one in block):
+            a, b = located.bags.offsets[row], located.bags.offsets[row + 1]
+            starts, ends = located.starts[a:b], located.ends[a:b]
+            if self._whole:
+                out.append(np.stack([starts, ends], 1))
+            else:
+                out.append(places_of(words_at(text, starts, ends)))
+        return out
+
+
+def _spaced(character: str) -> bool:
+    """Tell whether a character belongs to a word of a spaced script."""
+    return not (character.isspace() or _CJK_CHARACTER.match(character) or is_punctuation(character))
+
+
+def _in_a_word(character: str) -> bool:
+    return not (character.isspace() or is_punctuation(character))
+
+
+def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """Group the tokens of a text into words.
+
+    Args:
+        text: the text.
+        starts: int (tokens,), first character of each token, in text order.
+        ends: int (tokens,), one past its last.
+
+    Returns:
+        For each word its tokens (first, one past the last) and its characters (start, end), with the marks that follow
+        the last. Tokens of punctuation only are in none; a token that holds Han or Kana is a word, and one that begins
+        with a mark goes on with the word before; other tokens share a word unless something that is no letter or digit,
+        or a blank, stands between them.
+    """
+    out: list[tuple[int, int, int, int]] = []
+    inside = False
+    for t, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        while start < end and not _in_a_word(text[start]):
+            start += 1
+        last = end
+        while start < last and not _in_a_word(text[last - 1]):
+            last -= 1
+        if start == last:
+            inside = False
+            continue
+        begins = not unicodedata.combining(text[start])
+        while last < len(text) and unicodedata.combining(text[last]):
+            last += 1
+        if not begins and out and out[-1][1] == t and start <= out[-1][3]:
+            out[-1] = (out[-1][0], t + 1, out[-1][2], max(last, out[-1][3]))
+            continue
+        spaced = not _CJK_CHARACTER.search(text, start, last)
+        if inside and spaced and out[-1][1] == t and all(map(_spaced, text[out[-1][3] - 1 : start + 1])):
+            out[-1] = (out[-1][0], t + 1, out[-1][2], max(last, out[-1][3]))
+        else:
+            out.append((t, t + 1, start, last))
+        inside = spaced and last >= end
+    return out
+
+
+def places_of(words: list[tuple[int, int, int, int]]) -> np.ndarray:
+    """Return the characters of the words that :func:`words_at` found, int32 (words, 2)."""
+    return np.array([word[2:] for word in words], np.int32).reshape(-1, 2)

@@ -1,0 +1,214 @@
+"""Sub-word units: one ``tokenizer.json`` is the whole function from text to ids, here and in every other library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from xswe.io.files import fingerprint, read_json
+from xswe.io.parallel import Lock
+from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.languages import check_languages
+from xswe.text.tokenizers import MARK, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
+from xswe.text.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks
+
+if TYPE_CHECKING:
+    from xswe.text.compiled.locate import Tracer
+    from xswe.text.compiled.lookup import FastLookup
+
+
+class SubwordUnits:
+    """The pieces of a tokenizer as units.
+
+    Args:
+        tokenizer: any tokenizer of the ``tokenizers`` library, or the bytes of a ``tokenizer.json``; its special
+            tokens are never units. What is given as bytes is made when it is first needed: the compiled look-up does
+            without it.
+        kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
+        languages: codes of the model's languages.
+        lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
+        folding: whether folding traditional Chinese was asked for; the tokenizer does it, here it is only remembered.
+        state: what the tokenizer is made of, where that is at hand.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer | bytes,
+        kind: UnitKind,
+        languages: Sequence[str],
+        *,
+        lone_mark: bool = False,
+        folding: bool = True,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        self.kind, self.languages, self._lone_mark = kind, check_languages(languages), lone_mark
+        self.folding = folding
+        self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
+        self._fast: FastLookup | None = None
+        self._traced: Tracer | None = None
+        self._seen = self._located = 0  # characters looked up, and located, by the tokenizer so far
+        self._lock = Lock()
+        state = state or self.state()
+        self.trained_here = is_trained_here(state)
+        if self.trained_here:
+            pieces = [piece for piece, _ in state["model"]["vocab"]]
+            lone, dropped = pieces.index(MARK) if MARK in pieces else None, [state["model"]["unk_id"]]
+            self._is_unit = np.ones(len(pieces), bool)
+        else:
+            given = self.tokenizer
+            lone, unknown = given.token_to_id(MARK), unknown_id(given, state)
+            dropped = [i for i, added in given.get_added_tokens_decoder().items() if added.special]
+            dropped += [] if unknown is None else [unknown]
+            self._is_unit = np.ones(given.get_vocab_size(with_added_tokens=True), bool)
+        # The mark of a word's start alone says nothing: it remains where the word itself is unknown.
+        if not lone_mark and lone is not None:
+            dropped.append(lone)
+        self._is_unit[dropped] = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "_fast": None,
+            "_traced": None,
+            "_seen": 0,
+            "_located": 0,
+        }  # the compiled look-up is made again where it pays
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer itself."""
+        with self._lock:
+            if isinstance(self._source, bytes):
+                self._source = _whole_texts(Tokenizer.from_buffer(self._source))
+            return self._source
+
+    def state(self) -> dict[str, Any]:
+        """Return what the tokenizer is made of, as in ``tokenizer.json``."""
+        source = self._source  # once: another thread may make a tokenizer of it
+        state: dict[str, Any] = json.loads(source if isinstance(source, bytes) else source.to_str())
+        return state
+
+    def __len__(self) -> int:
+        return len(self._is_unit)
+
+    @property
+    def tokens(self) -> list[str]:
+        """The pieces, by id; an empty string for an id that is no unit (unknown, special, the lone mark)."""
+        out = [""] * len(self._is_unit)
+        for piece, i in self.tokenizer.get_vocab(with_added_tokens=True).items():
+            out[i] = piece if self._is_unit[i] else ""
+        return out
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Kind, languages, the lone mark where it is a unit, and folding where it is switched off."""
+        kept = {"lone_mark": True} if self._lone_mark else {}
+        kept |= {"folding": False} if not self.folding and "zh" in self.languages else {}
+        return {"kind": self.kind, "languages": list(self.languages), **kept}
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of settings and tokenizer."""
+        return fingerprint(self.settings, without_limits(self.state()))
+
+    def bags(self, texts: Sequence[str]) -> Bags:
+        """Look the texts up; unknown and special pieces are left out."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        return concatenate_bags([fast(Texts.of(block)) for block in blocks])
+
+    def prepare(self) -> None:
+        """Have the compiled look-up made for the next texts, however few: there is much to do."""
+        self._seen = FEW
+
+    def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
+        if self._fast is None and self.trained_here:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
+                with self._lock:
+                    if self._fast is None:
+                        from xswe.io.compiler import start_compiler
+                        from xswe.text.compiled.lookup import FastLookup
+
+                        start_compiler()
+                        self._fast = FastLookup(self.state(), self._is_unit, self._by_tokenizer)
+        return self._fast
+
+    def _by_tokenizer(self, texts: list[str]) -> Bags:
+        """Look well-formed texts up with the tokenizer itself."""
+        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return self._keep(Bags.of([e.ids for e in encodings]))[0]
+
+    def locate(self, texts: Sequence[str]) -> LocatedBags:
+        """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
+        if (tracer := self._tracer(texts)) is None:
+            return self._locate_by_tokenizer(texts)
+        from xswe.text.compiled.locate import together
+
+        blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)]
+        return together([tracer(Texts.of(block)) for block in blocks])
+
+    def _tracer(self, texts: Sequence[str]) -> Tracer | None:
+        """Return what finds places in compiled code, made once there is enough to do for it; None if there is nothing."""
+        if self._traced is None and self.trained_here:
+            self._located += characters(texts) if len(texts) < FEW else FEW
+            if self._located >= FEW:
+                with self._lock:
+                    if self._traced is None:
+                        from xswe.io.compiler import start_compiler
+                        from xswe.text.compiled.locate import PiecePlaces, Tracer
+
+                        start_compiler()
+                        places = PiecePlaces(self.state())
+                        self._traced = Tracer(places, False, self._is_unit, self._locate_by_tokenizer)
+        return self._traced
+
+    def _locate_by_tokenizer(self, texts: Sequence[str]) -> LocatedBags:
+        """Locate the pieces with the tokenizer itself: what the compiled way must equal."""
+        from xswe.text.places import locate_pieces
+
+        parts, starts, ends = [], [], []
+        for block in in_blocks(texts):
+            bags, where, _ = locate_pieces(self.tokenizer, block)
+            bags, kept = self._keep(bags, where[:, 0] < where[:, 1])
+            parts.append(bags)
+            starts.append(where[kept, 0])
+            ends.append(where[kept, 1])
+        empty = [np.zeros(0, np.int32)]
+        return LocatedBags(concatenate_bags(parts), np.concatenate(starts or empty), np.concatenate(ends or empty))
+
+    def _keep(self, bags: Bags, also: np.ndarray | None = None) -> tuple[Bags, np.ndarray]:
+        """Drop ids that are no units (and those where ``also`` is false); returns the mask of those kept too."""
+        kept = self._is_unit[bags.ids] if also is None else self._is_unit[bags.ids] & also
+        if kept.all():
+            return bags, kept
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
+        return Bags(bags.ids[kept], before[bags.offsets]), kept
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json``."""
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+
+    @classmethod
+    def load(cls, folder: Path) -> SubwordUnits:
+        """Load from a model folder (``config.json`` names the kind and the languages)."""
+        units = read_json(folder / "config.json")["units"]
+        path = folder / "tokenizer.json"
+        tokenizer, state = state_for_later(path) or (load_tokenizer(path), None)
+        kept = {"lone_mark": bool(units.get("lone_mark")), "folding": units.get("folding", True) is not False}
+        return cls(tokenizer, units["kind"], units["languages"], **kept, state=state)
+
+
+def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:
+    """Have a tokenizer neither cut texts nor fill them up; not to be done while a thread uses it."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

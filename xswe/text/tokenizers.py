@@ -1,0 +1,269 @@
+"""Tokenizers: the library's own kind, trained over all languages, and how files of any kind are read.
+
+The library's own kind of tokenizer: its normaliser, its chunks, and a Unigram vocabulary trained over all languages.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import math
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.text.languages import CJK_CHARACTERS, folding_step
+
+logger = logging.getLogger(__name__)
+MARK = "▁"  # of a word's start
+
+
+def text_normaliser(languages: Sequence[str], folding: bool = True) -> normalizers.Normalizer:
+    """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
+
+    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
+    the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
+    languages that share a character then share its vector. ``folding=False`` leaves them as they are.
+    """
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFKC(),
+        normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=True),
+    ]
+    if "zh" in languages and folding:
+        steps.append(folding_step())
+    return normalizers.Sequence(steps)
+
+
+def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer that folds traditional Chinese first, if the model knows Chinese and this one does not yet."""
+    if "zh" in languages and not folds(tokenizer):
+        put_first(tokenizer, folding_step())
+    return tokenizer
+
+
+def folds(tokenizer: Tokenizer) -> bool:
+    """Tell whether a tokenizer folds traditional Chinese characters into simplified ones by itself."""
+    return tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("語") == "语"
+
+
+def put_first(tokenizer: Tokenizer, step: normalizers.Normalizer) -> None:
+    """Have a tokenizer normalise texts by ``step``, and then as before."""
+    own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    tokenizer.normalizer = normalizers.Sequence([step, *own])
+
+
+def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer:
+    """Return the pre-tokeniser of sub-word models: text to the chunks within which pieces are sought.
+
+    Blanks end a chunk and are dropped; every punctuation mark, and every run of Han and Kana, is a chunk of its own. All
+    other chunks are words of spaced scripts and start with the mark U+2581, wherever they stand: a word after a bracket
+    or between two ideographs is the same word. The chunks are those of word units, see :mod:`xswe.text.languages`.
+    """
+    cjk = Regex(f"[{cjk_characters}]+")
+    unmarked = Regex(f"{MARK}(?=[{cjk_characters}\\p{{P}}$+<=>^`|~])")
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Punctuation("isolated"),
+            pre_tokenizers.Split(cjk, "isolated"),
+            pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always"),
+            pre_tokenizers.Split(unmarked, "removed"),
+        ]
+    )
+
+
+def is_trained_here(own: dict[str, Any]) -> bool:
+    """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces.
+
+    Args:
+        own: what is in its ``tokenizer.json``.
+    """
+    ours = Tokenizer(models.Unigram())
+    # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
+    parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
+    classes = [re.fullmatch(r"\[([^][\\]+)\]\+", part["pattern"].get("Regex", "")) for part in parts if "pattern" in part]
+    if not classes or classes[0] is None:
+        return False
+    ours.pre_tokenizer = chunker(classes[0].group(1))
+    steps = [step["type"] for step in (own["normalizer"] or {}).get("normalizers", [])]
+    return (
+        own["model"]["type"] == "Unigram"
+        and own["model"].get("unk_id") is not None
+        and not own["model"].get("byte_fallback")
+        and not own["added_tokens"]
+        and own["pre_tokenizer"] == json.loads(ours.to_str())["pre_tokenizer"]
+        and steps in (["NFKC", "BertNormalizer"], ["NFKC", "BertNormalizer", "Precompiled"])
+    )
+
+
+def train_subwords(
+    texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1, folding: bool = True
+) -> Tokenizer:
+    """Train one Unigram vocabulary over texts of all the model's languages.
+
+    Args:
+        texts: sentences, streamed once; take about as many of each language.
+        languages: codes of the model's languages.
+        size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
+        threads: threads of the trainer.
+        folding: whether traditional Chinese becomes simplified, where the model knows Chinese.
+
+    Returns:
+        A tokenizer: the normaliser and the chunks above, Unigram.
+
+    Raises:
+        ConfigError: the texts are too few for any vocabulary.
+    """
+    try:
+        import sentencepiece
+        from sentencepiece import sentencepiece_model_pb2
+    except ImportError:
+        raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages, folding), chunker()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))
+        counts.update(chunk for chunk, _ in chunks)
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        # The trainer reads each distinct chunk once, with its count: the same result as from the text, sooner.
+        table = Path(folder) / "chunks.tsv"
+        table.write_text("".join(f"{chunk}\t{count}\n" for chunk, count in sorted(counts.items())), encoding="utf-8")
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                input=str(table),
+                input_format="tsv",
+                model_writer=model,
+                model_type="unigram",
+                vocab_size=size,
+                hard_vocab_limit=False,
+                character_coverage=0.9998,
+                normalization_rule_name="identity",  # the chunks are normalised and marked already
+                add_dummy_prefix=False,
+                remove_extra_whitespaces=False,
+                max_sentence_length=16_384,
+                num_threads=threads,
+                unk_id=0,
+                bos_id=-1,
+                eos_id=-1,
+                pad_id=-1,
+                minloglevel=2,
+            )
+        except RuntimeError as error:
+            raise ConfigError(f"cannot train sub-word units ({error}): give more text or a smaller units.size") from None
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(model.getvalue())
+    # The trainer's scores are float32: their shortest decimal form is exact and keeps the file small.
+    pieces = [(piece.piece, float(str(np.float32(piece.score)))) for piece in proto.pieces]
+    tokenizer.model = models.Unigram(pieces, unk_id=0)
+    logger.info("trained %d sub-word units", len(pieces))
+    return tokenizer
+
+
+# Tokenizers of the ``tokenizers`` library as they lie in files: read, checked, and stripped of what units do not need.
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a ``tokenizer.json``.
+
+    Raises:
+        ModelError: the file is missing or no tokenizer.
+    """
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
+    return parse_tokenizer(path.read_bytes(), path)
+
+
+def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
+    """Make a tokenizer of the bytes of a ``tokenizer.json``; ``path`` is for the error.
+
+    Raises:
+        ModelError: it is no tokenizer.
+    """
+    try:
+        return Tokenizer.from_buffer(content)
+    except BaseException as error:
+        if not _is_of_the_library(error):
+            raise
+        raise ModelError(
+            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
+        ) from None
+
+
+def state_for_later(path: Path) -> tuple[bytes, dict[str, Any]] | None:
+    """Return a ``tokenizer.json``, its bytes and what they say if a tokenizer can surely be made of it later; else None."""
+    try:
+        content = path.read_bytes()
+        state = json.loads(content.decode("utf-8"), parse_float=_exact)
+        if not is_trained_here(state):
+            return None
+        without_pieces(state)
+        pieces, unknown = state["model"]["vocab"], state["model"]["unk_id"]
+        "".join(piece for piece, _ in pieces).encode("utf-8")
+        sound = all(type(score) is float and math.isfinite(score) for _, score in pieces)
+        return (content, state) if sound and type(unknown) is int and 0 <= unknown < len(pieces) else None
+    except BaseException as error:
+        if not _is_of_the_library(error):
+            raise
+        return None  # whatever is the matter, the library says it best
+
+
+def _is_of_the_library(error: BaseException) -> bool:
+    """Tell an error over a malformed file from an interruption: the library raises bare exceptions, or panics."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _exact(number: str) -> float:
+    """Read a decimal number of so few digits that every reader makes the same of it; the library's may round others."""
+    if len(number) > 16 or "e" in number.lower():
+        raise ValueError(number)
+    return float(number)
+
+
+def unknown_id(tokenizer: Tokenizer, state: dict[str, Any] | None = None) -> int | None:
+    """Return the id that a tokenizer gives to what it does not know, None if it has none.
+
+    Args:
+        tokenizer: the tokenizer.
+        state: what it is made of, where that is at hand.
+    """
+    model = (state or json.loads(tokenizer.to_str()))["model"]
+    if model.get("unk_id") is not None:
+        return int(model["unk_id"])
+    return tokenizer.token_to_id(model["unk_token"]) if model.get("unk_token") else None
+
+
+def without_limits(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tokenizer's state without what units never use: where texts are cut, and what they are filled up with."""
+    return {**state, "padding": None, "truncation": None}
+
+
+def without_pieces(state: dict[str, Any]) -> Tokenizer:
+    """Return a Unigram tokenizer's normaliser and chunks as a tokenizer of no pieces, which takes no memory to speak of."""
+    return Tokenizer.from_str(json.dumps({**state, "model": {**state["model"], "vocab": [], "unk_id": None}}))
+
+
+def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy without the special tokens that an encoder adds to the pieces, and without their template.
+
+    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters. Special tokens
+    among the pieces themselves (XLM-R's) stay, as they must keep their ids.
+    """
+    state = json.loads(tokenizer.to_str())
+    vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer, state)
+    state["added_tokens"] = [
+        token
+        for token in state["added_tokens"]
+        if not token["special"] or (token["id"] < vocabulary and token["id"] != unknown)
+    ]
+    state["post_processor"] = state["padding"] = state["truncation"] = None
+    return Tokenizer.from_str(json.dumps(state))

@@ -1,0 +1,388 @@
+"""Word units, the papers' choice: words of spaced scripts, segments of Han and Kana, and a back-off for unknown ones."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, normalizers, pre_tokenizers
+
+from xswe.errors import ModelError
+from xswe.io.files import fingerprint, read_json
+from xswe.io.parallel import Lock
+from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_step, has_cjk, has_kana, is_punctuation
+from xswe.text.pieces import TextPieces
+from xswe.text.segmenters import WHOLE_TEXTS, make_segmenter
+from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
+from xswe.text.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
+
+if TYPE_CHECKING:
+    from xswe.text.compiled.chunks import Table
+    from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
+
+
+_MOST_BACKED_OFF = 1 << 18  # forms whose back-off is remembered
+
+LOWER = normalizers.Lowercase()  # one character after the other, as the normalisers that clean do
+
+
+def _clean(lowercase: bool) -> normalizers.Normalizer:
+    """Return what is done to every text that is cut into words."""
+    controls = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=lowercase
+    )
+    return normalizers.Sequence([normalizers.NFKC(), controls])
+
+
+class Word(NamedTuple):
+    """One word of a text: its normalised form and its place (start, end) in the original text.
+
+    ``piece`` tells that it is a piece of a teacher's whole text, which is known as it is or not at all.
+    """
+
+    form: str
+    start: int
+    end: int
+    piece: bool = False
+
+
+class WordSplitter:
+    """Text to words, with no vocabulary yet.
+
+    A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
+    punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
+    segmenter ``teacher-text`` takes texts that hold Han or Kana as wholes instead, as the teacher's tokenizer takes them
+    (:class:`xswe.text.pieces.TextPieces`).
+
+    Args:
+        languages: codes of the model's languages.
+        segmenters: segmenter name for ``zh`` and ``ja``; see :func:`xswe.text.segmenters.make_segmenter`.
+        pieces: the teacher's tokenizer, for segmenters named ``teacher`` and ``teacher-text``.
+        folding: whether traditional Chinese becomes simplified, where the model knows Chinese (the authors' code folds
+            nothing); or the normaliser that does it, if it is at hand already: else it is made from OpenCC.
+        lowercase: whether texts are put in lower case first (the paper's models of one language).
+    """
+
+    def __init__(
+        self,
+        languages: Sequence[str],
+        segmenters: Mapping[str, str],
+        pieces: Tokenizer | None,
+        folding: normalizers.Normalizer | bool = True,
+        lowercase: bool = False,
+    ) -> None:
+        self.languages, self._pieces, self.lowercase = check_languages(languages), pieces, lowercase
+        spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
+        self.segmenters = {code: segmenters[code] for code in spaceless}
+        self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
+        if "zh" not in spaceless or folding is False:
+            self.folding = None
+        else:
+            step = folding if folding is not True else folding_step()
+            self.folding = normalizers.Sequence([step])  # which can be pickled, as its step cannot
+        self._clean, self._cut = _clean(lowercase), pre_tokenizers.BertPreTokenizer()
+        self._text_pieces: dict[bool, TextPieces] = {}  # by whether texts are folded
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Segmenters are functions, and objects of libraries, that no copy can hold: they are made again.
+        return WordSplitter, (self.languages, self.segmenters, self._pieces, self.folding or False, self.lowercase)
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """The teacher's tokenizer, if there is one."""
+        return self._pieces
+
+    @property
+    def han_languages(self) -> tuple[str, ...]:
+        """The languages that a text's Han can be in; none where the model knows neither zh nor ja."""
+        return tuple(self._segment)
+
+    def language_of_han(self, text: str) -> str | None:
+        """Return the language that this text's Han runs are in: ja if any kana occurs, as far as the model knows it."""
+        if "ja" in self._segment and ("zh" not in self._segment or has_kana(text)):
+            return "ja"
+        return "zh" if "zh" in self._segment else None
+
+    def normaliser(self, language: str | None) -> normalizers.Normalizer:
+        """Return the normaliser of texts whose Han is in a language."""
+        if language == "zh" and self.folding is not None:
+            return normalizers.Sequence([self._clean, self.folding])
+        return self._clean
+
+    def text_pieces(self, language: str | None) -> TextPieces | None:
+        """Return what cuts texts that hold Han or Kana of a language; None if their runs have a segmenter."""
+        if language is None or self.segmenters[language] != WHOLE_TEXTS or self._pieces is None:
+            return None
+        folding = self.folding if language == "zh" else None
+        with self._lock:
+            if (folding is not None) not in self._text_pieces:
+                before: list[normalizers.Normalizer] = [LOWER] if self.lowercase else []
+                # A tokenizer that does so itself is left as it is: the compiled look-up knows those of this library.
+                own = self._pieces.normalizer
+                before = [] if own is not None and own.normalize_str("A") == "a" else before
+                before += [folding] if folding is not None and not folds(self._pieces) else []
+                self._text_pieces[folding is not None] = TextPieces(self._pieces, self.languages, before)
+            return self._text_pieces[folding is not None]
+
+    def lookup(
+        self, language: str | None, ids: Ids, known: Table, slow: Callable[[list[str]], Bags]
+    ) -> OneLanguage | WholeTexts:
+        """Return the compiled twin of this splitter for texts whose Han is in a language."""
+        from xswe.text.compiled.word_lookup import OneLanguage, WholeTexts
+
+        segmenter = self._segment[language] if language is not None else None
+        normalise, cut = self.normaliser(language).normalize_str, self._cut.pre_tokenize_str
+        words = OneLanguage(normalise, cut, segmenter, ids, known, slow)
+        pieces = self.text_pieces(language)
+        return words if pieces is None else WholeTexts(pieces, ids.find, words)
+
+    def __call__(self, text: str) -> list[Word]:
+        """Split one text."""
+        language = self.language_of_han(text)
+        pieces = self.text_pieces(language)
+        if pieces is not None and has_cjk(text):
+            return [Word(*word, piece=True) for word in pieces(text)]
+        whole = PreTokenizedString(text)
+        whole.normalize(self.normaliser(language).normalize)
+        self._cut.pre_tokenize(whole)
+        if language is not None and not text.isascii():
+            whole.split(lambda _, part: self._cut_cjk(part, language))
+        return [
+            Word(form, *settle(text, *place))
+            for form, place, _ in whole.get_splits(offset_referential="original", offset_type="char")
+            if not all(map(is_punctuation, form))
+        ]
+
+    def _cut_cjk(self, part: NormalizedString, language: str) -> list[NormalizedString]:
+        """Cut one blank-free part into spaced-script stretches and segments of its Han and Kana runs."""
+        form = part.normalized
+        spans, place = [], 0
+        for start, end in cjk_runs(form):
+            if place < start:
+                spans.append((place, start))
+            spans += [(start + a, start + b) for a, b in self._segment[language](form[start:end])]
+            place = end
+        if not spans:
+            return [part]
+        if place < len(form):
+            spans.append((place, len(form)))
+        return [piece for a, b in spans if (piece := part[a:b]) is not None]
+
+
+class WordUnits:
+    """A vocabulary of words as units.
+
+    A word is looked up as it stands, then in lower case; an unknown one backs off to its longest known prefix along the
+    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case.
+
+    Args:
+        vocabulary: the words; the place in the list is the id.
+        splitter: text to words.
+        pieces: the tokenizer whose sub-words guide the back-off; None for no back-off.
+    """
+
+    kind: UnitKind = "words"
+
+    def __init__(self, vocabulary: Sequence[str], splitter: WordSplitter, pieces: Tokenizer | None) -> None:
+        self.tokens = list(vocabulary)
+        self.languages = splitter.languages
+        self.splitter, self.pieces = splitter, pieces
+        self.index = {word: i for i, word in enumerate(self.tokens)}
+        self._backed_off: dict[str, int] = {}
+        self._fast: WordLookup | None = None
+        self._seen = 0  # characters looked up plainly so far
+        self._lock = Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The compiled look-up is made again where it pays, and what was found out comes back by itself.
+        return {**self.__dict__, "_backed_off": {}, "_fast": None, "_seen": 0}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Kind, languages, segmenters, whether there is a back-off, and which switches are not at their defaults."""
+        kept = {"folding": False} if "zh" in self.languages and self.splitter.folding is None else {}
+        kept |= {"lowercase": True} if self.splitter.lowercase else {}
+        return {
+            "kind": self.kind,
+            "languages": list(self.languages),
+            "segmenters": self.splitter.segmenters,
+            "backoff": self.pieces is not None,
+            **kept,
+        }
+
+    @property
+    def identity(self) -> str:
+        """A fingerprint of settings, words in order, normaliser and back-off; the segmenters are named by the settings."""
+        normaliser = json.loads(self._as_tokenizer([]).to_str())
+        backoff = without_limits(json.loads(self.pieces.to_str())) if self.pieces is not None else None
+        return fingerprint(self.settings, self.tokens, normaliser, backoff)
+
+    def _as_tokenizer(self, words: Sequence[str]) -> Tokenizer:
+        """Return normaliser, cuts and some words as a tokenizer."""
+        tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=""))
+        tokenizer.normalizer = self.splitter.normaliser("zh")
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+
+    def find(self, form: str) -> int:
+        """Return the id of a word as it stands or in lower case, -1 for none."""
+        found = self.index.get(form, -1)
+        return found if found >= 0 else self.index.get(form.lower(), -1)
+
+    def identify(self, form: str) -> int:
+        """Return the id of a word or of what it backs off to, -1 for none."""
+        found = self.find(form)
+        if found < 0 and self.pieces is not None:
+            found = self._backed_off.get(form, -2)
+            if found == -2:
+                if len(self._backed_off) >= _MOST_BACKED_OFF:
+                    self._backed_off = {}
+                found = self._backed_off[form] = self._back_off(form)
+        return found
+
+    def _identify(self, word: Word) -> int:
+        return self.find(word.form) if word.piece else self.identify(word.form)
+
+    def _back_off(self, form: str) -> int:
+        encoding = self.pieces.encode(form, add_special_tokens=False)  # type: ignore[union-attr]
+        # The lone mark of a word's start reports the first character as its own: that is no boundary.
+        ends = {end for piece, (_, end) in zip(encoding.tokens, encoding.offsets, strict=True) if piece != MARK}
+        for end in sorted((end for end in ends if 0 < end < len(form)), reverse=True):
+            prefix = form[:end]
+            for candidate in (prefix, prefix.lower()):
+                if candidate in self.index:
+                    return self.index[candidate]
+        return -1
+
+    def bags(self, texts: Sequence[str]) -> Bags:
+        """Look the texts up; a word with nothing known is left out."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return self._plainly(texts)
+        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+        return concatenate_bags([fast(Texts.of(block)) for block in blocks])
+
+    def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
+        """Return the compiled look-up, made once there is enough to do for it."""
+        if self._fast is None:
+            self._seen += characters(texts) if len(texts) < FEW else FEW
+            if self._seen >= FEW:
+                with self._lock:
+                    self._fast = self._fast or self._make_fast()
+        return self._fast
+
+    def _make_fast(self) -> WordLookup:
+        from xswe.io.compiler import start_compiler
+        from xswe.text.compiled.word_lookup import Ids, WordLookup, known_words
+
+        start_compiler()
+        rest = Ids(self.find, self.identify, self.pieces), known_words(self.tokens), self._plainly
+        return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
+
+    def _plainly(self, texts: Sequence[str]) -> Bags:
+        """Look texts up word by word: what the compiled look-up must equal."""
+        lists = []
+        for block in in_blocks(texts):
+            for text in block:
+                found = (self._identify(word) for word in self.splitter(text))
+                lists.append([i for i in found if i >= 0])
+        return Bags.of(lists)
+
+    def locate(self, texts: Sequence[str]) -> LocatedBags:
+        """Look the texts up and say where each word stands."""
+        fast = self._fast_lookup(texts)
+        if fast is None:
+            return self._locate_plainly(texts)
+        from xswe.text.compiled.locate import together
+
+        parts = []
+        for start in range(0, len(texts), BLOCK):
+            parts.append(fast.locate(Texts.of(texts[start : start + BLOCK]), self._locate_plainly))
+        return together(parts) if parts else self._locate_plainly([])
+
+    def _locate_plainly(self, texts: Sequence[str]) -> LocatedBags:
+        """Look texts up word by word: what the compiled way must equal."""
+        lists, places = [], []
+        for block in in_blocks(texts):
+            for text in block:
+                words = [(self._identify(word), word) for word in self.splitter(text)]
+                lists.append([i for i, _ in words if i >= 0])
+                places += [(word.start, word.end) for i, word in words if i >= 0]
+        where = np.array(places, np.int32).reshape(-1, 2)
+        return LocatedBags(Bags.of(lists), where[:, 0], where[:, 1])
+
+    def save(self, folder: Path) -> None:
+        """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
+        self._as_tokenizer(self.tokens).save(str(folder / "words.json"), pretty=False)
+        if self.pieces is not None:
+            self.pieces.save(str(folder / "backoff.json"))
+
+    @classmethod
+    def load(cls, folder: Path) -> WordUnits:
+        """Load from a model folder (``config.json`` names the languages and segmenters)."""
+        units = read_json(folder / "config.json")["units"]
+        vocabulary, folding = _read_words(folder / "words.json")
+        pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
+        fold = units.get("folding", True) and (folding or True)
+        lowercase = bool(units.get("lowercase"))
+        splitter = WordSplitter(units["languages"], units["segmenters"], pieces, fold, lowercase)
+        return cls(vocabulary, splitter, pieces)
+
+
+def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
+    """Read a vocabulary and what folds Chinese; a tokenizer of all words would take four times the memory of a list."""
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file; a model of words needs it: fetch or train the model again")
+    try:
+        state = read_json(path)
+        index = state["model"]["vocab"]
+        state["model"]["vocab"] = {}
+        vocabulary = sorted(index, key=index.__getitem__)
+        steps = (state["normalizer"] or {}).get("normalizers", [])
+        state["normalizer"] = next((step for step in steps if step["type"] == "Precompiled"), None)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{path}: not a vocabulary of words ({error}); fetch or train the model again") from None
+    if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
+        raise ModelError(f"{path}: its ids have gaps; fetch or train the model again")
+    return vocabulary, parse_tokenizer(json.dumps(state).encode(), path).normalizer
+
+
+def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
+    """Count the words of texts one by one: what :func:`xswe.text.counting.frequent_words` must equal."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word.form for word in splitter(text))
+    return counts
+
+
+def own_words(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return each language's own list: its ``sizes[language]`` most frequent words, ties in alphabetical order."""
+    ranked = {code: sorted(counter.items(), key=lambda item: (-item[1], item[0])) for code, counter in counts.items()}
+    return {code: [word for word, _ in items[: sizes[code]]] for code, items in ranked.items()}
+
+
+def most_frequent(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> list[str]:
+    """Choose the vocabulary: the words of each language's own list, shared words once.
+
+    Ties fall alphabetically, so the same counts always give the same list (most frequent first).
+    """
+    total: Counter[str] = Counter()
+    for language, words in own_words(counts, sizes).items():
+        for word in words:
+            total[word] += counts[language][word]
+    return [word for word, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
+
+
+def iterate(texts: Sequence[str]) -> Iterator[str]:
+    """Iterate over texts as well-formed strings."""
+    for block in in_blocks(texts):
+        yield from block

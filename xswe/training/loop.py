@@ -1,0 +1,301 @@
+"""What training loops share: the order of the pairs, the best table so far, and the log.
+
+Which pairs make up which batch: a pure function of the seed and the step, so that a killed run goes on exactly.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from xswe.io.files import whole_file
+from xswe.training.optimisers import Adam
+
+
+class PairTexts(NamedTuple):
+    """Which texts of a bitext are equal: equal numbers mark equal texts.
+
+    Attributes:
+        source: int32 (n,), of each pair's source.
+        target: int32 (n,), of its target.
+        negatives: int32 (m,), of the negatives of all pairs, as the targets are numbered; -1 for one that does not count.
+        bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
+        alike: sources are numbered as the targets are: a text may be either.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    negatives: np.ndarray
+    bounds: np.ndarray
+    alike: bool
+
+
+@njit(nogil=True, cache=True)
+def _free(
+    row: int,
+    batch: int,
+    source: np.ndarray,
+    target: np.ndarray,
+    negatives: np.ndarray,
+    bounds: np.ndarray,
+    in_source: np.ndarray,
+    in_target: np.ndarray,
+) -> bool:
+    """Tell whether no text of a pair is in the batch yet, and if so put them there."""
+    if in_source[source[row]] == batch or in_target[target[row]] == batch:
+        return False
+    for t in range(bounds[row], bounds[row + 1]):
+        if negatives[t] >= 0 and in_target[negatives[t]] == batch:
+            return False
+    in_source[source[row]] = batch
+    in_target[target[row]] = batch
+    for t in range(bounds[row], bounds[row + 1]):
+        if negatives[t] >= 0:
+            in_target[negatives[t]] = batch
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _fill(
+    order: np.ndarray,
+    size: int,
+    source: np.ndarray,
+    target: np.ndarray,
+    negatives: np.ndarray,
+    bounds: np.ndarray,
+    in_source: np.ndarray,
+    in_target: np.ndarray,
+    rows: np.ndarray,
+    starts: np.ndarray,
+) -> None:
+    """Fill batches with the pairs of ``order``; a pair whose text is in the batch already waits for the next.
+
+    Where too few are left to fill a batch, pairs are drawn again from the start of ``order``. ``rows`` receives the batches
+    one after the other, ``starts`` where each starts.
+    """
+    n, head, filled = len(order), 0, 0
+    following = np.arange(1, n + 1)  # of the pairs not taken yet, as a list of places in order
+    for batch in range(len(starts) - 1):
+        starts[batch] = filled
+        end, before, place = filled + size, -1, head
+        while place < n and filled < end:
+            after = following[place]
+            if _free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+                rows[filled] = order[place]
+                filled += 1
+                if before < 0:
+                    head = after
+                else:
+                    following[before] = after
+            else:
+                before = place
+            place = after
+        place = 0
+        while place < n and filled < end:
+            if _free(order[place], batch, source, target, negatives, bounds, in_source, in_target):
+                rows[filled] = order[place]
+                filled += 1
+            place += 1
+    starts[-1] = filled
+
+
+@dataclass
+class Schedule:
+    """Batches over several bitexts: each from one bitext, bitexts in proportion to their size, shuffled anew each epoch.
+
+    Attributes:
+        sizes: number of pairs of each bitext.
+        batch: pairs a batch; a bitext smaller than that gives one batch of all its pairs.
+        seed: decides every permutation.
+        neighbours: pairs that :meth:`regroup` keeps together, 0 for none: then batches are drawn at random.
+        groups: for each bitext, its rows ordered so that each run of ``neighbours`` rows stays together.
+        groups_epoch: the epoch that they are for.
+        texts: which texts of each bitext are equal: then no batch has one twice. A pair whose text is in the batch already
+            is postponed to a later one, and another drawn instead; None takes pairs as they come.
+    """
+
+    sizes: tuple[int, ...]
+    batch: int
+    seed: int
+    neighbours: int = 0
+    groups: list[np.ndarray] | None = None
+    groups_epoch: int = -1
+    texts: list[PairTexts] | None = None
+    _epoch: int = field(default=-1, init=False)
+    _order: np.ndarray = field(init=False, repr=False)
+    _batches: list[tuple[np.ndarray, np.ndarray]] = field(init=False, repr=False)  # of each bitext: rows, starts
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches an epoch; the remainder that does not fill a batch is left to a later epoch's shuffle."""
+        return sum(max(1, size // self.batch) for size in self.sizes if size)
+
+    def epoch_of(self, step: int) -> int:
+        """The epoch that a step (from 0) is in."""
+        return step // self.per_epoch
+
+    def regroup(self, step: int, groups: list[np.ndarray]) -> None:
+        """Set which rows stay together in the epoch of ``step``."""
+        self.groups, self.groups_epoch, self._epoch = groups, self.epoch_of(step), -1
+
+    def _permutation(self, epoch: int, k: int, size: int) -> np.ndarray:
+        generator = np.random.default_rng([self.seed, epoch, k])
+        if not self.neighbours or self.groups is None:
+            return generator.permutation(size)
+        # Whole neighbourhoods are shuffled; the last one, which may be shorter, stays at the end.
+        whole = size // self.neighbours * self.neighbours
+        together = self.groups[k][:whole].reshape(-1, self.neighbours)
+        return np.concatenate([together[generator.permutation(len(together))].ravel(), self.groups[k][whole:]])
+
+    def _cut(self, order: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Cut an epoch's pairs of a bitext into batches; returns the rows, and where each batch starts."""
+        size, count = min(self.batch, len(order)), max(1, len(order) // self.batch)
+        if self.texts is None or not len(order):
+            return order, np.minimum(np.arange(count + 1) * self.batch, len(order))
+        source, target, negatives, bounds, alike = self.texts[k]
+        in_target = np.full(int(max(*(side.max(initial=0) for side in (source, target, negatives)), 0)) + 1, -1, np.int32)
+        in_source = in_target if alike else np.full(len(in_target), -1, np.int32)
+        rows, starts = np.empty(count * size, np.int64), np.zeros(count + 1, np.int64)
+        _fill(order, size, source, target, negatives, bounds, in_source, in_target, rows, starts)
+        return rows[: starts[-1]], starts
+
+    def at(self, step: int) -> tuple[int, np.ndarray]:
+        """Return the bitext and the rows of the batch of ``step`` (from 0)."""
+        epoch, position = divmod(step, self.per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._batches = [self._cut(self._permutation(epoch, k, size), k) for k, size in enumerate(self.sizes)]
+            slots = [(k, i) for k, size in enumerate(self.sizes) if size for i in range(max(1, size // self.batch))]
+            self._order = np.random.default_rng([self.seed, epoch, len(self.sizes)]).permutation(np.array(slots))
+        bitext, index = (int(x) for x in self._order[position])
+        rows, starts = self._batches[bitext]
+        return bitext, rows[starts[index] : starts[index + 1]]
+
+
+# The best table of a training run: what early stopping keeps, and what a checkpoint has to hold.
+
+
+class BestTable:
+    """A table in training, and a copy of it as it was when its development loss was lowest.
+
+    Args:
+        matrix: float32 (rows, d), the table in training; read at each look.
+        optimiser: what moves it, and counts the steps.
+
+    Attributes:
+        best: the copy; where there is no development loss, that of the last look.
+        loss: its development loss.
+        step: the steps that were taken then.
+        history: one row a look: step, training loss, development loss.
+        running: sum of the training losses since the last look.
+    """
+
+    def __init__(self, matrix: np.ndarray, optimiser: Adam) -> None:
+        self.matrix, self.optimiser, self.best = matrix, optimiser, np.array(matrix)
+        self.loss, self.step, self.running = float("inf"), 0, 0.0
+        self.history: list[dict[str, float]] = []
+
+    def begin(self, development: float) -> None:
+        """Note the development loss before the first step."""
+        self.loss = development
+        self.history.append({"step": 0, "development_loss": development})
+
+    def look(self, development: float | None) -> None:
+        """Append a row to the history and keep the table if it is the best so far."""
+        step = self.optimiser.steps
+        since = step - int(self.history[-1]["step"] if self.history else 0)
+        self.history.append({"step": step, "loss": self.running / max(1, since)})
+        self.running = 0.0
+        if development is not None:
+            self.history[-1]["development_loss"] = development
+        if development is None or development < self.loss:
+            np.copyto(self.best, self.matrix)
+            self.loss, self.step = development or 0.0, step
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return what decides the rest of the run, as arrays and JSON values for a checkpoint."""
+        arrays = {"matrix": self.matrix, "moments": self.optimiser.moments, "best": self.best}
+        values = {"best_loss": self.loss, "best_step": self.step, "history": self.history, "running": self.running}
+        return arrays, {"steps": self.optimiser.steps, **values}
+
+    def restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
+        """Go on from such a state; the table and the optimiser are set back in place."""
+        for own, name in ((self.matrix, "matrix"), (self.optimiser.moments, "moments"), (self.best, "best")):
+            np.copyto(own, arrays[name])
+        self.optimiser.steps, self.loss, self.step = values["steps"], values["best_loss"], values.get("best_step", 0)
+        self.history, self.running = values["history"], values["running"]
+
+
+# The history of a run while it is made: ``history.csv`` in the run folder, and TensorBoard where that is installed.
+
+
+History = list[dict[str, float]]
+_SECONDS = 5.0  # between two writes while a run goes on
+
+
+def write_history(path: Path, history: History) -> None:
+    """Write a history as CSV, whole or not at all: one row an evaluation, empty cells for what was not measured."""
+    columns = list(dict.fromkeys(name for row in history for name in row))
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(history)
+
+
+def _summary_writer() -> Any:
+    """Return the class that writes TensorBoard's files; None where that is not installed.
+
+    A mere folder of its name in the working directory is found, and can be imported; only the use shows that it is none.
+    """
+    try:
+        importlib.import_module("tensorboard")  # first: where it is missing, torch need not be loaded to find that out
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter
+
+
+class RunLog:
+    """Follows a history as it grows.
+
+    Args:
+        folder: the run folder; ``history.csv`` and, where TensorBoard is installed, ``tensorboard/`` are written there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._shown, self._written = folder, 0, float("-inf")
+        self._board: Any = None
+
+    def __call__(self, history: History) -> None:
+        """Write what is new, if the last time is some seconds ago: a flush to the disk must not slow a quick run."""
+        if time.monotonic() - self._written >= _SECONDS:
+            self._write(history)
+            self._written = time.monotonic()
+
+    def close(self, history: History) -> None:
+        """Write the whole history, and finish TensorBoard's file if there is one."""
+        self._write(history)
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+
+    def _write(self, history: History) -> None:
+        write_history(self.folder / "history.csv", history)
+        if self._board is None and (writer := _summary_writer()) is not None:
+            # A resumed run shows its whole history again; what an earlier process showed of it is hidden.
+            self._board = writer(self.folder / "tensorboard", purge_step=0)
+        if self._board is None:
+            return
+        for row in history[self._shown :]:
+            for name, value in row.items():
+                if name != "step":
+                    self._board.add_scalar(f"refine/{name}", value, int(row["step"]))
+        self._shown = len(history)
+        self._board.flush()
