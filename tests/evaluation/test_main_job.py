@@ -37,7 +37,7 @@ def commands(job, monkeypatch, tmp_path):
 
     def figures(model, languages, threads, scratch):
         asked.append((model, languages))
-        return [{"task": "file", "subset": f"stsb.{languages[0]}.tsv", "metric": "spearman", "value": 0.5}]
+        return 7, [{"task": "file", "subset": f"stsb.{languages[0]}.tsv", "metric": "spearman", "value": 0.5}]
 
     asked = []
     monkeypatch.setattr(job.subprocess, "run", run)

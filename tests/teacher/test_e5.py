@@ -126,9 +126,9 @@ def test_the_folder_is_an_encoder_with_pooling_and_prompt(script, small, tmp_pat
     weights = dict(teacher.model.named_parameters())
     for name, values in small.tensors.items():
         np.testing.assert_array_equal(weights[name].detach().numpy(), values)
-    encoded = teacher.tokenizer("Ａ \x07a\u3000ｶﾞ")
+    encoded = teacher._pretrained("Ａ \x07a\u3000ｶﾞ")
     assert encoded.tokens() == ["<s>", "▁a", "▁a", "▁", "ガ", "</s>"]
-    assert teacher.tokenizer.mask_token_id == len(PIECES) - 1
+    assert teacher._pretrained.mask_token_id == len(PIECES) - 1
     own = load_teacher(TeacherConfig(str(tmp_path / "e5"), prompt=""))
     assert own.config.prompt == ""
     settings = tmp_path / "e5" / "config_sentence_transformers.json"
@@ -165,7 +165,7 @@ def test_a_folder_that_differs_from_the_engine_is_refused(script, e5_small, tmp_
 
 
 def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher):
-    normalise = e5_teacher.pieces().normalizer.normalize_str
+    normalise = e5_teacher.tokenizer.normalizer.normalize_str
     packed = script.read_packed(script.package_file())
     for character, to in packed.characters.items():
         assert normalise(character) == unicodedata.normalize("NFC", to)
@@ -190,7 +190,7 @@ def test_the_prompts_tokens_are_left_out_with_pieces_that_hold_a_blank(e5_teache
     assert teacher.config.prompt == "query: "
     for text in ("clocks", "彼女は学校へ行った。", "query: x"):
         (made,) = teacher.states([text], teacher.batches([text]))
-        tokens = teacher.tokenizer(text, return_offsets_mapping=True)
+        tokens = teacher._pretrained(text, return_offsets_mapping=True)
         pieces = [
             place
             for token, place in zip(tokens.tokens(), tokens["offset_mapping"], strict=True)

@@ -41,7 +41,7 @@ def test_states_are_those_of_the_plain_model_without_padding_and_special_tokens(
         places = packed.pop("offset_mapping")[0].numpy()
         with torch.inference_mode():
             plain = teacher.model(**packed).last_hidden_state[0].numpy()
-        keep = (places[:, 1] > places[:, 0]) & (packed["input_ids"][0].numpy() != teacher.tokenizer.vocab["▁"])
+        keep = (places[:, 1] > places[:, 0]) & (packed["input_ids"][0].numpy() != teacher.tokenizer.token_to_id("▁"))
         np.testing.assert_allclose(found[row][0], plain[keep], atol=1e-5)
         np.testing.assert_array_equal(found[row][1], places[keep, 0])
         np.testing.assert_array_equal(found[row][2], places[keep, 1])
@@ -65,16 +65,17 @@ def xlmr_like(scores):
 def test_the_lone_mark_has_no_state_and_the_word_after_it_has_its_own():
     pieces = {"<unk>": -20.0, "彼女は": -3.0, "学校": -4.0, "▁a": -3.0}
     teacher = xlmr_like(pieces | {"▁": -2.0})
-    assert teacher.tokenizer.tokenize("彼女は学校 a") == ["▁", "彼女は", "学校", "▁a"]
-    packed = teacher.tokenizer("彼女は学校 a", return_tensors="pt")
+    encoding = teacher.tokenizer.encode("彼女は学校 a")
+    assert encoding.tokens == ["▁", "彼女は", "学校", "▁a"]
+    ids = torch.tensor([encoding.ids])
     with torch.inference_mode():
-        plain = teacher.model(**packed).last_hidden_state[0].numpy()
+        plain = teacher.model(ids, attention_mask=torch.ones_like(ids)).last_hidden_state[0].numpy()
     hidden, starts, ends = collect(teacher, ["彼女は学校 a"])[0]
     np.testing.assert_allclose(hidden, plain[1:], atol=1e-6)
     assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == [(0, 3), (3, 5), (5, 7)]
     # A tokenizer that knows no mark by itself has nothing to leave out: "▁" is unknown to it, and so a piece.
     unmarked = xlmr_like(pieces)
-    assert unmarked.tokenizer.tokenize("彼女は a") == ["▁", "彼女は", "▁a"]
+    assert unmarked.tokenizer.encode("彼女は a").tokens == ["▁", "彼女は", "▁a"]
     assert len(collect(unmarked, ["彼女は a"])[0][0]) == 3
 
 

@@ -54,7 +54,7 @@ def splitter(language, pieces):
 @pytest.fixture(scope="module")
 def extracted(e5_teacher, sample):
     """Extract the words of each language's first sentences, two contexts a word."""
-    pieces, made = pieces_only(e5_teacher.pieces()), {}
+    pieces, made = pieces_only(e5_teacher.tokenizer), {}
     for language in LANGUAGES:
         texts = sample[language][:SENTENCES]
         cut = splitter(language, pieces)
@@ -72,7 +72,7 @@ class Naive:
     """Extraction as the authors do it: a word's token ids, their first occurrence, the mean of their states."""
 
     def __init__(self, teacher):
-        self.teacher, self.tokenizer = teacher, teacher.tokenizer
+        self.teacher, self.tokenizer = teacher, teacher._pretrained
         self.prompt = teacher.config.prompt
 
     def word_ids(self, word, language):
@@ -183,7 +183,7 @@ def is_punctuation(word):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_words_are_the_authors_but_for_differences_of_known_kinds(e5_teacher, xswe_data, language):
-    pieces = pieces_only(e5_teacher.pieces())
+    pieces = pieces_only(e5_teacher.tokenizer)
     whole = {} if spaced(language) else {language: "teacher-text"}
     ours = WordSplitter((language,), whole, pieces, folding=False)
     theirs = authors_words(language, pieces)

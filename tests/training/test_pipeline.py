@@ -190,7 +190,7 @@ def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, c
     for line, name in zip(told, ("de", "ja"), strict=True):
         found, learnt, held = (int(number) for number in re.findall(r"(\d+) (?:pairs|of|to)", line.split(":")[1]))
         assert found == len(some[name] | chosen[name])
-        assert held == min(1000, int(0.05 * found))
+        assert held == min(1000, int(c.corpus.development * found))
         assert 0 < learnt <= found - held
     whole = train(
         replace(c, refine=replace(c.refine, sample_from="corpus")), fake_teacher, tmp_path, distilled=fake_teacher
@@ -205,6 +205,7 @@ def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config
     fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
     refine = RefineConfig(steps=20, batch=64, rate=0.02, evaluate_every=10, sample_from="contexts", per_unit=2)
     c = config(("en",), objective=ALONE, refine=refine, contexts=ContextConfig(per_unit=2), pca=PCAConfig(dim=2))
+    c = replace(c, corpus=replace(c.corpus, development=0.05))
     made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
     corpus = next((tmp_path / "stages").glob("corpus-*"))
     (whole,), (stage,) = open_part(corpus, "train", (("en",),)), (tmp_path / "stages").glob("contexts-*")

@@ -236,7 +236,7 @@ def held(folder: Path, busy: str | None = None) -> Iterator[None]:
 # Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
 
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parent.parent  # of the whole package
 
 
 def resource(name: str) -> Path:

@@ -19,7 +19,7 @@ def find_room() -> None:
     """
     if not hasattr(os, "getuid") or "NUMBA_CACHE_DIR" in os.environ or _can_write(_users_cache()):
         return
-    package = Path(__file__).parent
+    package = Path(__file__).parent.parent
     if all(_can_write(folder / "__pycache__") for folder in {file.parent for file in package.rglob("*.py")}):
         return
     try:
