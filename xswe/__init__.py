@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xswe.model.ensemble import Ensemble
     from xswe.model.static import StaticModel
 
-__all__ = ["StaticEmbedding", "__version__", "load", "push_to_hub"]
+__all__ = ["StaticModel", "__version__", "load", "push_to_hub"]
 
 find_room()  # before anything imports numba
 
@@ -43,7 +43,7 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
 
 
 def __getattr__(name: str) -> Any:
-    if name == "StaticEmbedding":
+    if name == "StaticModel":
         from xswe.model.static import StaticModel
 
         return StaticModel

@@ -120,7 +120,7 @@ def test_a_stream_of_one_bare_text_is_refused(model):
 
 def test_models_introduce_themselves_in_a_line(model, tokenizer):
     words = words_model(tokenizer)
-    assert repr(model) == f"StaticEmbedding(subwords, en-de-zh-ja, {len(model.matrix)} x 12 float32)"
+    assert repr(model) == f"StaticModel(subwords, en-de-zh-ja, {len(model.matrix)} x 12 float32)"
     assert repr(Ensemble.of([model.astype("int8"), words], [3, 1])) == (
         f"Ensemble(en-de-zh-ja, 16 dimensions, {{0.75: {model.astype('int8')}, 0.25: {words}}})"
     )

@@ -153,7 +153,7 @@ class StaticModel:
 
     def __repr__(self) -> str:
         kind, languages = self.units.kind, "-".join(self.languages)
-        return f"StaticEmbedding({kind}, {languages}, {len(self.matrix)} x {self.dim} {self.dtype})"
+        return f"StaticModel({kind}, {languages}, {len(self.matrix)} x {self.dim} {self.dtype})"
 
     @property
     def dim(self) -> int:
