@@ -36,8 +36,9 @@ from settings import numbers, run_script
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.errors import ConfigError
-from xswe.io.parallel import available_threads, awake, in_order
+from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.team import awake
 from xswe.text.words import WordSplitter, WordUnits
 from xswe.training.loop import Schedule
 from xswe.training.objective import Objective

@@ -4,11 +4,15 @@
     model = xswe.load("mini")           # or a folder that train wrote, or user/repository on the hub
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
-Loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are imported by training only.
+``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, ``score`` scores aligned
+texts, ``find_phrases`` finds what says a phrase in running text, ``SentencePCA`` is the papers' reduction. Each is loaded
+when it is first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are
+imported by training only.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +20,43 @@ from xswe.io.numba_cache import find_room
 from xswe.version import __version__
 
 if TYPE_CHECKING:
+    from xswe import errors
+    from xswe.mining.mined import MinedPairs, mine
+    from xswe.mining.score import score_pairs as score
+    from xswe.model.encode_file import encode_file
     from xswe.model.ensemble import Ensemble
+    from xswe.model.resolve import push_to_hub
     from xswe.model.static import StaticModel
+    from xswe.phrases.find import find_phrases
+    from xswe.training.sentence_pca import SentencePCA
 
-__all__ = ["StaticModel", "__version__", "load", "push_to_hub"]
+# Where each public name comes from.
+_PUBLIC = {
+    "Ensemble": "xswe.model.ensemble:Ensemble",
+    "MinedPairs": "xswe.mining.mined:MinedPairs",
+    "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
+    "StaticModel": "xswe.model.static:StaticModel",
+    "encode_file": "xswe.model.encode_file:encode_file",
+    "errors": "xswe.errors:",
+    "find_phrases": "xswe.phrases.find:find_phrases",
+    "mine": "xswe.mining.mined:mine",
+    "push_to_hub": "xswe.model.resolve:push_to_hub",
+    "score": "xswe.mining.score:score_pairs",
+}
+__all__ = [
+    "Ensemble",
+    "MinedPairs",
+    "SentencePCA",
+    "StaticModel",
+    "__version__",
+    "encode_file",
+    "errors",
+    "find_phrases",
+    "load",
+    "mine",
+    "push_to_hub",
+    "score",
+]
 
 find_room()  # before anything imports numba
 
@@ -43,12 +80,12 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
 
 
 def __getattr__(name: str) -> Any:
-    if name == "StaticModel":
-        from xswe.model.static import StaticModel
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'xswe' has no attribute {name!r}")
+    module, _, inside = _PUBLIC[name].partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, inside) if inside else found
 
-        return StaticModel
-    if name == "push_to_hub":
-        from xswe.model.resolve import push_to_hub
 
-        return push_to_hub
-    raise AttributeError(f"module 'xswe' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

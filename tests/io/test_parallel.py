@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from xswe.io.parallel import Lock, alongside, awake, in_order, run, share
+from xswe.io.parallel import Lock, alongside, in_order, run, share
+from xswe.io.team import awake
 from xswe.search.exact import work_off
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from xswe.io import parallel as team
+from xswe.io import team
 from xswe.io.compiler import changes, prefetch_row
 from xswe.io.parallel import over_blocks, run
 

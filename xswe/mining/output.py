@@ -10,13 +10,25 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, Protocol, cast
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.archives import packing_of
 from xswe.io.files import whole_file
+from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
-from xswe.mining.side import Side
+
+
+class Named(Protocol):
+    """One side's lines, and what they are called."""
+
+    @property
+    def texts(self) -> Texts:
+        """The lines."""
+
+    def name(self, row: int) -> str:
+        """Return the id, or the number, of a line."""
+
 
 Format = Literal["auto", "laser", "bucc", "jsonl", "parquet"]
 FORMATS = ("auto", "laser", "bucc", "jsonl", "parquet")
@@ -77,17 +89,17 @@ def one_line(text: str) -> str:
     return text.translate(_BLANKS)
 
 
-def _laser(pairs: Pairs, source: Side, target: Side) -> Iterator[str]:
+def _laser(pairs: Pairs, source: Named, target: Named) -> Iterator[str]:
     for score, a, b in zip(pairs.scores.tolist(), pairs.source.tolist(), pairs.target.tolist(), strict=True):
         yield f"{score:.6f}\t{one_line(source.texts[a])}\t{one_line(target.texts[b])}\n"
 
 
-def _bucc(pairs: Pairs, source: Side, target: Side) -> Iterator[str]:
+def _bucc(pairs: Pairs, source: Named, target: Named) -> Iterator[str]:
     for a, b in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True):
         yield f"{source.name(a)}\t{target.name(b)}\n"
 
 
-def _rows(pairs: Pairs, source: Side, target: Side) -> Iterator[dict[str, object]]:
+def _rows(pairs: Pairs, source: Named, target: Named) -> Iterator[dict[str, object]]:
     columns = (pairs.scores.tolist(), pairs.source.tolist(), pairs.target.tolist(), pairs.rank.tolist())
     for score, a, b, rank in zip(*columns, strict=True):
         yield {
@@ -100,15 +112,15 @@ def _rows(pairs: Pairs, source: Side, target: Side) -> Iterator[dict[str, object
         }
 
 
-def _jsonl(pairs: Pairs, source: Side, target: Side) -> Iterator[str]:
+def _jsonl(pairs: Pairs, source: Named, target: Named) -> Iterator[str]:
     for row in _rows(pairs, source, target):
         yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-_WRITERS: dict[str, Callable[[Pairs, Side, Side], Iterator[str]]] = {"laser": _laser, "bucc": _bucc, "jsonl": _jsonl}
+_WRITERS: dict[str, Callable[[Pairs, Named, Named], Iterator[str]]] = {"laser": _laser, "bucc": _bucc, "jsonl": _jsonl}
 
 
-def _write_parquet(path: str, pairs: Pairs, source: Side, target: Side) -> None:
+def _write_parquet(path: str, pairs: Pairs, source: Named, target: Named) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -122,7 +134,7 @@ def _write_parquet(path: str, pairs: Pairs, source: Side, target: Side) -> None:
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
-def write_pairs(path: str, kind: str, pairs: Pairs, source: Side, target: Side) -> None:
+def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named) -> None:
     """Write pairs in their order, whole or not at all.
 
     ``laser``: score<TAB>source<TAB>target (tabs and line ends within a text become blanks); ``bucc``: source id<TAB>target

@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
 
 logger = logging.getLogger(__name__)
+Lines = str | Sequence[str]  # the name of a file, or the lines themselves
 
 
 @dataclass(frozen=True)
@@ -218,6 +219,54 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     return lists
 
 
+def mine_sides(
+    model: AnyModel, given: tuple[Lines, Lines], config: MineConfig, folder: Path
+) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
+    """Read and encode both sides, find neighbours, choose pairs.
+
+    Args:
+        model: what encodes.
+        given: source and target: the name of a text file, ``-`` for standard input, or the lines themselves.
+        config: how.
+        folder: for what each step leaves to the next one, and a killed run to a later one.
+
+    Returns:
+        The sides, the pairs as rows of them, and the seconds of each step.
+    """
+    gold = read_gold(config.gold) if config.gold and config.calibrates else None
+    threads, seconds = config.neighbours.workers, {}
+
+    def encode(texts: Any) -> np.ndarray:
+        return model.encode(texts, threads=threads)
+
+    start = time.monotonic()
+    sides = []
+    for n, (name, lines) in enumerate(zip(("source", "target"), given, strict=True)):
+        language = config.languages[n] if config.languages else None
+        path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
+        how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
+        sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
+    both = (sides[0], sides[1])
+    seconds["read and encode"] = time.monotonic() - start
+    start = time.monotonic()
+    limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
+    made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")]
+    identity = fingerprint(made, config.depth + config.struck, vars(limits))
+    lists = _stored_neighbours(folder, both, config, identity)
+    seconds["neighbours"] = time.monotonic() - start
+    start = time.monotonic()
+    if gold:
+        settings = (config.score, config.k, config.select, config.precision)
+        exact = replace(config.neighbours, method="exact")
+        threshold = calibrate_on_gold(gold, both, lists, encode, exact, *settings)
+        found = choose_pairs(lists, replace(config, threshold=None, gold=None), both)
+        mined = _cut(replace(found, threshold=threshold), config)
+    else:
+        mined = choose_pairs(lists, config, both)
+    seconds["select"] = time.monotonic() - start
+    return both, mined, seconds
+
+
 def mine_files(
     model: AnyModel,
     source: str,
@@ -244,43 +293,12 @@ def mine_files(
     if str(source) == str(target) == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
     kind = output_format(config.format, output)
-    gold = read_gold(config.gold) if config.gold and config.calibrates else None
-    threads = config.neighbours.workers
-    seconds = {}
-
-    def encode(texts: Any) -> np.ndarray:
-        return model.encode(texts, threads=threads)
-
     with work_folder(output, work, config.keep) as folder:
-        start = time.monotonic()
-        sides = []
-        for n, (name, path) in enumerate((("source", source), ("target", target))):
-            language = config.languages[n] if config.languages else None
-            how = SideConfig(str(path), config.ids, language, config.filters, config.storage, config.on_error)
-            sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name))
-        both = (sides[0], sides[1])
-        seconds["read and encode"] = time.monotonic() - start
-        start = time.monotonic()
-        limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
-        made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")]
-        identity = fingerprint(made, config.depth + config.struck, vars(limits))
-        lists = _stored_neighbours(folder, both, config, identity)
-        seconds["neighbours"] = time.monotonic() - start
-        start = time.monotonic()
-        if gold:
-            settings = (config.score, config.k, config.select, config.precision)
-            exact = replace(config.neighbours, method="exact")
-            threshold = calibrate_on_gold(gold, both, lists, encode, exact, *settings)
-            mined = _cut(
-                replace(choose_pairs(lists, replace(config, threshold=None, gold=None), both), threshold=threshold), config
-            )
-        else:
-            mined = choose_pairs(lists, config, both)
-        seconds["select"] = time.monotonic() - start
+        both, mined, seconds = mine_sides(model, (str(source), str(target)), config, folder)
         start = time.monotonic()
         write_pairs(output, kind, mined.pairs, *both)
         seconds["write"] = time.monotonic() - start
-        report = _report(both, mined, seconds)
+        report = report_of(both, mined, seconds)
     return report
 
 
@@ -293,7 +311,8 @@ def _threshold_sentence(sides: tuple[Side, Side], mined: Mined) -> str:
     return mined.threshold.sentence()
 
 
-def _report(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> dict[str, Any]:
+def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> dict[str, Any]:
+    """Return what is to be told of a run."""
     return {
         "lines": {
             name: {"read": side.read, "kept": len(side), "dropped": side.dropped}

@@ -289,11 +289,14 @@ def _open_texts(folder: Path, name: str) -> Texts:
     return Texts(_open_column(folder, f"{name}.bytes", np.uint8), _open_column(folder, f"{name}.ends", np.int64))
 
 
-def _lines(config: SideConfig, dropped: dict[str, int], read: list[int]) -> Iterator[tuple[int, str, str]]:
+def _lines(
+    config: SideConfig, given: Sequence[str] | None, dropped: dict[str, int], read: list[int]
+) -> Iterator[tuple[int, str, str]]:
     """Iterate over (number, id, text) of the lines that pass the filters on single lines."""
     language = config.filters.language(config.language, config.path)
     skipped = Skipped()
-    for number, line in read_lines(config.path, on_error=config.on_error, skipped=skipped):
+    lines = enumerate(given, 1) if given is not None else read_lines(config.path, on_error=config.on_error, skipped=skipped)
+    for number, line in lines:
         read[0] = number
         if line is None:
             continue
@@ -315,7 +318,9 @@ def _lines(config: SideConfig, dropped: dict[str, int], read: list[int]) -> Iter
         dropped[reason] = dropped.get(reason, 0) + count
 
 
-def _write(folder: Path, config: SideConfig, encode: Encode, dim: int, description: str) -> dict[str, Any]:
+def _write(
+    folder: Path, config: SideConfig, given: Sequence[str] | None, encode: Encode, dim: int, description: str
+) -> dict[str, Any]:
     """Read, filter and encode the file into ``folder``; returns the report."""
     dropped: dict[str, int] = {}
     read, seen = [0], KeySet()
@@ -327,7 +332,7 @@ def _write(folder: Path, config: SideConfig, encode: Encode, dim: int, descripti
         figures = _Column(stack, folder, "figures", np.uint64)
         vectors = VectorWriter(stack.enter_context(open(folder / "vectors.npy", "wb")), dim, config.storage)
         progress = stack.enter_context(bar(f"encode {description}", unit="line"))
-        lines = _lines(config, dropped, read)
+        lines = _lines(config, given, dropped, read)
         while block := list(islice(lines, _BLOCK)):
             begun = Texts.of([text for _, _, text in block])
             new = np.ones(len(block), bool)
@@ -350,7 +355,15 @@ def _write(folder: Path, config: SideConfig, encode: Encode, dim: int, descripti
     return {"read": read[0], "dropped": {reason: count for reason, count in dropped.items() if count}}
 
 
-def prepare_side(folder: Path, config: SideConfig, encode: Encode, dim: int, model: str, description: str) -> Side:
+def prepare_side(
+    folder: Path,
+    config: SideConfig,
+    encode: Encode,
+    dim: int,
+    model: str,
+    description: str,
+    given: Sequence[str] | None = None,
+) -> Side:
     """Read and encode a file into a folder, unless the folder already holds just that; open it.
 
     Args:
@@ -360,6 +373,7 @@ def prepare_side(folder: Path, config: SideConfig, encode: Encode, dim: int, mod
         dim: dimensions.
         model: the model's identity.
         description: for the progress bar.
+        given: the lines themselves, in the place of a file's; ``config.path`` is then ``-``.
 
     Raises:
         InputError: the file is missing, or (unless skipping) a line is damaged.
@@ -368,7 +382,7 @@ def prepare_side(folder: Path, config: SideConfig, encode: Encode, dim: int, mod
     record = folder / "side.json"
     if not record.is_file() or read_json(record)["identity"] != identity:
         with whole_folder(folder) as temporary:
-            report = _write(temporary, config, encode, dim, description)
+            report = _write(temporary, config, given, encode, dim, description)
             write_json(temporary / "side.json", {"identity": identity, **report})
     report = read_json(record)
     texts = _open_texts(folder, "texts")

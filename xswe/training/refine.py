@@ -18,9 +18,10 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint
-from xswe.io.parallel import awake, over_blocks
+from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags
 from xswe.io.store import load_checkpoint, save_checkpoint
+from xswe.io.team import awake
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.progress import bar
 from xswe.training.loop import BestTable, Schedule

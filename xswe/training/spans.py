@@ -12,9 +12,10 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint
-from xswe.io.parallel import awake, over_blocks
+from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.io.store import load_checkpoint, save_checkpoint
+from xswe.io.team import awake
 from xswe.model.static import pool
 from xswe.progress import bar
 from xswe.text.spans import Cut, join_cuts

@@ -1,0 +1,95 @@
+"""The public face: what a notebook needs, without an import below the top."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError, InputError
+
+EN = ["The train is late.", "A cat sleeps on the roof.", "We buy bread.", "The train is late."]
+DE = ["Wir kaufen Brot.", "Der Zug hat Verspätung.", "Eine Katze schläft auf dem Dach."]
+PAIRS = {(0, 1), (1, 2), (2, 0)}
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+def test_every_public_name_is_there_and_listed():
+    assert set(xswe.__all__) <= set(dir(xswe))
+    for name in xswe.__all__:
+        assert getattr(xswe, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        xswe.absent  # noqa: B018
+
+
+def test_importing_loads_nothing_of_it():
+    program = "import sys, xswe; assert not {'numpy', 'numba', 'xswe.mining', 'torch'} & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["xswe.mining.mined", "xswe.model.encode_file"])
+def test_examples_in_docstrings_run(module):
+    failed, tried = doctest.testmod(importlib.import_module(module))
+    assert tried
+    assert not failed
+
+
+def test_lists_files_and_vectors_give_the_same_pairs(mini, tmp_path):
+    (tmp_path / "en.txt").write_text("".join(f"{text}\n" for text in EN), encoding="utf-8")
+    of_lists = xswe.mine(mini, EN, DE, threshold=None)
+    of_files = xswe.mine(mini, tmp_path / "en.txt", DE, threshold=None, output=tmp_path / "out.tsv")
+    of_vectors = xswe.mine(None, mini.encode(EN[:3]), mini.encode(DE), threshold=None)
+    assert {(pair.source_row, pair.target_row) for pair in of_lists} == PAIRS
+    assert list(of_lists) == list(of_files)
+    assert [pair[-2:] for pair in of_vectors] == [pair[-2:] for pair in of_lists]
+    assert next(iter(of_vectors)).source is None
+    assert all(pair.source == EN[pair.source_row] and pair.target == DE[pair.target_row] for pair in of_lists)
+    assert of_lists.report["lines"]["source"]["dropped"] == {"duplicate": 1}
+    of_lists.write(tmp_path / "again.tsv")
+    assert (tmp_path / "again.tsv").read_bytes() == (tmp_path / "out.tsv").read_bytes()
+    assert not (tmp_path / "out.tsv.work").exists()
+
+
+def test_pairs_print_and_convert(mini):
+    pandas = pytest.importorskip("pandas")
+    mined = xswe.mine(mini, ["<b>A cat sleeps.</b>"], ["Eine Katze schläft."], threshold=None)
+    assert "&lt;b&gt;A cat" in mined._repr_html_()
+    assert "1 pairs" in repr(mined)
+    frame = mined.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.columns.tolist() == ["score", "source", "target", "source_row", "target_row"]
+    assert len(frame) == len(mined) == 1
+
+
+def test_mistakes_in_mining_are_named(mini, tmp_path):
+    vectors = np.eye(256, dtype=np.float32)[:3]
+    with pytest.raises(ConfigError, match="treshold: there is no such setting; mine has score"):
+        xswe.mine(mini, EN, DE, treshold=1.0)
+    with pytest.raises(ConfigError, match="give both sides alike"):
+        xswe.mine(mini, vectors, DE)
+    with pytest.raises(ConfigError, match="give a model, or vectors"):
+        xswe.mine(None, EN, DE)
+    mined = xswe.mine(None, vectors, vectors, threshold=None)
+    with pytest.raises(ConfigError, match="no texts to write"):
+        mined.write(tmp_path / "a.tsv")
+    with pytest.raises(InputError, match="no such file"):
+        xswe.mine(mini, "absent.txt", DE)
+
+
+def test_a_file_is_encoded_as_its_lines_are(mini, tmp_path):
+    (tmp_path / "de.txt").write_text("".join(f"{text}\n" for text in DE), encoding="utf-8")
+    made = xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "de.npy", threads=1)
+    assert (len(made), made.dim, made.kept) == (3, 256, 0)
+    np.testing.assert_array_equal(np.load(made.path), mini.encode(DE))
+    with pytest.raises(ConfigError, match="threads=0"):
+        xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "b.npy", threads=0)

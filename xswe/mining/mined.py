@@ -1,0 +1,188 @@
+"""Mining as one call: texts, files or vectors in, pairs of translations out."""
+
+from __future__ import annotations
+
+import html
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.io.ragged import Texts
+from xswe.mining.margin import Pairs
+from xswe.mining.output import output_format, write_pairs
+from xswe.mining.pipeline import Lines, MineConfig, Mined, mine_sides, mine_vectors, report_of, work_folder
+from xswe.mining.side import Side
+from xswe.mining.threshold import Threshold
+from xswe.model.ensemble import AnyModel
+
+_SHOWN = 10  # pairs that a notebook shows
+
+
+class Pair(NamedTuple):
+    """A pair of translations; texts are None where vectors were mined."""
+
+    score: float
+    source: str | None
+    target: str | None
+    source_row: int
+    target_row: int
+
+
+@dataclass(frozen=True, eq=False)
+class MinedPairs:
+    """Pairs of translations, best first.
+
+    Iterating gives :class:`Pair` objects.
+
+    Attributes:
+        scores: float32 (n,).
+        source_rows: int64 (n,), places in what was given as the source, from 0: of a list, the lines of a file, vectors.
+        target_rows: int64 (n,).
+        source: the n source texts; None where vectors were mined.
+        target: the n target texts.
+        threshold: the threshold that was applied, and what is expected above it.
+        report: what was read, kept and dropped, and how long it took; empty for vectors.
+    """
+
+    scores: np.ndarray
+    source_rows: np.ndarray
+    target_rows: np.ndarray
+    source: Texts | None
+    target: Texts | None
+    threshold: Threshold
+    report: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __iter__(self) -> Iterator[Pair]:
+        rows = zip(self.scores.tolist(), self.source_rows.tolist(), self.target_rows.tolist(), strict=True)
+        for i, (score, a, b) in enumerate(rows):
+            source = None if self.source is None else self.source[i]
+            yield Pair(score, source, None if self.target is None else self.target[i], a, b)
+
+    def __repr__(self) -> str:
+        return f"MinedPairs({len(self):,} pairs, {self.threshold.sentence()})"
+
+    def _repr_html_(self) -> str:
+        """Return the first pairs as a table, for a notebook."""
+        first = [pair for _, pair in zip(range(_SHOWN), self, strict=False)]
+        rows = "".join(
+            f"<tr><td>{pair.score:.4f}</td><td>{html.escape(str(pair.source or pair.source_row))}</td>"
+            f"<td>{html.escape(str(pair.target or pair.target_row))}</td></tr>"
+            for pair in first
+        )
+        head = "<tr><th>score</th><th>source</th><th>target</th></tr>"
+        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame with the columns of :class:`Pair`; pandas must be installed."""
+        import pandas
+
+        return pandas.DataFrame(list(self), columns=list(Pair._fields))
+
+    def write(self, path: str | Path, *, format: str = "auto") -> None:
+        """Write the pairs, whole or not at all.
+
+        Args:
+            path: file, plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
+            format: ``laser`` (score<TAB>source<TAB>target), ``jsonl``, ``parquet``, or ``auto``, by the name.
+
+        Raises:
+            ConfigError: there is no such format, or vectors were mined, which have no texts.
+        """
+        if self.source is None or self.target is None:
+            raise ConfigError("vectors were mined, which have no texts to write: mine lists or files, or take the rows")
+        pairs = Pairs.of(self.scores, np.arange(len(self)), np.arange(len(self)))
+        sides = _Kept(self.source, self.source_rows), _Kept(self.target, self.target_rows)
+        write_pairs(str(path), output_format(format, str(path)), pairs, *sides)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """The lines of one side that are in a pair, in the order of the pairs."""
+
+    texts: Texts
+    rows: np.ndarray
+
+    def name(self, row: int) -> str:
+        return str(self.rows[row] + 1)
+
+
+def mine(
+    model: AnyModel | None,
+    source: Lines | Path | np.ndarray,
+    target: Lines | Path | np.ndarray,
+    *,
+    output: str | Path | None = None,
+    config: MineConfig | None = None,
+    **settings: Any,
+) -> MinedPairs:
+    """Find translations among the lines of two sides.
+
+    Args:
+        model: what encodes; None for vectors.
+        source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
+        target: the other side, of the same kind or, texts and files, of either.
+        output: a file that the pairs are written to as well, by files mined; a killed run then goes on from what it left
+            in ``<output>.work``.
+        config: how; see :class:`xswe.mining.pipeline.MineConfig`.
+        settings: single fields of it: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and
+            ``method`` are those of the search.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> english, german = ["The train is late.", "A cat sleeps."], ["Eine Katze schläft.", "Der Zug hat Verspätung."]
+        >>> [(pair.source, pair.target) for pair in xswe.mine(xswe.load("mini"), english, german, threshold=None)]
+        [('A cat sleeps.', 'Eine Katze schläft.'), ('The train is late.', 'Der Zug hat Verspätung.')]
+    """
+    config = _with(config or MineConfig(), settings)
+    if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
+        if not (isinstance(source, np.ndarray) and isinstance(target, np.ndarray)) or output is not None:
+            raise ConfigError("vectors are mined with vectors, and have no texts for output=: give both sides alike")
+        mined = mine_vectors(source, target, config)
+        rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
+        return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold)
+    if model is None:
+        raise ConfigError("model=None encodes nothing: give a model, or vectors")
+    given = _lines_of(source), _lines_of(target)
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
+            return _result(*mine_sides(model, given, config, Path(folder)))
+    kind = output_format(config.format, str(output))
+    with work_folder(str(output), None, config.keep) as work:
+        sides, mined, seconds = mine_sides(model, given, config, work)
+        write_pairs(str(output), kind, mined.pairs, *sides)
+        return _result(sides, mined, seconds)
+
+
+def _lines_of(given: Lines | Path) -> Lines:
+    return str(given) if isinstance(given, (str, Path)) else list(given)
+
+
+def _with(config: MineConfig, settings: dict[str, Any]) -> MineConfig:
+    """Return a configuration with some fields changed."""
+    search = {name: settings.pop(name) for name in ("threads", "method") if name in settings}
+    if unknown := sorted(set(settings) - set(MineConfig.__dataclass_fields__)):
+        known = [*MineConfig.__dataclass_fields__, "threads", "method"]
+        raise ConfigError(f"{unknown[0]}: there is no such setting; mine has {', '.join(known)}")
+    changed = replace(config, **settings)
+    return replace(changed, neighbours=replace(changed.neighbours, **search)) if search else changed
+
+
+def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MinedPairs:
+    """Copy the pairs out of the files of the sides, which may be removed after that."""
+    rows: Sequence[np.ndarray] = (mined.pairs.source, mined.pairs.target)
+    texts = [side.texts.take(chosen.astype(np.int64)) for side, chosen in zip(sides, rows, strict=True)]
+    places = [np.asarray(side.numbers)[chosen] - 1 for side, chosen in zip(sides, rows, strict=True)]
+    report = report_of(sides, mined, seconds)
+    return MinedPairs(mined.pairs.scores, places[0], places[1], texts[0], texts[1], mined.threshold, report)

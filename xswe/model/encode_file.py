@@ -1,0 +1,115 @@
+"""A file of lines encoded into a file of vectors, streamed and resumable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xswe.errors import ConfigError
+from xswe.io.files import check_output, file_stamp, fingerprint, is_special
+from xswe.io.lines import read_blocks
+from xswe.io.parallel import available_threads, in_order
+from xswe.io.ragged import Texts
+from xswe.model.ensemble import AnyModel
+from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
+from xswe.progress import bar
+from xswe.version import __version__
+
+
+@dataclass(frozen=True)
+class EncodedFile:
+    """What :func:`encode_file` wrote.
+
+    Attributes:
+        path: the file of vectors.
+        rows: its rows, one a line of text.
+        kept: how many of them an earlier, unfinished run had written.
+        dim: dimensions of a vector.
+        dtype: type of its numbers.
+        scales: the file with the scale of each row, for ``.npy`` files of int8; else None.
+        seconds: how long it took.
+        threads: how many worked.
+    """
+
+    path: Path
+    rows: int
+    kept: int
+    dim: int
+    dtype: str
+    scales: Path | None
+    seconds: float
+    threads: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def encode_file(
+    model: AnyModel, input: str | Path, output: str | Path, *, dtype: str = "float32", threads: int | None = None
+) -> EncodedFile:
+    r"""Encode the lines of a text file, of any size, into a file of vectors; a killed run goes on where it stopped.
+
+    Args:
+        model: what encodes.
+        input: text file, plain or compressed; ``-`` for standard input.
+        output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all.
+        dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
+        threads: how many share the work; None for all processors.
+
+    Raises:
+        ConfigError: the output is no regular file, of another format, or one of the inputs.
+        InputError: the input is missing, or a line is not UTF-8.
+
+    Example:
+        >>> import pathlib, tempfile, numpy, xswe
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.txt").write_text("A cat sleeps.\n猫が寝ている。\n", encoding="utf-8")
+        >>> len(xswe.encode_file(xswe.load("mini"), folder / "a.txt", folder / "a.npy"))
+        2
+        >>> numpy.load(folder / "a.npy").shape
+        (2, 256)
+    """
+    if threads is not None and threads < 1:
+        raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
+    source, target, threads = str(input), Path(output), threads or available_threads()
+    check_output(target, [source])
+    if is_special(target):
+        raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
+    file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
+    begun = time.monotonic()
+    with open_writer(file, _signature(model, source, file)) as writer:
+        kept = writer.kept
+        _encode(model, source, writer, threads)
+    scales = file.scales if file.dtype == "int8" and file.path.suffix == ".npy" else None
+    return EncodedFile(file.path, writer.rows, kept, model.dim, file.dtype, scales, time.monotonic() - begun, threads)
+
+
+def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) -> None:
+    """Encode what is still to be encoded; several blocks at a time."""
+
+    def blocks() -> Iterator[tuple[Texts, int, str]]:
+        for texts in read_blocks(source):
+            if (place := writer.admit(texts, source)) is not None:
+                yield texts, *place
+
+    def work(block: tuple[Texts, int, str]) -> tuple[int, int, str]:
+        texts, first, digest = block
+        out = np.empty((len(texts), model.dim), np.float32)
+        model.encode_into(texts, out)
+        writer.write(first, out)
+        return len(texts), first + len(texts), digest
+
+    with bar("encode", unit="line", initial=writer.kept) as progress:
+        for lines, rows, digest in in_order(work, blocks(), threads):
+            progress.update(lines)
+            writer.save(rows, digest)
+
+
+def _signature(model: AnyModel, source: str, file: VectorFile) -> str:
+    """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
+    text = file_stamp(source) if Path(source).is_file() else None
+    return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, text)
