@@ -53,7 +53,7 @@ def random_mgte(tokenizer: str, config: TeacherConfig) -> TransformerTeacher:
 def samples_of(teacher: TransformerTeacher, count: int) -> tuple[WordUnits, list[LanguageSample]]:
     """Return the words of the first sentences of the sample corpus, and what the extraction takes of them."""
     texts = {code: column for code, column in sample_sentences(count).items() if code in LANGUAGES}
-    pieces = pieces_only(teacher.pieces())
+    pieces = pieces_only(teacher.tokenizer)
     splitter = WordSplitter(LANGUAGES, {"ja": "teacher"}, pieces)
     counts = {code: count_words(column, splitter) for code, column in texts.items()}
     units = WordUnits(most_frequent(counts, dict.fromkeys(LANGUAGES, 10_000)), splitter, pieces)

@@ -299,7 +299,7 @@ def check(folder: Path, sentences: dict[str, list[str]], threads: int = 1) -> di
     engine = E5(str(package_file()), num_threads=threads)
     teacher = load_teacher(TeacherConfig(str(folder), prompt=PROMPT, threads=threads, device="cpu"))
     texts = [text for column in sentences.values() for text in column]
-    counts = [len(one) for one in teacher.tokenizer([PROMPT + text for text in texts])["input_ids"]]
+    counts = [len(one) for one in teacher._pretrained([PROMPT + text for text in texts])["input_ids"]]
     equal = np.array(counts) == [engine.token_count(text, True) for text in texts]
     vectors = teacher.vectors(texts)
     cosine = float((vectors * engine.query(texts)).sum(1).min())

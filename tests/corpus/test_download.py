@@ -120,7 +120,7 @@ def test_a_refusal_costs_nothing_that_is_here(server, tmp_path, monkeypatch):
 
 def test_a_killed_download_is_taken_up_by_the_next(server, tmp_path):
     server.pause = 0.05
-    program = "import sys, pathlib; from xswe.corpus import download\ndownload._CHUNK = 1 << 16\n"
+    program = "import sys, pathlib; from xswe.corpus import cards as download\ndownload._CHUNK = 1 << 16\n"
     program += "download.fetch([sys.argv[1]], pathlib.Path(sys.argv[2]))"
     process = subprocess.Popen([sys.executable, "-c", program, server.url, str(tmp_path / "a")])
     part = tmp_path / "a.part"

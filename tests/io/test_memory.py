@@ -13,7 +13,7 @@ import re
 def resident():
     return int(re.search(r"RssFile:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
 import numpy as np
-from xswe import memory
+from xswe.io import compiler as memory
 before = resident()
 memory._nothing()  # what every other function would start
 started = resident()

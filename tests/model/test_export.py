@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
-from xswe.model import export as onnx_graph
+from xswe.model import onnx_graph
 from xswe.model.export import (
     ExportConfig,
     count_units,

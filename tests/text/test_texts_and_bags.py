@@ -67,7 +67,7 @@ def test_bags_take_block_and_concatenate(lists, data):
     assert as_lists(bags.take(np.array(rows, np.int64))) == [lists[r] for r in rows]
     a = data.draw(st.integers(0, len(lists)))
     assert as_lists(bags.block(a, len(lists) + 5)) == lists[a:]
-    joined = bags_module.concatenate([bags.block(0, a), bags, bags.block(a, len(lists))])
+    joined = bags_module.concatenate_bags([bags.block(0, a), bags, bags.block(a, len(lists))])
     assert as_lists(joined) == lists[:a] + lists + lists[a:]
 
 

@@ -18,6 +18,7 @@ from tokenizers import pre_tokenizers
 
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
 from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.io.ragged import Texts
 from xswe.model.static import pool
 from xswe.text.languages import has_cjk
 from xswe.text.tokenizers import pieces_only
@@ -62,7 +63,7 @@ def extracted(e5_teacher, sample):
         bags = units.bags(texts)
         contexts = choose_contexts(bags, len(units), ContextConfig(per_unit=PER_WORD))
         chosen = [texts[row] for row in contexts.sentences]
-        samples = [LanguageSample(language, chosen, contexts, bags.counts(len(units)))]
+        samples = [LanguageSample(language, Texts.of(chosen), contexts, bags.counts(len(units)))]
         matrix = extract(e5_teacher, units, samples, ExtractConfig(isolated=False)).matrix
         made[language] = Extracted(units, chosen, contexts, matrix)
     return made
