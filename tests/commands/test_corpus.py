@@ -33,7 +33,8 @@ def composed(verb, *overrides):
 
 
 @pytest.mark.parametrize("choice", [p.stem for p in sorted((resource("conf") / "corpus").glob("*.yaml"))])
-def test_every_corpus_composes_and_has_the_settings_of_the_code(choice):
+def test_every_corpus_composes_and_has_the_settings_of_the_code(choice, tmp_path, monkeypatch):
+    monkeypatch.setenv("XSWE_DATA", str(tmp_path))
     values = composed("train", f"corpus={choice}")["corpus"]
     assert set(values) - {"sample"} == {f.name for f in dataclasses.fields(CorpusConfig)}
     assert set(values["clean"]) == {f.name for f in dataclasses.fields(CleanConfig)}
