@@ -84,6 +84,9 @@ def test_mistakes_in_mining_are_named(mini, tmp_path):
         mined.write(tmp_path / "a.tsv")
     with pytest.raises(InputError, match="no such file"):
         xswe.mine(mini, "absent.txt", DE)
+    with pytest.raises(ConfigError, match="cannot both be standard input"):
+        xswe.mine(mini, "-", "-", output=tmp_path / "b.tsv")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_encoded_as_its_lines_are(mini, tmp_path):

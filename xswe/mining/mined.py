@@ -15,7 +15,7 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
-from xswe.mining.pipeline import Lines, MineConfig, Mined, mine_sides, mine_vectors, report_of, work_folder
+from xswe.mining.pipeline import Lines, MineConfig, Mined, check_given, mine_sides, mine_vectors, report_of, work_folder
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
@@ -155,6 +155,7 @@ def mine(
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     given = _lines_of(source), _lines_of(target)
+    check_given(given)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder)))

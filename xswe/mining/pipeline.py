@@ -219,6 +219,16 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     return lists
 
 
+def check_given(given: tuple[Lines, Lines]) -> None:
+    """Refuse, before anything is made, two sides of which one would take the other's lines.
+
+    Raises:
+        ConfigError: both are standard input.
+    """
+    if given == ("-", "-"):
+        raise ConfigError("source and target cannot both be standard input: give at least one file")
+
+
 def mine_sides(
     model: AnyModel, given: tuple[Lines, Lines], config: MineConfig, folder: Path
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
@@ -290,8 +300,7 @@ def mine_files(
         A report: lines read, kept and dropped, pairs, threshold, quantiles of the scores, seconds of each step.
     """
     config = config or MineConfig()
-    if str(source) == str(target) == "-":
-        raise ConfigError("source and target cannot both be standard input: give at least one file")
+    check_given((str(source), str(target)))
     kind = output_format(config.format, output)
     with work_folder(output, work, config.keep) as folder:
         both, mined, seconds = mine_sides(model, (str(source), str(target)), config, folder)
