@@ -22,8 +22,8 @@ import numpy as np
 
 import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
-from xswe.evaluation.tables import table
 from xswe.io.files import write_json
+from xswe.io.results import table
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import pieces_only, train_subwords, with_folding

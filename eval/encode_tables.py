@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xswe.evaluation.tables import markdown
+from xswe.io.results import markdown
 
 Record = Mapping[str, Any]
 PEERS = ("model2vec", "sentence-transformers", "WordLlama")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from xswe.evaluation.tables import markdown
+from xswe.io.results import markdown
 
 _SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
 _PAIR = " | "  # what stands between a set and the pair or language that one figure is of

@@ -28,8 +28,8 @@ import xswe
 from xswe.commands.evaluate import evaluate
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.tables import table
 from xswe.io.files import write_json
+from xswe.io.results import table
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 DEFAULTS: dict[str, Any] = {"pair": "en-de-zh-ja", "teacher": "none", "distilled": "minilm", "runs": "runs/levers"}

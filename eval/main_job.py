@@ -32,8 +32,8 @@ from xswe.commands.evaluate import evaluate
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import primary_metrics
 from xswe.evaluation.models import open_encoder
-from xswe.evaluation.tables import table
 from xswe.io.files import write_json
+from xswe.io.results import table
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 RESULTS = Path(__file__).parent / "results"

@@ -24,9 +24,9 @@ import numpy as np
 import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.evaluation.metrics import bitext_retrieval, similarity_correlation
-from xswe.evaluation.tables import table
 from xswe.io.files import write_json
 from xswe.io.lines import read_lines
+from xswe.io.results import table
 from xswe.model.export import ExportConfig, reshape
 from xswe.model.static import StaticModel
 from xswe.progress import track

@@ -22,7 +22,7 @@ from typing import Any
 from settings import REQUIRED, run_script
 
 import xswe
-from xswe.evaluation.tables import table
+from xswe.io.results import table
 from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.threshold import precision_recall_f1

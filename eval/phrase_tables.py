@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from xswe.evaluation.tables import markdown
+from xswe.io.results import markdown
 
 # How often the encoder reads a passage: in published.yaml's words, and in those of the table.
 METHODS = {

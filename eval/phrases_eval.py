@@ -29,9 +29,9 @@ import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError
 from xswe.evaluation.phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
-from xswe.evaluation.tables import table
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.model.static import StaticModel
 from xswe.phrases.scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
 from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts

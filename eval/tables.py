@@ -23,8 +23,8 @@ from typing import Any
 import yaml
 
 from xswe.evaluation.metrics import primary_metrics
-from xswe.evaluation.tables import markdown
 from xswe.io.files import whole_file
+from xswe.io.results import markdown
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

@@ -15,8 +15,8 @@ from xswe.evaluation.metrics import (
     similarity_correlation,
     weighted_f1,
 )
-from xswe.evaluation.tables import table
 from xswe.evaluation.tasks import evaluate_bitext, evaluate_scored, is_scored
+from xswe.io.results import table
 from xswe.mining.margin import score_candidates
 from xswe.search.neighbours import SearchConfig, find_neighbours
 

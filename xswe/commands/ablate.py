@@ -15,9 +15,9 @@ from xswe.commands.train import load_distilled, load_teacher_of, score_held_out,
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.figures import Study, Variant, as_json, as_markdown, as_table, draw
-from xswe.evaluation.tables import table
 from xswe.evaluation.tasks import check
 from xswe.io.files import whole_file, write_json
+from xswe.io.results import table
 from xswe.progress import track
 from xswe.training.pipeline import TrainResult, train
 

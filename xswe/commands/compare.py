@@ -13,9 +13,10 @@ from xswe.errors import ConfigError
 from xswe.evaluation.encoders import sample_texts, sentences_per_second
 from xswe.evaluation.metrics import Bootstrap, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
-from xswe.evaluation.tables import Measured, measured, outcome, significance, table
+from xswe.evaluation.tables import Measured, measured, outcome, significance
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.progress import track
 
 

@@ -23,8 +23,8 @@ from xswe.corpus.cards import (
 from xswe.corpus.cleaning import REASONS
 from xswe.corpus.convert import convert, converted_folder
 from xswe.errors import ConfigError
-from xswe.evaluation.tables import table
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.text.languages import check_languages
 
 _SKIPPED = {

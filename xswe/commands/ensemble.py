@@ -11,9 +11,9 @@ import numpy as np
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import similarity_correlation, weighted_f1
-from xswe.evaluation.tables import table
 from xswe.evaluation.tasks import is_scored, read_scored
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.model.ensemble import Ensemble, fit_weights
 from xswe.model.interchange import is_model2vec, read_model2vec, read_wordllama
 from xswe.model.resolve import locate

@@ -13,10 +13,10 @@ from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.metrics import Bootstrap, Row, with_intervals
 from xswe.evaluation.models import open_encoder
 from xswe.evaluation.mteb_bridge import run_task
-from xswe.evaluation.tables import table
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 
 # The metrics that the printed table shows, and the main score of a task that has none of them; the output file holds all.
 _SHOWN = (

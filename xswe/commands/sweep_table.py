@@ -10,8 +10,8 @@ from typing import Any
 
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.figures import draw_pareto, pareto_front
-from xswe.evaluation.tables import table
 from xswe.io.files import read_json, whole_file, write_json
+from xswe.io.results import table
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.contexts import ContextConfig
 from xswe.evaluation.metrics import Row, similarity_correlation
-from xswe.evaluation.tables import table
 from xswe.evaluation.tasks import score_bitext
 from xswe.io.files import fingerprint, resource, write_json
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.model.card import card, sources_of, write_card
 from xswe.text.languages import check_languages
 from xswe.training.config import PCAConfig, TrainConfig, TrainResult

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.evaluation.metrics import Row, primary_metrics
-from xswe.evaluation.tables import markdown
 from xswe.io.files import whole_file
+from xswe.io.results import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

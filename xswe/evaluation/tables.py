@@ -1,7 +1,4 @@
-"""Tables, and models compared in them.
-
-Tables, as plain text and as Markdown.
-"""
+"""Several models on the same figures: which is best, and which of the others may as well be."""
 
 from __future__ import annotations
 
@@ -11,39 +8,7 @@ from typing import Any
 
 from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics
-
-
-def cell(value: Any) -> str:
-    """Format one cell: fractions of one as percentages with one decimal, None as a dash."""
-    if value is None:
-        return "-"
-    return f"{100 * value:.1f}" if isinstance(value, float) else str(value)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay rows out under a header; the first column stands left, the others right."""
-    cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        parts = [
-            text.ljust(width) if k == 0 else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
-
-    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Lay rows out as a Markdown table; the first column stands left, the others right."""
-    lines = [list(map(str, header)), ["---"] + ["---:"] * (len(header) - 1)]
-    lines += [[cell(value).replace("|", "\\|") for value in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-# Several models on the same figures: which is best, and which of the others may as well be.
-
+from xswe.io.results import cell
 
 _EXTRA = ("average_s2s",)  # shown beside the primary metrics
 _LEVEL = 0.05

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,14 +12,13 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
+from xswe.io.results import Result
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, check_given, mine_sides, mine_vectors, report_of, work_folder
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
-
-_SHOWN = 10  # pairs that a notebook shows
 
 
 class Pair(NamedTuple):
@@ -34,7 +32,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class MinedPairs:
+class MinedPairs(Result):
     """Pairs of translations, best first.
 
     Iterating gives :class:`Pair` objects.
@@ -69,24 +67,15 @@ class MinedPairs:
     def __repr__(self) -> str:
         return f"MinedPairs({len(self):,} pairs, {self.threshold.sentence()})"
 
-    def _repr_html_(self) -> str:
-        """Return the first pairs as a table, for a notebook."""
-        first = [pair for _, pair in zip(range(_SHOWN), self, strict=False)]
-        rows = "".join(
-            f"<tr><td>{pair.score:.4f}</td><td>{html.escape(str(pair.source or pair.source_row))}</td>"
-            f"<td>{html.escape(str(pair.target or pair.target_row))}</td></tr>"
-            for pair in first
-        )
-        head = "<tr><th>score</th><th>source</th><th>target</th></tr>"
-        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Pair`."""
+        return Pair._fields
 
-    def to_pandas(self) -> Any:
-        """Return a pandas data frame with the columns of :class:`Pair`; pandas must be installed."""
-        import pandas
+    def records(self) -> Iterator[Pair]:
+        """Return the pairs."""
+        return iter(self)
 
-        return pandas.DataFrame(list(self), columns=list(Pair._fields))
-
-    def write(self, path: str | Path, *, format: str = "auto") -> None:
+    def write(self, path: str | Path, *, format: str = "auto") -> None:  # bitext has formats of its own
         """Write the pairs, whole or not at all.
 
         Args:

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.io.results import Result
+
+
+class Found(Result):
+    def columns(self):
+        return "score", "text"
+
+    def records(self):
+        return [(0.5, "a|b & c_d <i>"), (0.25, 'x\ty\n"z"')]
+
+    def __repr__(self):
+        return "Found(<2>)"
+
+
+def test_a_suffix_is_a_promise(tmp_path):
+    for suffix in (".csv", ".tsv", ".json", ".jsonl", ".md", ".tex"):
+        Found().write(tmp_path / f"a{suffix}")
+    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
+        with (tmp_path / f"a{suffix}").open(newline="") as stream:
+            assert list(csv.reader(stream, delimiter=delimiter))[1:] == [["0.5", "a|b & c_d <i>"], ["0.25", 'x\ty\n"z"']]
+    rows = [{"score": score, "text": text} for score, text in Found().records()]
+    assert json.loads((tmp_path / "a.json").read_text()) == rows
+    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
+    assert (tmp_path / "a.md").read_text().splitlines()[2:] == [r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
+    assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
+    with pytest.raises(ConfigError, match=r"b\.xlsx: the suffix says the format: use \.csv"):
+        Found().write(tmp_path / "b.xlsx")
+
+
+def test_a_notebook_shows_texts_and_never_markup_of_theirs():
+    shown = Found()._repr_html_()
+    assert shown.startswith("<p>Found(&lt;2&gt;)</p>")
+    assert "<td>0.5000</td><td>a|b &amp; c_d &lt;i&gt;</td>" in shown
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_results_become_frames(library):
+    pytest.importorskip(library)
+    frame = getattr(Found(), f"to_{library}")()
+    assert list(frame.columns) == ["score", "text"]
+    assert list(frame["score"]) == [0.5, 0.25]

@@ -1,0 +1,152 @@
+"""What every result of the library can do: print as a table, convert to a data frame, write itself by a file's suffix."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from xswe.errors import ConfigError, DependencyError
+from xswe.io.files import whole_file
+
+_SHOWN = 10  # rows that a notebook shows
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
+
+
+def cell(value: Any) -> str:
+    """Format one cell: fractions of one as percentages with one decimal, None as a dash."""
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}" if isinstance(value, float) else str(value)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay rows out under a header; the first column stands left, the others right."""
+    cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        parts = [
+            text.ljust(width) if k == 0 else text.rjust(width)
+            for k, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(parts).rstrip()
+
+    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay rows out as a Markdown table; the first column stands left, the others right."""
+    lines = [list(map(str, header)), ["---"] + ["---:"] * (len(header) - 1)]
+    lines += [[cell(value).replace("|", "\\|") for value in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay rows out as a LaTeX table in the style of the package booktabs."""
+    lines = [[str(name) for name in header], *([cell(value) for value in row] for row in rows)]
+    first, *rest = (" & ".join("".join(_TEX.get(c, c) for c in text) for text in line) + r" \\" for line in lines)
+    start = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+    return "\n".join([start, r"\toprule", first, r"\midrule", *rest, r"\bottomrule", r"\end{tabular}"])
+
+
+class Result:
+    """Base of the library's results.
+
+    A class of results says what its :meth:`columns` and :meth:`records` are; the rest follows from them.
+    """
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        raise NotImplementedError
+
+    def records(self) -> Iterable[Sequence[Any]]:
+        """Return the rows, a value a column."""
+        raise NotImplementedError
+
+    def layout(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Return the header and the rows of the table that people read: scores with four digits, texts on one line."""
+        return self.columns(), ([_shown(value) for value in row] for row in self.records())
+
+    def as_json(self) -> Any:
+        """Return plain JSON values: an object a row."""
+        return [dict(zip(self.columns(), row, strict=True)) for row in self.records()]
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table, for a notebook."""
+        header, rows = self.layout()
+        lines = ["".join(f"<th>{html.escape(name)}</th>" for name in header)]
+        lines += ["".join(f"<td>{html.escape(cell(value))}</td>" for value in row) for row in islice(rows, _SHOWN)]
+        return f"<p>{html.escape(repr(self))}</p><table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame; pandas must be installed."""
+        return _library("pandas").DataFrame(list(map(tuple, self.records())), columns=list(self.columns()))
+
+    def to_polars(self) -> Any:
+        """Return a polars data frame; polars must be installed."""
+        columns = self.columns()
+        return _library("polars").DataFrame(list(map(tuple, self.records())), schema=list(columns), orient="row")
+
+    def write(self, path: str | Path) -> None:
+        """Write the result, whole or not at all.
+
+        Args:
+            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md`` or ``.tex``.
+
+        Raises:
+            ConfigError: it has another suffix.
+        """
+        text = _WRITERS[check_suffix(path)](self)
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def check_suffix(path: str | Path) -> str:
+    """Return the suffix of a file that results are written to.
+
+    Raises:
+        ConfigError: results are not written in that format.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in _WRITERS:
+        raise ConfigError(f"{path}: the suffix says the format: use {', '.join(_WRITERS)}")
+    return suffix
+
+
+def _shown(value: Any) -> Any:
+    return f"{value:.4f}" if isinstance(value, float) else " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _library(name: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError:
+        raise DependencyError(name, "frames", f"to_{name}()") from None
+
+
+def _separated(result: Result, delimiter: str) -> str:
+    stream = StringIO()
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(result.columns())
+    writer.writerows(result.records())
+    return stream.getvalue()
+
+
+def _lines(values: Iterable[Any]) -> str:
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+_WRITERS: dict[str, Callable[[Result], str]] = {
+    ".csv": lambda result: _separated(result, ","),
+    ".tsv": lambda result: _separated(result, "\t"),
+    ".json": lambda result: json.dumps(result.as_json(), ensure_ascii=False, indent=2) + "\n",
+    ".jsonl": lambda result: _lines(dict(zip(result.columns(), row, strict=True)) for row in result.records()),
+    ".md": lambda result: markdown(*result.layout()) + "\n",
+    ".tex": lambda result: latex(*result.layout()) + "\n",
+}
