@@ -43,7 +43,7 @@ def bitext(generator: np.random.Generator) -> ParallelBags:
 
 def ours(start: np.ndarray, data: ParallelBags, batch: int, threads: int, kind: str) -> Callable[[int], float]:
     """One step of this library."""
-    config = RefineConfig(batch=batch, rate=1e-3, optimiser=kind, threads=threads)
+    config = RefineConfig(batch_size=batch, learning_rate=1e-3, optimiser=kind, threads=threads)
     trainer = Trainer(start.copy(), config, Objective(margin=0.0))
 
     def step(k: int) -> float:

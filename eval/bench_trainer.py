@@ -121,7 +121,7 @@ def theirs(given: Problem, batch: int, steps: int, threads: int) -> tuple[float,
 
 def ours(given: Problem, batch: int, target: float, most: int, threads: int) -> dict[str, float]:
     """Train here until the held-out loss is ``target``; seconds, those of the steps alone, and how many steps."""
-    trainer = Trainer(given.start.copy(), RefineConfig(batch=batch, rate=RATE, threads=threads), OBJECTIVE)
+    trainer = Trainer(given.start.copy(), RefineConfig(batch_size=batch, learning_rate=RATE, threads=threads), OBJECTIVE)
     begun = time.perf_counter()
     bitext = ParallelBags(*(look_up(given.units, side, threads) for side in (given.source, given.target)))
     schedule, seconds, step, loss = Schedule((len(bitext),), batch, 0), time.perf_counter() - begun, 0, float("inf")

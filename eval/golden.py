@@ -45,7 +45,7 @@ def command(job: str, work: Path) -> tuple[list[str], list[Path]]:
     if job == "pairs":
         paths = f"corpus.paths=[{DATA}/train/en-ja]"
         settings = ["pair=en-ja", "corpus=local", paths, "corpus.limit=40000", "teacher=mini", f"output={out}", "seed=0"]
-        return ["train", *settings, "refine.steps=300"], [out / "model" / name for name in MODEL_FILES]
+        return ["train", *settings, "refine.max_steps=300"], [out / "model" / name for name in MODEL_FILES]
     if job == "corpus":
         table = DATA / "train" / "en-zh" / "tatoeba.tsv.gz"
         return ["corpus", f"corpus.paths=[{table}]", "pair=en-zh", f"output={out}"], [out]

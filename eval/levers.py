@@ -1,7 +1,7 @@
 """What each lever of the refinement is worth: one variation at a time, all from the same corpus, units and bags.
 
     python eval/levers.py [pair=en-de-zh-ja] [teacher=none] [distilled=minilm] [runs=runs/levers] [only="base;batch 512"]
-                          [threads=2] [extra="refine.steps=1500 pca.dim=256"] [output=eval/results/levers.json]
+                          [threads=2] [extra="refine.max_steps=1500 pca.dim=256"] [output=eval/results/levers.json]
 
 Trains on ``XSWE_DATA/train``, one run folder for all variations, so that only the refinement is done again; evaluates on
 WMT 2023 (development), the STS-B development sets, cross-lingual and of each language, Tatoeba (through mteb), and between
@@ -44,17 +44,17 @@ VARIATIONS: dict[str, list[str]] = {
     "margin 0.4": ["objective.margin=0.4"],
     "temperature 0.03": ["objective.temperature=0.03"],
     "temperature 0.08": ["objective.temperature=0.08"],
-    "batch 512": ["refine.batch=512"],
-    "batch 2,048": ["refine.batch=2048"],
-    "batch 8,192, a quarter of the steps": ["refine.batch=8192", "refine.steps=625", "refine.evaluate_every=25"],
-    "three times the steps": ["refine.steps=7500"],
-    "constant rate": ["refine.constant=1.0"],
-    "linear decay from the start": ["refine.constant=0.0"],
-    "rate 0.004": ["refine.rate=0.004"],
+    "batch 512": ["refine.batch_size=512"],
+    "batch 2,048": ["refine.batch_size=2048"],
+    "batch 8,192, a quarter of the steps": ["refine.batch_size=8192", "refine.max_steps=625", "refine.eval_steps=25"],
+    "three times the steps": ["refine.max_steps=7500"],
+    "constant rate": ["refine.decay_start=1.0"],
+    "linear decay from the start": ["refine.decay_start=0.0"],
+    "rate 0.004": ["refine.learning_rate=0.004"],
     "dense Adam (paper)": ["refine.optimiser=dense"],
     "averaged over the last tenth": ["refine.average=0.1"],
     "averaged over the last fifth": ["refine.average=0.2"],
-    "averaged over the last fifth, constant rate": ["refine.average=0.2", "refine.constant=1.0"],
+    "averaged over the last fifth, constant rate": ["refine.average=0.2", "refine.decay_start=1.0"],
     "equal sentences dropped": ["refine.duplicates=drop"],
     "near-duplicates masked": ["refine.near=true"],
     "neighbourhoods of 4": ["refine.neighbours=4"],
@@ -64,7 +64,7 @@ VARIATIONS: dict[str, list[str]] = {
     "distillation on the source": ["{joint}", "objective.distillation_on=[source]"],
     "distillation on source and target": ["{joint}", "objective.distillation_on=[source,target]"],
     "distillation on the source, three times the steps": [
-        *("{joint}", "objective.distillation_on=[source]", "refine.steps=7500")
+        *("{joint}", "objective.distillation_on=[source]", "refine.max_steps=7500")
     ],
     "distillation across": ["{joint}", "objective.distillation_on=[cross]"],
     "distillation on all three": ["{joint}", "objective.distillation_on=[source,target,cross]"],

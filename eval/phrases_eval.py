@@ -123,7 +123,7 @@ def trained(model: StaticModel, data: Path, steps: int, threads: int) -> StaticM
             every = np.arange(len(pairs))
             for part, rows in zip(parts, (every[:held], every[held:]), strict=True):
                 part.append(ParallelWords(cuts[0].take(rows), cuts[1].take(rows)))
-    config = SpanTraining(steps=steps, threads=threads)
+    config = SpanTraining(max_steps=steps, threads=threads)
     matrix, history = train_spans(StaticWords(model).matrix, parts[0], parts[1], config)
     print(f"span-max training: {history[0]} to {history[-1]}", flush=True)
     return StaticModel(model.units, matrix)

@@ -92,7 +92,14 @@ def test_it_trains_encodes_and_exports_without_a_network(python, tmp_path):
     sample = (ROOT / "corpora" / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
     pairs = [line.split("\t") for line in sample]
     (tmp_path / "own.tsv").write_text("".join(f"{row[0]}\t{row[1]}\n" for row in pairs), encoding="utf-8")
-    settings = ["teacher=none", "units.vocabulary=corpus", "units.size=2000", "pca.dim=32", "refine.steps=60", "threads=1"]
+    settings = [
+        "teacher=none",
+        "units.vocabulary=corpus",
+        "units.size=2000",
+        "pca.dim=32",
+        "refine.max_steps=60",
+        "threads=1",
+    ]
     corpus = ["corpus=local", "corpus.paths=[own.tsv]"]
     said = call(python, "-m", "xswe", "train", "pair=en-de", *settings, *corpus, "output=run", cwd=tmp_path)
     assert "refinement" in said

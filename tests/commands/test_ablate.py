@@ -24,8 +24,8 @@ def small(tiny_teacher, tmp_path_factory):
         "units=teacher",
         "contexts.per_unit=3",
         "pca.dim=16",
-        "refine.steps=20",
-        "refine.batch=64",
+        "refine.max_steps=20",
+        "refine.batch_size=64",
         "threads=1",
         f"output={folder / 'run'}",
     ]

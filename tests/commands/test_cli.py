@@ -35,9 +35,9 @@ def setting(tiny_teacher, tmp_path_factory):
         f"teacher.model={tiny_teacher}",
         "units=teacher",
         "pca.dim=16",
-        "refine.steps=60",
-        "refine.evaluate_every=20",
-        "refine.batch=64",
+        "refine.max_steps=60",
+        "refine.eval_steps=20",
+        "refine.batch_size=64",
         "threads=1",
     ]
 
@@ -77,7 +77,7 @@ def test_the_same_command_does_nothing_twice(trained, setting):
 def test_other_settings_redo_only_what_they_change(trained, setting):
     folder, settings = setting
     names = {p.name for p in (folder / "run" / "stages").iterdir()}
-    done = cli("train", "pair=en-ja", *settings, "output=run", "refine.batch=32", cwd=folder)
+    done = cli("train", "pair=en-ja", *settings, "output=run", "refine.batch_size=32", cwd=folder)
     assert done.returncode == 0, done.stderr
     new = {p.name for p in (folder / "run" / "stages").iterdir()} - names
     assert [n.split("-")[0] for n in new] == ["refine"]
@@ -132,7 +132,7 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["encode", "model=nowhere", "input=[日本.txt", "output=b.npy"], "input=[日本.txt"),
         (["corpus", "corpus.paths=[日本(1).tsv,b]"], "日本(1).tsv: no such file"),
         (["train", "refine.bach=3"], "refine.bach"),
-        (["train", "refine.batch=many", "teacher=none", "units.vocabulary=corpus"], "refine.batch"),
+        (["train", "refine.batch_size=many", "teacher=none", "units.vocabulary=corpus"], "refine.batch_size"),
         (["train", "teacher=none", "corpus=local"], "corpus.paths"),
         (["train", "teacher=none", "corpus=local", "corpus.paths=[none.tsv]"], "none.tsv: no such file"),
         (["train", "teacher=custom", "teacher.model=nowhere"], "teacher nowhere"),

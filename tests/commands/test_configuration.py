@@ -118,8 +118,13 @@ def test_the_paper_recipe_holds_the_papers_values():
     assert c.units.segmenters == {"zh": "teacher-text", "ja": "teacher-text"}
     assert (c.units.folding, c.units.lowercase) == (False, False)
     assert (c.pca.drop, c.pca.dim, c.pca.sentences, c.pca.norm) == ("auto", 256, 100_000, 0.0)
-    assert (c.refine.steps, c.refine.batch, c.refine.rate, c.refine.constant) == (30_000, 128, 1e-3, 1.0)
-    assert (c.refine.optimiser, c.refine.clip, c.refine.evaluate_every, c.refine.patience) == ("dense", 5.0, 40, 5)
+    assert (c.refine.max_steps, c.refine.batch_size, c.refine.learning_rate, c.refine.decay_start) == (
+        30_000,
+        128,
+        1e-3,
+        1.0,
+    )
+    assert (c.refine.optimiser, c.refine.max_grad_norm, c.refine.eval_steps, c.refine.patience) == ("dense", 5.0, 40, 5)
     assert (c.objective.temperature, c.objective.margin, c.objective.distillation) == (0.05, 0.0, 0.0)
     assert composed("train", "recipe=paper")["teacher"]["model"] == "alibaba-nlp-community/gte-multilingual-base"
 
@@ -155,9 +160,9 @@ def test_the_imitated_encoder_is_a_choice_of_its_own():
 
 
 def test_span_training_is_switched_on_by_its_objective():
-    assert train_config(composed("train")).spans.steps == 0
-    c = train_config(composed("train", "objective=spans", "spans.rate=0.5", "objective.margin=0.1"))
-    assert (c.spans.steps, c.spans.rate) == (1000, 0.5)
+    assert train_config(composed("train")).spans.max_steps == 0
+    c = train_config(composed("train", "objective=spans", "spans.learning_rate=0.5", "objective.margin=0.1"))
+    assert (c.spans.max_steps, c.spans.learning_rate) == (1000, 0.5)
     assert (c.spans.scale, c.spans.similarity, c.spans.max_size) == (30.0, "normalised", 10)  # SLICE's
     assert composed("phrases", "queries=a", "passages=b", "model=m", "output=o")["max_size"] == 20
     assert c.objective == train_config(composed("train", "objective.margin=0.1")).objective
@@ -166,7 +171,7 @@ def test_span_training_is_switched_on_by_its_objective():
 def test_the_static_recipe_needs_no_teacher():
     c = train_config(composed("train", "recipe=static", "threads=1"))
     assert composed("train", "recipe=static")["teacher"]["model"] is None
-    assert (c.refine.batch, c.refine.duplicates) == (2048, "drop")
+    assert (c.refine.batch_size, c.refine.duplicates) == (2048, "drop")
     assert c.objective.prefixes == (256, 128, 64, 32)
 
 
@@ -175,12 +180,12 @@ def test_the_static_recipe_of_one_language_is_that_of_static_embedding_japanese(
     c = train_config(composed("train", "recipe=static", f"pair={code}", "corpus=local", "corpus.paths=[a.jsonl]"))
     assert (c.pca.dim, c.pca.spread, c.units.size) == (1024, 1.0, 32_768)
     r = c.refine
-    assert (r.epochs, r.batch, r.rate, r.duplicates, r.optimiser) == (2.0, 6072, 0.2, "drop", "dense")
-    assert (r.schedule, r.warmup, r.constant, r.decay, r.patience) == ("cosine", 0.1, 0.0, 0.0, 0)
+    assert (r.epochs, r.batch_size, r.learning_rate, r.duplicates, r.optimiser) == (2.0, 6072, 0.2, "drop", "dense")
+    assert (r.schedule, r.warmup, r.decay_start, r.weight_decay, r.patience) == ("cosine", 0.1, 0.0, 0.0, 0)
     o = c.objective
     assert (o.directions, o.temperature, o.margin, o.distillation) == ("source", 0.05, 0.0, 0.0)
     assert o.prefixes == (1024, 512, 256, 128, 64, 32)
-    assert train_config(composed("train", "recipe=static", f"pair={code}", "refine.batch=64")).refine.batch == 64
+    assert train_config(composed("train", "recipe=static", f"pair={code}", "refine.batch_size=64")).refine.batch_size == 64
 
 
 @pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "paths=[{card:ccmatrix}]"])
@@ -203,14 +208,14 @@ NAN = float("nan")
         *((Objective, {"margin": value}) for value in (NAN, -0.1)),
         *((Objective, {name: NAN}) for name in ("ranking", "distillation")),
         *((Objective, {"prefixes": (8, 4, 2), "prefix_weights": value}) for value in ((0.0, 0.0, 0.0), (1.0, NAN, 1.0))),
-        *((RefineConfig, {"rate": value}) for value in (0.0, NAN, -1.0)),
-        (RefineConfig, {"clip": NAN}),
+        *((RefineConfig, {"learning_rate": value}) for value in (0.0, NAN, -1.0)),
+        (RefineConfig, {"max_grad_norm": NAN}),
         (RefineConfig, {"patience": -1}),
         *((PCAConfig, {"dim": value}) for value in (0, -3)),
         *((PCAConfig, {"drop": value}) for value in (-1, 1.5, "some")),
         (PCAConfig, {"norm": NAN}),
         *((SpanTraining, {"scale": value}) for value in (0.0, NAN)),
-        *((SpanTraining, {"rate": value}) for value in (0.0, NAN)),
+        *((SpanTraining, {"learning_rate": value}) for value in (0.0, NAN)),
         (SpanTraining, {"hard": -1}),
         *((partial(TrainConfig, ("en", "ja"), CorpusConfig()), {"seed": value}) for value in (-1, 0.5, None)),
         (partial(TrainConfig, ("en", "ja"), CorpusConfig()), {"threads": -1}),
@@ -222,11 +227,11 @@ def test_numbers_that_cannot_train_are_refused_by_name(cls, values):
 
 
 def test_wrong_types_name_the_key_and_what_is_expected():
-    with pytest.raises(ConfigError, match=r"refine\.batch='many': expected int"):
-        build(RefineConfig, {"batch": "many"}, "refine")
+    with pytest.raises(ConfigError, match=r"refine\.batch_size='many': expected int"):
+        build(RefineConfig, {"batch_size": "many"}, "refine")
     with pytest.raises(ConfigError, match=r"spans\.optimiser='adam': choose one of lazy, dense"):
         build(SpanTraining, {"optimiser": "adam"}, "spans")
-    with pytest.raises(ConfigError, match=r"refine\.bach: there is no such setting; refine has steps, batch"):
+    with pytest.raises(ConfigError, match=r"refine\.bach: there is no such setting; refine has max_steps, batch_size"):
         build(RefineConfig, {"bach": 3}, "refine")
     with pytest.raises(ConfigError, match=r"pair=en-ja|expected a list"):
         build(MakeTeacherConfig, {"languages": "en"}, "pair")

@@ -78,7 +78,7 @@ def test_a_corpus_is_converted_once_and_then_trained_on(tmp_path, tokenizer_json
     (folder,) = (tmp_path / "cache" / "converted").iterdir()
     assert len(Bitext.open(folder, ("en", "ja"))) == 600
     before = {p.name: p.stat().st_mtime_ns for p in folder.iterdir()}
-    settings = ["teacher=none", "units.vocabulary=pieces.json", "pca.dim=8", "refine.steps=4", "threads=1"]
+    settings = ["teacher=none", "units.vocabulary=pieces.json", "pca.dim=8", "refine.max_steps=4", "threads=1"]
     (tmp_path / "pieces.json").write_text(tokenizer_json, encoding="utf-8")
     done = cli("train", "corpus=ccmatrix", "pair=en-ja", *settings, "output=run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

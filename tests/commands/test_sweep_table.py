@@ -20,7 +20,7 @@ def made(folder, batch, accuracy, size, seconds):
     row = {"task": "held-out", "metric": "accuracy", "note": "refinement"}
     rows = [row | {"subset": "en-de", "value": accuracy - 0.1}, row | {"subset": "en-ja", "value": accuracy + 0.1}]
     rows.append(row | {"subset": "de-ja", "task": "without-bitext", "value": 0.0})
-    settings = {"refine": {"batch": batch, "rate": 0.1}, "seed": 0}
+    settings = {"refine": {"batch_size": batch, "learning_rate": 0.1}, "seed": 0}
     (folder / "results.json").write_text(json.dumps({"settings": settings, "rows": rows, "report": {}}))
     (folder / "run.json").write_text(json.dumps({"seconds": {"corpus": 1.0, "refine": seconds - 1.0}}))
 
@@ -41,18 +41,18 @@ def settings(folder, **changes):
 
 def test_a_sweep_in_one_table_with_its_pareto_front(runs):
     out = run(settings(runs))
-    assert "refine.batch" in out
-    assert "refine.rate" not in out
+    assert "refine.batch_size" in out
+    assert "refine.learning_rate" not in out
     with open(runs / "out" / "sweep.csv", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["refine.batch"] for row in rows] == ["512", "64", "128"]
+    assert [row["refine.batch_size"] for row in rows] == ["512", "64", "128"]
     assert [float(row["accuracy"]) for row in rows] == pytest.approx([0.7, 0.6, 0.5])
     assert [row["pareto"] for row in rows] == ["bytes, seconds", "", "bytes"]
     assert [float(row["seconds"]) for row in rows] == [5.0, 20.0, 10.0]
     for cost in ("bytes", "seconds"):
         texts = ["".join(text.itertext()) for text in ET.parse(runs / "out" / f"pareto-{cost}.svg").iter(f"{SVG}text")]
-        assert {"batch=512"} <= set(texts)
-        assert "batch=64" not in texts  # beaten, so it has a mark but no name
+        assert {"batch_size=512"} <= set(texts)
+        assert "batch_size=64" not in texts  # beaten, so it has a mark but no name
         assert cost in texts
 
 

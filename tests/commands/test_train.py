@@ -16,7 +16,14 @@ pytest.importorskip("torch")
 def settings(tmp_path, tokenizer):
     """Overrides of a run small enough for a test; further ones come after them."""
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    small = ["pca.dim=8", "refine.batch=64", "refine.steps=2", "spans.batch=16", "threads=1", f"output={tmp_path / 'run'}"]
+    small = [
+        "pca.dim=8",
+        "refine.batch_size=64",
+        "refine.max_steps=2",
+        "spans.batch_size=16",
+        "threads=1",
+        f"output={tmp_path / 'run'}",
+    ]
     units = f"units.vocabulary={tmp_path / 'tokenizer.json'}"
     return lambda *more: composed("train", "pair=en-de", "teacher=none", units, *small, *more)
 
@@ -25,12 +32,12 @@ def test_outputs_of_earlier_settings_go_and_what_is_not_ours_stays(tmp_path, set
     folder = tmp_path / "run"
     run(settings("extract.merge=separate", "keep_steps=true"))
     assert {path.name for path in folder.iterdir()} >= {"languages", "steps", "history.csv", "model"}
-    run(settings("spans.steps=2", "keep_steps=true"))
+    run(settings("spans.max_steps=2", "keep_steps=true"))
     assert {path.name for path in (folder / "steps").iterdir()} == {"refinement", "span-training"}
     assert (folder / "spans" / "history.csv").is_file()
     assert not (folder / "languages").exists()
     (folder / "steps" / "notes.txt").write_text("mine")
-    run(settings("refine.steps=0"))
+    run(settings("refine.max_steps=0"))
     left = {path.name for path in folder.iterdir()} - {".lock", "stages"}
     assert left == {"model", "results.json", "run.json", "steps"}
     assert [path.name for path in (folder / "steps").iterdir()] == ["notes.txt"]
@@ -42,7 +49,7 @@ def paper(tmp_path, tiny_teacher):
     small = [
         "contexts.per_unit=2",
         "pca.dim=8",
-        "refine.steps=80",
+        "refine.max_steps=80",
         "corpus=sample",
         "corpus.max_characters=200",
         "threads=1",
@@ -73,7 +80,7 @@ def test_the_paper_recipe_runs_for_one_language_as_it_stands(tmp_path, paper, la
 
 
 def test_the_paper_recipe_joins_four_languages_without_refinement(tmp_path, paper):
-    assert "PCA with ABTT" in run(paper("pair=en-de-zh-ja", "refine.steps=0"))
+    assert "PCA with ABTT" in run(paper("pair=en-de-zh-ja", "refine.max_steps=0"))
     report = report_of(tmp_path)
     assert "refinement" not in report
     assert set(report["corpus"]) == {"en-de", "en-zh", "en-ja"}

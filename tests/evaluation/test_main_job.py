@@ -82,14 +82,14 @@ def test_further_settings_make_runs_of_another_name(job, commands, tmp_path, cap
     further = {
         "pairs": "en-ja",
         "teachers": "mini,none",
-        "train": "teacher.dtype=bfloat16 refine.steps=2",
+        "train": "teacher.dtype=bfloat16 refine.max_steps=2",
         "label": "short",
     }
     job.main(settings | further)
     assert [command.count("teacher.dtype=bfloat16") for command in found] == [1, 0]
-    assert [command.count("refine.steps=2") for command in found] == [1, 1]
+    assert [command.count("refine.max_steps=2") for command in found] == [1, 1]
     record = json.loads((tmp_path / "results" / "main" / "en-ja-mini-500-short.json").read_text())
-    assert (record["label"], record["settings"]) == ("short", ["teacher.dtype=bfloat16", "refine.steps=2"])
+    assert (record["label"], record["settings"]) == ("short", ["teacher.dtype=bfloat16", "refine.max_steps=2"])
     with pytest.raises(ConfigError, match="give them a label="):
         job.main(settings | further | {"label": ""})
 

@@ -65,7 +65,9 @@ def test_the_encoder_starts_as_the_static_model():
 def test_micro_batches_do_not_change_the_step(micro_batch):
     tables = []
     for size in (40, micro_batch):
-        config = EncoderConfig(bfloat16=False, batch=40, micro_batch=size, rate=1e-3, token_rate=1e-2, steps=10)
+        config = EncoderConfig(
+            bfloat16=False, batch_size=40, micro_batch=size, learning_rate=1e-3, token_rate=1e-2, max_steps=10
+        )
         trainer = EncoderTrainer(build(static(), SHAPE, 0), config, Objective(distillation=1.0))
         for _ in range(2):
             trainer.step(toy(teacher=True), np.arange(40))
@@ -77,7 +79,7 @@ def test_micro_batches_do_not_change_the_step(micro_batch):
 def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
     model = build(static(), SHAPE, 0)
     trainer = EncoderTrainer(
-        model, EncoderConfig(bfloat16=False, batch=12, rate=0.0, token_rate=0.0), Objective(margin=0.1)
+        model, EncoderConfig(bfloat16=False, batch_size=12, learning_rate=0.0, token_rate=0.0), Objective(margin=0.1)
     )
     bitext = ParallelBags(toy(12).source, toy(12).target)
     value = trainer.step(bitext, np.arange(12))
@@ -98,11 +100,13 @@ def test_a_step_equals_automatic_differentiation_of_the_plain_loss():
         np.testing.assert_allclose(ours.numpy(), parameter.grad.numpy(), atol=2e-3)
 
 
-CONFIG = EncoderConfig(bfloat16=False, steps=12, batch=16, micro_batch=8, rate=1e-3, token_rate=1e-2, evaluate_every=4)
+CONFIG = EncoderConfig(
+    bfloat16=False, max_steps=12, batch_size=16, micro_batch=8, learning_rate=1e-3, token_rate=1e-2, eval_steps=4
+)
 
 
 def test_training_lowers_the_loss():
-    config = EncoderConfig(bfloat16=False, steps=60, batch=32, rate=2e-3, token_rate=5e-2, evaluate_every=20)
+    config = EncoderConfig(bfloat16=False, max_steps=60, batch_size=32, learning_rate=2e-3, token_rate=5e-2, eval_steps=20)
     history = train_encoder(build(static(), SHAPE, 0), [toy(200)], [toy(40, seed=1)], config, Objective())
     assert history[-1]["development_0"] < 0.5 * history[0]["development_0"]
 

@@ -76,7 +76,7 @@ def test_weight_decay_with_a_cosine_schedule_equals_torchs_adamw(kind):
     transformers = pytest.importorskip("transformers")
     rng = np.random.default_rng(4)
     start = rng.normal(size=(ROWS, WIDTH)).astype(np.float32)
-    config = RefineConfig(steps=30, rate=0.2, constant=0.0, warmup=0.1, schedule="cosine")
+    config = RefineConfig(max_steps=30, learning_rate=0.2, decay_start=0.0, warmup=0.1, schedule="cosine")
     ours = Adam(start.copy(), kind, decay=0.1)
     table = torch.nn.Parameter(torch.tensor(start))
     theirs = torch.optim.AdamW([table], lr=0.2, weight_decay=0.1)

@@ -49,8 +49,8 @@ def config(path, **changes):
         units=UnitsConfig(vocabulary="mini"),
         pca=PCAConfig(dim=16, spread=1.0),
         refine=RefineConfig(
-            epochs=15, batch=60, rate=0.2, evaluate_every=5, patience=0, optimiser="dense", duplicates="drop",
-            schedule="cosine", warmup=0.1, constant=0.0,
+            epochs=15, batch_size=60, learning_rate=0.2, eval_steps=5, patience=0, optimiser="dense", duplicates="drop",
+            schedule="cosine", warmup=0.1, decay_start=0.0,
         ),
         objective=Objective(margin=0.0, directions="source", prefixes=(16, 8)),
     )  # fmt: skip
@@ -65,7 +65,7 @@ def test_pairs_of_one_language_teach_ranking(tmp_path, pairs):
     assert min(h["development_loss"] for h in report["history"]) < 0.7 * report["history"][0]["development_loss"]
     (name,) = made.held_out
     assert name == "ja-ja"
-    untrained = train(replace(c, refine=RefineConfig(steps=0)), None, tmp_path / "start")
+    untrained = train(replace(c, refine=RefineConfig(max_steps=0)), None, tmp_path / "start")
     accuracy = [
         next(row.value for row in score_held_out(run, step, 1) if row.metric == "accuracy_forward")
         for run, step in ((made, "refinement"), (untrained, "refinement"))
@@ -87,9 +87,11 @@ def test_negatives_change_what_is_learnt(tmp_path, pairs):
 
 
 def test_random_vectors_are_as_wide_as_asked(tmp_path, pairs):
-    start = train(config(pairs, refine=RefineConfig(steps=0)), None, tmp_path / "a").model.matrix
+    start = train(config(pairs, refine=RefineConfig(max_steps=0)), None, tmp_path / "a").model.matrix
     assert start[start.any(1)].std() == pytest.approx(1.0, rel=0.01)
-    narrow = train(config(pairs, refine=RefineConfig(steps=0), pca=PCAConfig(dim=16)), None, tmp_path / "a").model.matrix
+    narrow = train(
+        config(pairs, refine=RefineConfig(max_steps=0), pca=PCAConfig(dim=16)), None, tmp_path / "a"
+    ).model.matrix
     np.testing.assert_allclose(narrow, 0.02 * start, rtol=1e-4)
 
 
@@ -147,7 +149,9 @@ def test_no_phrase_is_trained_on_and_judged_by(tmp_path, tokenizer):
 
 
 def test_span_training_learns_from_triples_alone_in_one_language(tmp_path, pairs):
-    spans = SpanTraining(steps=60, batch=32, rate=0.02, evaluate_every=20, pairs=0, triples=write_triples(tmp_path))
+    spans = SpanTraining(
+        max_steps=60, batch_size=32, learning_rate=0.02, eval_steps=20, pairs=0, triples=write_triples(tmp_path)
+    )
     made = train(config(pairs, spans=spans), None, tmp_path / "run")
     history = made.report["spans"]["history"]
     assert min(row["development_loss"] for row in history) < 0.9 * history[0]["development_loss"]

@@ -43,7 +43,7 @@ def config(tokenizer_json, tmp_path_factory):
             CorpusConfig(paths=sample_paths(languages)),
             units=UnitsConfig(vocabulary=str(vocabulary)),
             pca=PCAConfig(dim=16),
-            refine=RefineConfig(steps=30, batch=64, rate=0.01, evaluate_every=10),
+            refine=RefineConfig(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10),
         )
         return replace(made, **changes)
 
@@ -54,7 +54,9 @@ ALONE = Objective(ranking=0.0, distillation=1.0, distillation_on=("source",))
 
 
 def test_one_language_learns_from_a_teacher(tmp_path, config, fake_teacher):
-    c = config(("en",), objective=ALONE, refine=RefineConfig(steps=150, batch=64, rate=0.02, evaluate_every=50))
+    c = config(
+        ("en",), objective=ALONE, refine=RefineConfig(max_steps=150, batch_size=64, learning_rate=0.02, eval_steps=50)
+    )
     made = train(c, None, tmp_path, distilled=fake_teacher)
     history = made.report["refinement"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
@@ -116,7 +118,7 @@ def test_another_teacher_in_the_same_folder_is_asked_anew(tmp_path, config, fake
             for made in super().states(texts, batches):
                 yield replace(made, hidden=2 * made.hidden)
 
-    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     first = train(c, fake_teacher, tmp_path).stages["extraction"].matrix
     other = train(c, Doubled(tokenizer=tokenizer), tmp_path).stages["extraction"].matrix
     np.testing.assert_allclose(other, 2 * first, rtol=1e-6)
@@ -126,7 +128,7 @@ WORDS = UnitsConfig(kind="words", most_frequent={"en": 200, "de": 200})
 
 
 def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp_path, config, fake_teacher):
-    c = config(("en", "de"), units=WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    c = config(("en", "de"), units=WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     c = replace(c, extract=ExtractConfig("average", isolated=False))
     contexts, vocabulary = (replace(c, extract=replace(c.extract, shared=s)) for s in ("contexts", "vocabulary"))
     by_contexts = train(contexts, fake_teacher, tmp_path).stages["extraction"]
@@ -161,7 +163,7 @@ def _training(folder, pair):
 
 def test_the_shortest_contexts_are_those_of_fewest_tokens(tmp_path, config, fake_teacher):
     c = config(("en", "de"), contexts=ContextConfig(per_unit=1, length="tokens"), pca=PCAConfig(dim=2))
-    c = replace(c, refine=RefineConfig(steps=0))
+    c = replace(c, refine=RefineConfig(max_steps=0))
     train(c, fake_teacher, tmp_path)
     (stage,) = (tmp_path / "stages").glob("contexts-*")
     texts, chosen = list(_training(tmp_path, ("en", "de"))["en"]), Contexts.open(stage, "en")
@@ -203,7 +205,9 @@ def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config
     calls = []
     vectors = fake_teacher.vectors
     fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
-    refine = RefineConfig(steps=20, batch=64, rate=0.02, evaluate_every=10, sample_from="contexts", per_unit=2)
+    refine = RefineConfig(
+        max_steps=20, batch_size=64, learning_rate=0.02, eval_steps=10, sample_from="contexts", per_unit=2
+    )
     c = config(("en",), objective=ALONE, refine=refine, contexts=ContextConfig(per_unit=2), pca=PCAConfig(dim=2))
     c = replace(c, corpus=replace(c.corpus, development=0.05))
     made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
@@ -225,13 +229,13 @@ def test_components_that_the_teacher_has_not_are_refused_before_any_work(tmp_pat
 
 def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, caplog):
     caplog.set_level("INFO", "xswe")
-    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(steps=0))
+    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     train(c, fake_teacher, tmp_path)
     assert "the first 0 of 3 components are removed (pca.drop=auto), the next 2 are kept" in caplog.text
 
 
 def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
-    c = config(("en", "ja"), spans=SpanTraining(steps=3), refine=RefineConfig(steps=2, sample_from="contexts"))
+    c = config(("en", "ja"), spans=SpanTraining(max_steps=3), refine=RefineConfig(max_steps=2, sample_from="contexts"))
     with pytest.raises(ConfigError, match=r"refine\.sample_from=corpus"):
         train(replace(c, pca=PCAConfig(dim=2)), fake_teacher, tmp_path)
 
@@ -274,7 +278,9 @@ def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_tea
 
 def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
     c, teachers = config(("en", "ja")), {"distilled": fake_teacher}
-    c = replace(c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(steps=2, batch=64))
+    c = replace(
+        c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=2, batch_size=64)
+    )
     first = train(c, fake_teacher, tmp_path, **teachers)
     stages = [path for path in (tmp_path / "stages").iterdir() if (path / "stage.json").is_file()]
     assert len(stages) == 9
@@ -290,7 +296,7 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
 
 
 def test_damaged_training_texts_are_named_with_their_cure(tmp_path, config):
-    c = config(("en", "ja"), refine=RefineConfig(steps=0))
+    c = config(("en", "ja"), refine=RefineConfig(max_steps=0))
     first = train(c, None, tmp_path)
     (stage,), (text,) = (list((tmp_path / "stages").glob(name)) for name in ("corpus-*", "text.*"))
     for file in text.glob("*.npy"):
@@ -315,7 +321,7 @@ def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_units_in_lower_case_have_their_contexts_in_lower_case(tmp_path, config, fake_teacher, lowercase):
     c = config(("en", "de"), units=UnitsConfig(kind="words", lowercase=lowercase), pca=PCAConfig(drop=0, dim=2))
-    made = train(replace(c, refine=RefineConfig(steps=0)), fake_teacher, tmp_path)
+    made = train(replace(c, refine=RefineConfig(max_steps=0)), fake_teacher, tmp_path)
     cased = [text for text in fake_teacher.encoded if text != text.lower()]
     assert bool(cased) != lowercase
     assert made.report["extraction"]["units_with_contexts"] == len(made.model.units.tokens)
@@ -370,7 +376,7 @@ def test_what_cannot_be_trained_says_what_is_missing(tmp_path, config, languages
 def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_left_out(
     tmp_path, config, fake_teacher, caplog
 ):
-    c = config(("en", "ja"), refine=RefineConfig(steps=2, batch=64))
+    c = config(("en", "ja"), refine=RefineConfig(max_steps=2, batch_size=64))
     for objective in (Objective(ranking=0.0, distillation=1.0), ALONE):
         assert "translations are not trained on" not in caplog.text
         c = replace(c, objective=objective)
@@ -414,7 +420,7 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
 @pytest.mark.parametrize("size", [1, 9])
 def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog, size):
     c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja")), max_development=size))
-    c = replace(c, spans=SpanTraining(steps=2, batch=16))
+    c = replace(c, spans=SpanTraining(max_steps=2, batch_size=16))
     made = train(c, None, tmp_path)
     assert made.report["refinement"]["best_step"] == 30
     assert "development_loss" not in made.report["refinement"]["history"][0]
@@ -424,7 +430,7 @@ def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog,
 
 def test_span_training_follows_the_refinement(tmp_path, config, caplog):
     caplog.set_level("INFO", "xswe")
-    c = config(("en", "ja"), spans=SpanTraining(steps=30, batch=64, rate=0.01, evaluate_every=10))
+    c = config(("en", "ja"), spans=SpanTraining(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10))
     made = train(c, None, tmp_path)
     assert list(made.stages)[-2:] == ["refinement", "span training"]
     history = made.report["spans"]["history"]
@@ -440,7 +446,7 @@ def test_span_training_follows_the_refinement(tmp_path, config, caplog):
 
 @pytest.mark.parametrize(("languages", "merge"), [(("en",), "frequency"), (("en", "de"), "separate")])
 def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_teacher, languages, merge):
-    c = config(languages, spans=SpanTraining(steps=3), extract=ExtractConfig(merge=merge))
+    c = config(languages, spans=SpanTraining(max_steps=3), extract=ExtractConfig(merge=merge))
     c = replace(c, objective=ALONE) if len(languages) == 1 else c
-    with pytest.raises(ConfigError, match=r"spans\.steps"):
+    with pytest.raises(ConfigError, match=r"spans\.max_steps"):
         train(c, fake_teacher, tmp_path, distilled=fake_teacher)

@@ -29,11 +29,13 @@ def start(seed=0, width=16):
     return np.random.default_rng(seed).normal(0, 0.02, (VOCABULARY, width)).astype(np.float32)
 
 
-CONFIG = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0)
+CONFIG = RefineConfig(max_steps=60, batch_size=32, learning_rate=0.01, eval_steps=20, patience=0)
 
 
 def test_it_learns_the_translations():
-    made = refine(start(), [toy()], [toy(60, seed=1)], RefineConfig(steps=200, batch=64, rate=0.02), Objective())
+    made = refine(
+        start(), [toy()], [toy(60, seed=1)], RefineConfig(max_steps=200, batch_size=64, learning_rate=0.02), Objective()
+    )
     unit = made.matrix / np.linalg.norm(made.matrix, axis=1, keepdims=True)
     assert ((unit[:30] @ unit[30:].T).argmax(1) == np.arange(30)).mean() > 0.9
     losses = [row["development_loss"] for row in made.history]
@@ -45,13 +47,13 @@ def test_the_loss_that_stops_training_is_the_one_it_lowers(objective):
     teacher = np.random.default_rng(1).normal(size=(16, 4)).astype(np.float32)
     teacher /= np.linalg.norm(teacher, axis=1, keepdims=True)
     bitext = replace(toy(16), teacher=teacher)
-    trainer = Trainer(start(), RefineConfig(batch=16), objective)
+    trainer = Trainer(start(), RefineConfig(batch_size=16), objective)
     assert trainer.loss(bitext, np.arange(16)) == pytest.approx(trainer.step(bitext, np.arange(16), 0.01), rel=1e-5)
 
 
 def test_a_step_equals_automatic_differentiation_through_the_whole_graph():
     bitext, objective = toy(16), Objective(margin=0.2)
-    ours = Trainer(start(), RefineConfig(batch=16, rate=0.01), objective)
+    ours = Trainer(start(), RefineConfig(batch_size=16, learning_rate=0.01), objective)
     table = torch.nn.Parameter(torch.tensor(start()))
     optimiser = torch.optim.SparseAdam([table], lr=0.01)
     same_a, same_b = (torch.tensor(x) for x in bitext.same(np.arange(16)))
@@ -113,7 +115,7 @@ def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
 @pytest.mark.parametrize("kind", ["lazy", "dense"])
 @pytest.mark.parametrize("killed_at", [1, 19, 20, 47])
 def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, killed_at):
-    config = RefineConfig(steps=60, batch=32, rate=0.01, evaluate_every=20, patience=0, optimiser=kind)
+    config = RefineConfig(max_steps=60, batch_size=32, learning_rate=0.01, eval_steps=20, patience=0, optimiser=kind)
     arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
     undisturbed = refine(*arguments)
     resumed = killed_and_resumed(arguments, killed_at, tmp_path / "c", monkeypatch)
@@ -131,7 +133,7 @@ def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path):
 def test_early_stopping_returns_the_best_table(monkeypatch):
     losses = iter([9.0, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0])
     monkeypatch.setattr(refine_module, "_development_loss", lambda *_: next(losses))
-    config = RefineConfig(steps=200, batch=32, evaluate_every=10, patience=2)
+    config = RefineConfig(max_steps=200, batch_size=32, eval_steps=10, patience=2)
     made = refine(start(), [toy()], [toy(10)], config, Objective())
     assert (made.best_step, made.steps) == (20, 40)
 
@@ -139,7 +141,9 @@ def test_early_stopping_returns_the_best_table(monkeypatch):
 def test_small_bitexts_train_on_what_they_have():
     # The reference skips batches it cannot fill and ends with nothing learnt.
     tiny = toy(5)
-    made = refine(start(), [tiny], [tiny], RefineConfig(steps=30, batch=512, rate=0.02), Objective(margin=0.0))
+    made = refine(
+        start(), [tiny], [tiny], RefineConfig(max_steps=30, batch_size=512, learning_rate=0.02), Objective(margin=0.0)
+    )
     assert made.history[-1]["development_loss"] < made.history[0]["development_loss"]
 
 
@@ -149,17 +153,17 @@ def test_no_training_pair_is_a_clear_error():
 
 
 def test_the_rate_is_constant_then_falls_to_zero():
-    config = RefineConfig(steps=100, rate=1.0, constant=0.5)
+    config = RefineConfig(max_steps=100, learning_rate=1.0, decay_start=0.5)
     assert [config.rate_at(s) for s in (0, 49, 50, 75)] == [1.0, 1.0, 1.0, 0.5]
     assert config.rate_at(99) == pytest.approx(0.02)
-    assert RefineConfig(steps=100, rate=1.0, constant=1.0).rate_at(99) == 1.0
+    assert RefineConfig(max_steps=100, learning_rate=1.0, decay_start=1.0).rate_at(99) == 1.0
 
 
 @pytest.mark.parametrize(("shape", "name"), [("linear", "linear"), ("cosine", "cosine")])
 @pytest.mark.parametrize("steps", [10, 97])
 def test_the_rate_is_that_of_transformers_schedules(shape, name, steps):
     transformers = pytest.importorskip("transformers")
-    config = RefineConfig(steps=steps, rate=0.2, constant=0.0, warmup=0.1, schedule=shape)
+    config = RefineConfig(max_steps=steps, learning_rate=0.2, decay_start=0.0, warmup=0.1, schedule=shape)
     optimiser = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=0.2)
     theirs = transformers.get_scheduler(name, optimiser, int(np.ceil(steps * 0.1)), steps)
     for step in range(steps):
@@ -169,14 +173,14 @@ def test_the_rate_is_that_of_transformers_schedules(shape, name, steps):
 
 
 def test_a_constant_rate_may_rise_first_and_fall_as_a_cosine():
-    config = RefineConfig(steps=100, rate=1.0, constant=0.5, warmup=0.2, schedule="cosine")
+    config = RefineConfig(max_steps=100, learning_rate=1.0, decay_start=0.5, warmup=0.2, schedule="cosine")
     assert [round(config.rate_at(s), 3) for s in (0, 10, 20, 49, 50, 75)] == [0.0, 0.5, 1.0, 1.0, 1.0, 0.5]
 
 
 def test_epochs_are_as_many_steps_as_the_pairs_take():
-    config = RefineConfig(steps=7, batch=32, evaluate_every=20, patience=0)
+    config = RefineConfig(max_steps=7, batch_size=32, eval_steps=20, patience=0)
     made = refine(start(), [toy(), toy(100, seed=3)], [], replace(config, epochs=2), Objective())
-    by_steps = refine(start(), [toy(), toy(100, seed=3)], [], replace(config, steps=24), Objective())
+    by_steps = refine(start(), [toy(), toy(100, seed=3)], [], replace(config, max_steps=24), Objective())
     assert made.steps == 24  # 300 // 32 + 100 // 32 batches, twice
     assert made.matrix.tobytes() == by_steps.matrix.tobytes()
     assert refine(start(), [toy(5)], [], replace(config, epochs=0.1), Objective()).steps == 1
@@ -223,8 +227,8 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
     "wrong",
     [
         {"optimiser": "sgd"},
-        {"batch": 1},
-        {"constant": 2.0},
+        {"batch_size": 1},
+        {"decay_start": 2.0},
         {"schedule": "step"},
         {"warmup": 1.5},
         {"epochs": -1},
@@ -331,7 +335,7 @@ def test_negatives_follow_the_targets_of_a_batch():
 def test_kept_duplicates_are_negatives_like_any_others():
     bitext = ParallelBags(Bags.of([[1], [2], [1], [3]]), Bags.of([[31], [32], [33], [32]]))
     objective, rows = Objective(margin=0.0), np.arange(4)
-    kept, masked = (Trainer(start(), RefineConfig(batch=4, duplicates=d), objective) for d in ("keep", "mask"))
+    kept, masked = (Trainer(start(), RefineConfig(batch_size=4, duplicates=d), objective) for d in ("keep", "mask"))
     unit = torch.tensor(kept.vectors(bitext.batch(rows))[0])
     logits = unit[:4] @ unit[4:].T / 0.05
     answer = torch.arange(4)
@@ -357,7 +361,14 @@ def test_neighbours_of_a_tree_are_near():
 @pytest.mark.parametrize("killed_at", [3, 17, 33])
 def test_a_killed_run_of_hard_batches_and_averages_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
     config = RefineConfig(
-        steps=40, batch=32, rate=0.01, evaluate_every=20, neighbours=8, average=0.5, near=True, duplicates="drop"
+        max_steps=40,
+        batch_size=32,
+        learning_rate=0.01,
+        eval_steps=20,
+        neighbours=8,
+        average=0.5,
+        near=True,
+        duplicates="drop",
     )
     arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
     undisturbed = refine(*arguments)
@@ -390,7 +401,7 @@ def test_the_average_is_the_mean_of_the_last_tables(monkeypatch):
         return loss
 
     monkeypatch.setattr(Trainer, "step", remembers)
-    config = RefineConfig(steps=40, batch=32, rate=0.01, evaluate_every=20, patience=0, average=0.25)
+    config = RefineConfig(max_steps=40, batch_size=32, learning_rate=0.01, eval_steps=20, patience=0, average=0.25)
     made = refine(start(), [toy()], [], config, Objective())
     np.testing.assert_allclose(made.matrix, np.mean(tables[31::2], axis=0), atol=1e-6)
 
@@ -407,7 +418,7 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
         "epochs",
         "warmup",
         "schedule",
-        "decay",
+        "weight_decay",
         "sample_from",
         "per_unit",
     }

@@ -116,7 +116,10 @@ def triples(n=40):
 
 def test_triples_are_learnt_from_beside_a_bitext_and_alone():
     start = np.random.default_rng(0).normal(size=(1300, 16)).astype(np.float32)
-    given, config = triples(), SpanTraining(steps=120, batch=20, rate=0.2, max_size=4, evaluate_every=20, hard=0)
+    given, config = (
+        triples(),
+        SpanTraining(max_steps=120, batch_size=20, learning_rate=0.2, max_size=4, eval_steps=20, hard=0),
+    )
     matrix, history = train_spans(start, [given], [given], config)
     assert history[-1]["development_loss"] < 0.4 * history[0]["development_loss"]
     assert (matrix[:40] != start[:40]).any(1).mean() > 0.4
@@ -184,7 +187,7 @@ def test_training_finds_hidden_translations_better_and_is_repeatable():
     rng = np.random.default_rng(0)
     start = rng.normal(size=(1300, 16)).astype(np.float32)
     bitext = parallel()
-    config = SpanTraining(steps=120, batch=30, rate=0.2, max_size=4, evaluate_every=20, neighbours=0.0)
+    config = SpanTraining(max_steps=120, batch_size=30, learning_rate=0.2, max_size=4, eval_steps=20, neighbours=0.0)
     matrix, history = train_spans(start, [bitext], [bitext], config)
     assert history[-1]["development_loss"] < 0.3 * history[0]["development_loss"]
     again, _ = train_spans(start, [bitext], [bitext], config)
@@ -195,7 +198,7 @@ def test_training_finds_hidden_translations_better_and_is_repeatable():
 
 def test_killed_span_training_goes_on_to_the_same_bytes(tmp_path):
     start = np.random.default_rng(0).normal(size=(1300, 16)).astype(np.float32)
-    config = SpanTraining(steps=40, batch=20, rate=0.2, max_size=4, evaluate_every=10)
+    config = SpanTraining(max_steps=40, batch_size=20, learning_rate=0.2, max_size=4, eval_steps=10)
     undisturbed, history = train_spans(start, [parallel()], [parallel()], config)
 
     class Killed(Exception):

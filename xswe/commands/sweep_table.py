@@ -20,7 +20,7 @@ class SweepRun:
 
     Attributes:
         folder: the run folder.
-        settings: what it was told, flat: ``refine.batch`` and the like.
+        settings: what it was told, flat: ``refine.batch_size`` and the like.
         value: its quality, a fraction of one.
         bytes: of the model's matrix.
         seconds: its stages took, whichever run did them.
@@ -109,7 +109,7 @@ def _whole(file: Path, *wanted: str) -> dict[str, Any]:
 
 
 def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested settings: ``{"refine": {"batch": 5}}`` becomes ``{"refine.batch": 5}``."""
+    """Flatten nested settings: ``{"refine": {"batch": 5}}`` becomes ``{"refine.batch_size": 5}``."""
     out: dict[str, Any] = {}
     for name, value in settings.items():
         out |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}

@@ -93,7 +93,7 @@ def remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig)
     for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
         if old not in models and (old / "model.safetensors").is_file():
             shutil.rmtree(old)
-    for place, trained in ((folder, config.refine.trains), (folder / "spans", config.spans.steps > 0)):
+    for place, trained in ((folder, config.refine.trains), (folder / "spans", config.spans.max_steps > 0)):
         if not trained:
             for file in [*place.glob("history.csv"), *place.glob("tensorboard/events.out.tfevents.*")]:
                 file.unlink()

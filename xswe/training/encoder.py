@@ -159,41 +159,41 @@ class EncoderConfig:
     """Settings of the encoder's training.
 
     Attributes:
-        steps: optimiser steps.
-        batch: pairs a batch.
+        max_steps: optimiser steps.
+        batch_size: pairs a batch.
         micro_batch: pairs that are in the graph at a time; it decides memory, not the result.
         max_tokens: sentences are cut there in training.
-        rate: AdamW's learning rate for the body.
+        learning_rate: AdamW's learning rate for the body.
         token_rate: lazy Adam's learning rate for the token vectors.
         warmup: fraction of the steps in which the rates rise; they fall linearly to zero after it.
-        decay: AdamW's weight decay.
-        evaluate_every: steps between looks at the development pairs.
+        weight_decay: AdamW's weight decay.
+        eval_steps: steps between looks at the development pairs.
         bfloat16: run the body in bfloat16 (twice as fast on processors that have its instructions).
         seed: decides batches and initial weights.
         threads: torch's threads.
     """
 
-    steps: int = 320
-    batch: int = 1024
+    max_steps: int = 320
+    batch_size: int = 1024
     micro_batch: int = 256
     max_tokens: int = 64
-    rate: float = 5e-4
+    learning_rate: float = 5e-4
     token_rate: float = 5e-5
     warmup: float = 0.05
-    decay: float = 0.01
-    evaluate_every: int = 40
+    weight_decay: float = 0.01
+    eval_steps: int = 40
     bfloat16: bool = True
     seed: int = 0
     threads: int = 1
 
     def __post_init__(self) -> None:
-        if self.batch < 2 or self.steps < 0 or self.evaluate_every < 1:
-            raise ConfigError("encoder needs batch >= 2, steps >= 0 and evaluate_every >= 1")
+        if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1:
+            raise ConfigError("encoder needs batch_size >= 2, max_steps >= 0 and eval_steps >= 1")
 
     def pace(self, step: int) -> float:
         """Fraction of the learning rates at ``step``."""
-        rise = max(1.0, self.warmup * self.steps)
-        return min((step + 1) / rise, (self.steps - step) / max(1.0, self.steps - rise))
+        rise = max(1.0, self.warmup * self.max_steps)
+        return min((step + 1) / rise, (self.max_steps - step) / max(1.0, self.max_steps - rise))
 
 
 def length_batches(
@@ -229,7 +229,7 @@ class EncoderTrainer:
         self.tokens = Adam(self.table, "lazy", threads=config.threads)
         model.embeddings.word_embeddings.weight.requires_grad_(False)
         self.body = [p for p in model.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.AdamW(self.body, lr=config.rate, weight_decay=config.decay)
+        self.optimiser = torch.optim.AdamW(self.body, lr=config.learning_rate, weight_decay=config.weight_decay)
 
     def pooled(self, bags: Bags) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
         """Unit vectors (n, d) of bags; also the leaf of gathered token vectors, and the tokens' ids, (n, t)."""
@@ -255,7 +255,7 @@ class EncoderTrainer:
         """
         c, pace = self.config, self.config.pace(self.tokens.steps)
         for group in self.optimiser.param_groups:
-            group["lr"] = c.rate * pace
+            group["lr"] = c.learning_rate * pace
         parts = [rows[i : i + c.micro_batch] for i in range(0, len(rows), c.micro_batch)]
         with torch.inference_mode():
             unit = [self.pooled(bitext.batch(part))[0].numpy() for part in parts]
@@ -282,8 +282,8 @@ class EncoderTrainer:
         """Mean ranking loss over a (development) bitext."""
         c, total = self.config, 0.0
         with torch.inference_mode():
-            for start in range(0, len(bitext), c.batch):
-                rows = np.arange(start, min(start + c.batch, len(bitext)))
+            for start in range(0, len(bitext), c.batch_size):
+                rows = np.arange(start, min(start + c.batch_size, len(bitext)))
                 unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].numpy())
                 halves = unit[: len(rows)], unit[len(rows) :]
                 total += self.objective.ranking_loss(*halves, bitext.same(rows), 1, gradient=False)[0] * len(rows)
@@ -327,16 +327,16 @@ def train_encoder(
         history, losses = _restore(checkpoint, identity, trainer)
     saved = time.monotonic()
     epoch, batches = -1, []
-    per_epoch = len(length_batches(bitexts, config.batch, config.max_tokens, config.seed, 0))
-    with bar("train encoder", config.steps, "step", trainer.tokens.steps) as progress:
-        while (step := trainer.tokens.steps) < config.steps:
+    per_epoch = len(length_batches(bitexts, config.batch_size, config.max_tokens, config.seed, 0))
+    with bar("train encoder", config.max_steps, "step", trainer.tokens.steps) as progress:
+        while (step := trainer.tokens.steps) < config.max_steps:
             if step // per_epoch != epoch:
                 epoch = step // per_epoch
-                batches = length_batches(bitexts, config.batch, config.max_tokens, config.seed, epoch)
+                batches = length_batches(bitexts, config.batch_size, config.max_tokens, config.seed, epoch)
             which, rows = batches[step % per_epoch]
             losses.append(trainer.step(bitexts[which], rows))
             progress.update()
-            if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
+            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
                 row = {"step": step + 1, "loss": float(np.mean(losses))}
                 row |= {f"development_{k}": trainer.loss(bitext) for k, bitext in enumerate(development)}
                 history.append(row)

@@ -103,12 +103,12 @@ def train(
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
         )
     alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
-    if config.spans.steps and (alone or config.extract.merge == "separate"):
+    if config.spans.max_steps and (alone or config.extract.merge == "separate"):
         raise ConfigError(
-            "spans.steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
+            "spans.max_steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
         )
-    if config.spans.steps and not config.spans.triples and config.refine.sample_from == "contexts":
-        raise ConfigError("spans.steps needs running text: set refine.sample_from=corpus, or spans.steps=0")
+    if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
+        raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
     if teacher is None and config.contexts.length == "tokens":
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
     if teacher is not None:
@@ -177,7 +177,7 @@ class _Run:
         vectors = self.vectors()
         final, final_id = self.refinement(start, start_id, vectors) if self.config.refine.trains else (start, start_id)
         steps["refinement"] = final
-        if self.config.spans.steps:
+        if self.config.spans.max_steps:
             steps["span training"] = self.span_training(final, final_id)
         held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
         merged = self.config.languages if self.tables.separate else ()

@@ -39,13 +39,13 @@ class RefineConfig:
     """Settings of the refinement; the defaults are the recipes', the EN paper's value is named where it differs.
 
     Attributes:
-        steps: most steps taken (paper: 30,000).
-        batch: translation pairs a batch (JA paper and code: 128).
-        rate: Adam's learning rate (paper: 1e-3).
-        constant: fraction of the steps before the rate falls to zero (paper: 1.0, never).
+        max_steps: most steps taken (paper: 30,000).
+        batch_size: translation pairs a batch (JA paper and code: 128).
+        learning_rate: Adam's learning rate (paper: 1e-3).
+        decay_start: fraction of the steps before the rate falls to zero (paper: 1.0, never).
         optimiser: ``lazy`` or ``dense`` (paper).
-        clip: largest gradient norm, 0 for none (reference code: 5.0).
-        evaluate_every: steps between looks at the development pairs (reference code: 40).
+        max_grad_norm: largest gradient norm, 0 for none (reference code: 5.0).
+        eval_steps: steps between looks at the development pairs (reference code: 40).
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
         seed: decides the batches.
         threads: how many threads share a step.
@@ -60,19 +60,19 @@ class RefineConfig:
         per_unit: with ``contexts``, pairs are drawn by at most this many sentences of each unit (reference code, one
             language: 2); 0 for all.
         average: fraction of the steps, at the end, over which tables are averaged; 0 for the last (or best) table.
-        epochs: passes over the training pairs, in place of ``steps``; 0 goes by steps.
+        epochs: passes over the training pairs, in place of ``max_steps``; 0 goes by steps.
         warmup: fraction of the steps, at the start, over which the rate rises linearly from zero.
-        schedule: how the rate falls, after ``warmup`` and ``constant``: ``linear`` or ``cosine``.
-        decay: weight decay of AdamW, decoupled from the gradient; ``lazy`` lets only the rows of a batch decay.
+        schedule: how the rate falls, after ``warmup`` and ``decay_start``: ``linear`` or ``cosine``.
+        weight_decay: weight decay of AdamW, decoupled from the gradient; ``lazy`` lets only the rows of a batch decay.
     """
 
-    steps: int = 2500
-    batch: int = 1024
-    rate: float = 2e-3
-    constant: float = 0.5
+    max_steps: int = 2500
+    batch_size: int = 1024
+    learning_rate: float = 2e-3
+    decay_start: float = 0.5
     optimiser: str = "lazy"
-    clip: float = 0.0
-    evaluate_every: int = 100
+    max_grad_norm: float = 0.0
+    eval_steps: int = 100
     patience: int = 10
     seed: int = 0
     threads: int = 1
@@ -85,7 +85,7 @@ class RefineConfig:
     epochs: float = field(default=0.0, metadata=OFF)
     warmup: float = field(default=0.0, metadata=OFF)
     schedule: Literal["linear", "cosine"] = field(default="linear", metadata=OFF)
-    decay: float = field(default=0.0, metadata=OFF)
+    weight_decay: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.duplicates not in ("mask", "drop", "keep"):
@@ -94,40 +94,46 @@ class RefineConfig:
             raise ConfigError(f"refine.sample_from={self.sample_from!r}: use 'corpus' or 'contexts'")
         if self.per_unit < 0 or (self.per_unit and self.sample_from == "corpus"):
             raise ConfigError("refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0")
-        if not 0 <= self.neighbours <= self.batch or not 0 <= self.average <= 1:
-            raise ConfigError("refine needs 0 <= neighbours <= batch and 0 <= average <= 1")
+        if not 0 <= self.neighbours <= self.batch_size or not 0 <= self.average <= 1:
+            raise ConfigError("refine needs 0 <= neighbours <= batch_size and 0 <= average <= 1")
         if self.optimiser not in ("lazy", "dense"):
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
-        if self.batch < 2 or self.steps < 0 or self.evaluate_every < 1 or not 0 <= self.constant <= 1:
-            raise ConfigError("refine needs batch >= 2, steps >= 0, evaluate_every >= 1 and 0 <= constant <= 1")
+        if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1 or not 0 <= self.decay_start <= 1:
+            raise ConfigError("refine needs batch_size >= 2, max_steps >= 0, eval_steps >= 1 and 0 <= decay_start <= 1")
 
-        if not 0 < self.rate < math.inf or not 0 <= self.clip < math.inf or self.patience < 0:
-            raise ConfigError("refine needs rate > 0, clip >= 0 and patience >= 0")
+        if not 0 < self.learning_rate < math.inf or not 0 <= self.max_grad_norm < math.inf or self.patience < 0:
+            raise ConfigError("refine needs learning_rate > 0, max_grad_norm >= 0 and patience >= 0")
         if self.schedule not in ("linear", "cosine"):
             raise ConfigError(f"refine.schedule={self.schedule!r}: use 'linear' or 'cosine'")
-        if not 0 <= self.epochs < math.inf or not 0 <= self.warmup <= 1 or not 0 <= self.decay * self.rate < 1:
-            raise ConfigError("refine needs epochs >= 0, 0 <= warmup <= 1, decay >= 0 and decay * rate < 1")
+        if (
+            not 0 <= self.epochs < math.inf
+            or not 0 <= self.warmup <= 1
+            or not 0 <= self.weight_decay * self.learning_rate < 1
+        ):
+            raise ConfigError(
+                "refine needs epochs >= 0, 0 <= warmup <= 1, weight_decay >= 0 and weight_decay * learning_rate < 1"
+            )
 
     @property
     def trains(self) -> bool:
         """Whether there is any step to take."""
-        return self.steps > 0 or self.epochs > 0
+        return self.max_steps > 0 or self.epochs > 0
 
     def for_corpus(self, per_epoch: int) -> RefineConfig:
         """Return the settings by steps alone, ``per_epoch`` of them a pass over the training pairs."""
-        return replace(self, steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
+        return replace(self, max_steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
 
     def rate_at(self, step: int) -> float:
         """Learning rate of ``step`` (from 0)."""
-        rising = math.ceil(self.warmup * self.steps)
+        rising = math.ceil(self.warmup * self.max_steps)
         if step < rising:
-            return self.rate * step / rising
-        start = max(self.constant * self.steps, rising)
+            return self.learning_rate * step / rising
+        start = max(self.decay_start * self.max_steps, rising)
         if step < start:
-            return self.rate
+            return self.learning_rate
         if self.schedule == "cosine":
-            return self.rate * 0.5 * (1.0 + math.cos(math.pi * (step - start) / max(1.0, self.steps - start)))
-        return self.rate * (self.steps - step) / max(1.0, self.steps - start)
+            return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (step - start) / max(1.0, self.max_steps - start)))
+        return self.learning_rate * (self.max_steps - step) / max(1.0, self.max_steps - start)
 
 
 @dataclass
@@ -153,7 +159,7 @@ class Trainer:
     def __init__(self, matrix: np.ndarray, config: RefineConfig, objective: Objective) -> None:
         self.config, self.objective = config, objective
         self.matrix = matrix
-        self.optimiser = Adam(matrix, config.optimiser, config.clip, config.threads, decay=config.decay)  # type: ignore[arg-type]
+        self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)  # type: ignore[arg-type]
 
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
@@ -194,8 +200,8 @@ def _development_loss(trainer: Trainer, development: list[ParallelBags]) -> floa
     """Mean loss over the development pairs, in batches of the training size."""
     total, count = 0.0, 0
     for bitext in development:
-        for start in range(0, len(bitext), trainer.config.batch):
-            rows = np.arange(start, min(start + trainer.config.batch, len(bitext)))
+        for start in range(0, len(bitext), trainer.config.batch_size):
+            rows = np.arange(start, min(start + trainer.config.batch_size, len(bitext)))
             total += trainer.loss(bitext, rows) * len(rows)
             count += len(rows)
     return total / max(1, count)
@@ -229,7 +235,7 @@ def refine(
     """
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
-    schedule = Schedule(tuple(len(b) for b in bitexts), config.batch, config.seed, config.neighbours)
+    schedule = Schedule(tuple(len(b) for b in bitexts), config.batch_size, config.seed, config.neighbours)
     if config.duplicates == "drop":
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
@@ -243,9 +249,9 @@ def refine(
     saved = time.monotonic()
     with (
         awake(config.threads),
-        bar("refine", config.steps, "step", trainer.optimiser.steps) as progress,
+        bar("refine", config.max_steps, "step", trainer.optimiser.steps) as progress,
     ):
-        while trainer.optimiser.steps < config.steps:
+        while trainer.optimiser.steps < config.max_steps:
             step = trainer.optimiser.steps
             if config.neighbours:
                 _regroup(trainer, schedule, bitexts, step)
@@ -254,11 +260,11 @@ def refine(
             progress.update()
             if mean is not None:
                 mean.add(trainer.matrix, step + 1, config)
-            if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
+            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
                 state.look(_development_loss(trainer, development) if development else None)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
                 log(state.history)
-                waited = (step + 1 - state.step) // config.evaluate_every
+                waited = (step + 1 - state.step) // config.eval_steps
                 if development and config.patience and waited >= config.patience:
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     break
@@ -278,8 +284,8 @@ class _Mean:
 
     def add(self, matrix: np.ndarray, step: int, config: RefineConfig) -> None:
         """Fold the table after ``step`` steps into the mean, ten times an evaluation, where the end is near enough."""
-        every = max(1, config.evaluate_every // 10)
-        if step > config.steps * (1 - config.average) and step % every == 0:
+        every = max(1, config.eval_steps // 10)
+        if step > config.max_steps * (1 - config.average) and step % every == 0:
             self.tables += 1
             self.matrix += (matrix - self.matrix) / np.float32(self.tables)
 

@@ -136,7 +136,7 @@ def train_spans(
         for k, bitext in enumerate(development)
         if len(rows := bitext.usable(config.min_size, config.max_size))
     ]
-    schedule = Schedule(tuple(map(len, usable)), config.batch, config.seed)
+    schedule = Schedule(tuple(map(len, usable)), config.batch_size, config.seed)
     identity = fingerprint({**asdict(config), "threads": None, "triples": None}, schedule.sizes, list(matrix.shape))
     state = BestTable(trainer.matrix, trainer.optimiser)
     if found := load_checkpoint(checkpoint, identity):
@@ -147,15 +147,15 @@ def train_spans(
     saved = time.monotonic()
     with (
         awake(config.threads),
-        bar("train spans", config.steps, "step", trainer.optimiser.steps) as progress,
+        bar("train spans", config.max_steps, "step", trainer.optimiser.steps) as progress,
     ):
-        while (step := trainer.optimiser.steps) < config.steps:
+        while (step := trainer.optimiser.steps) < config.max_steps:
             which, rows = schedule.at(step)
             triplets = trainer.harden(bitexts[which].triplets(usable[which][rows], config, [1, step]))
-            rate = config.rate * min(1.0, 2.0 * (config.steps - step) / config.steps)
+            rate = config.learning_rate * min(1.0, 2.0 * (config.max_steps - step) / config.max_steps)
             state.running += trainer.step(triplets, rate)
             progress.update()
-            if (step + 1) % config.evaluate_every == 0 or step + 1 == config.steps:
+            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
                 state.look(_mean_loss(trainer, fixed) if fixed else None)
                 log(state.history)
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:

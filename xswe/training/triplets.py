@@ -34,9 +34,9 @@ class SpanTraining:
     """Settings of the span-max training.
 
     Attributes:
-        steps: steps taken, 0 for none.
-        batch: triplets a batch.
-        rate: Adam's learning rate; it falls linearly to zero over the second half.
+        max_steps: steps taken, 0 for none.
+        batch_size: triplets a batch.
+        learning_rate: Adam's learning rate; it falls linearly to zero over the second half.
         scale: lambda (SLICE: 30).
         similarity: of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the ``cosine`` as it is, which
             is as sharp at half the scale.
@@ -52,14 +52,14 @@ class SpanTraining:
             at random; 0 leaves the bitexts out, and takes all triples.
         triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
             names its own; see :func:`xswe.training.triplets.find_triples`.
-        evaluate_every: steps between looks at the development pairs; the best table seen is the result.
+        eval_steps: steps between looks at the development pairs; the best table seen is the result.
         seed: decides the triplets.
         threads: how many threads share a step.
     """
 
-    steps: int = 0
-    batch: int = 512
-    rate: float = 2e-4
+    max_steps: int = 0
+    batch_size: int = 512
+    learning_rate: float = 2e-4
     scale: float = 30.0
     similarity: Similarity = "normalised"
     min_size: int = 1
@@ -70,21 +70,21 @@ class SpanTraining:
     optimiser: Literal["lazy", "dense"] = "lazy"
     pairs: int = 200_000
     triples: tuple[Any, ...] = ()
-    evaluate_every: int = 100
+    eval_steps: int = 100
     seed: int = 0
     threads: int = 1
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.batch < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
-            raise ConfigError("spans needs steps >= 0, batch >= 2, around >= 1 and 0 <= neighbours <= 1")
+        if self.max_steps < 0 or self.batch_size < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
+            raise ConfigError("spans needs max_steps >= 0, batch_size >= 2, around >= 1 and 0 <= neighbours <= 1")
         if self.similarity not in ("normalised", "cosine"):
             raise ConfigError(f"spans.similarity={self.similarity!r}: use normalised or cosine")
-        if not 1 <= self.min_size <= self.max_size or self.evaluate_every < 1:
-            raise ConfigError("spans needs 1 <= min_size <= max_size and evaluate_every >= 1")
+        if not 1 <= self.min_size <= self.max_size or self.eval_steps < 1:
+            raise ConfigError("spans needs 1 <= min_size <= max_size and eval_steps >= 1")
         if self.pairs < (0 if self.triples else 2):
             raise ConfigError(f"spans.pairs={self.pairs}: give at least 2, or 0 beside spans.triples=[...]")
-        if not 0 < self.rate < math.inf or not 0 < self.scale < math.inf or self.hard < 0:
-            raise ConfigError("spans needs rate > 0, scale > 0 and hard >= 0")
+        if not 0 < self.learning_rate < math.inf or not 0 < self.scale < math.inf or self.hard < 0:
+            raise ConfigError("spans needs learning_rate > 0, scale > 0 and hard >= 0")
 
 
 @dataclass(frozen=True, eq=False)
