@@ -95,8 +95,8 @@ def test_the_pca_of_words_is_another(small):
 
 @pytest.mark.parametrize("study", ["dim", "vocabulary", "pieces", "contexts", "pick", "segmenters"])
 def test_every_study_composes_and_names_real_settings(study):
-    from xswe.commands.config import build
     from xswe.evaluation.figures import Study
+    from xswe.io.settings import build
 
     values = settings("ablate", f"study={study}")
     made = build(Study, values["study"], "study")

@@ -11,13 +11,14 @@ from hydra import compose, initialize_config_dir
 
 import xswe
 from xswe.commands import mine
-from xswe.commands.config import build, plain
+from xswe.commands.config import plain
 from xswe.commands.make_teacher import MakeTeacherConfig
 from xswe.commands.train import takes_sample, train_config
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.io.files import resource
+from xswe.io.settings import build
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig

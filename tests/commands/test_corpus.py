@@ -14,10 +14,11 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from tests.corpus.test_blocks import moses_zip
-from xswe.commands.config import build, plain
+from xswe.commands.config import plain
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
 from xswe.io.files import resource
+from xswe.io.settings import build
 
 
 def cli(*arguments, cwd, **environment):

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xswe.commands.config import build
 from xswe.commands.evaluate import data_root, evaluate, skipped
 from xswe.commands.train import load_distilled, load_teacher_of, score_held_out, train_config
 from xswe.errors import ConfigError
@@ -18,6 +17,7 @@ from xswe.evaluation.figures import Study, Variant, as_json, as_markdown, as_tab
 from xswe.evaluation.tasks import check
 from xswe.io.files import whole_file, write_json
 from xswe.io.results import table
+from xswe.io.settings import build
 from xswe.progress import track
 from xswe.training.pipeline import TrainResult, train
 

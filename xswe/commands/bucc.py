@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import xswe
-from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.results import table
+from xswe.io.settings import build
 from xswe.mining.bucc import BuccFiles, BuccScore, extract, read_gold_ids, score, tune
 from xswe.mining.output import open_output
 from xswe.mining.pipeline import MineConfig

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.commands.evaluate import check_measured, data_root, evaluate, shown, task_list
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import sample_texts, sentences_per_second
@@ -17,6 +16,7 @@ from xswe.evaluation.tables import Measured, measured, outcome, significance
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
+from xswe.io.settings import build
 from xswe.progress import track
 
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, corpus_files
 from xswe.corpus.cards import (
     Card,
@@ -25,6 +24,7 @@ from xswe.corpus.convert import convert, converted_folder
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
+from xswe.io.settings import build
 from xswe.text.languages import check_languages
 
 _SKIPPED = {

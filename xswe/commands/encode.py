@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.io.files import check_output
+from xswe.io.settings import build
 from xswe.model.encode_file import encode_file
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate

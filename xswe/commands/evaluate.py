@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import SentenceEncoder
@@ -17,6 +16,7 @@ from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_pa
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
+from xswe.io.settings import build
 
 # The metrics that the printed table shows, and the main score of a task that has none of them; the output file holds all.
 _SHOWN = (

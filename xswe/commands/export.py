@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
+from xswe.io.settings import build
 from xswe.model.ensemble import load_single
 from xswe.model.export import ExportConfig, count_units, export
 from xswe.model.resolve import locate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
+from xswe.io.settings import build
 from xswe.model.interchange import ImportConfig, import_model
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import xswe
-from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
+from xswe.io.settings import build
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.output import one_line, open_output
 from xswe.model.ensemble import Ensemble

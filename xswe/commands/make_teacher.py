@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.commands.train import corpus_config, load_teacher_of
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
+from xswe.io.settings import build
 from xswe.text.languages import check_languages
 from xswe.training.encoder import EncoderConfig, EncoderShape
 from xswe.training.inputs import UnitsConfig

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
+from xswe.io.settings import build
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, mine_files, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file

@@ -10,11 +10,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import build
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.parallel import available_threads
+from xswe.io.settings import build
 from xswe.mining.output import open_output
 from xswe.model.ensemble import load_single
 from xswe.model.resolve import locate

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xswe.commands.config import build
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.contexts import ContextConfig
@@ -21,6 +20,7 @@ from xswe.evaluation.tasks import score_bitext
 from xswe.io.files import fingerprint, resource, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
+from xswe.io.settings import build
 from xswe.model.card import card, sources_of, write_card
 from xswe.text.languages import check_languages
 from xswe.training.config import PCAConfig, TrainConfig, TrainResult

@@ -1,0 +1,83 @@
+"""From plain values, as a file or a command line holds them, to frozen dataclasses, with errors that name the key."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from xswe.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return a question that names the known name most like a mistyped one, "" where none is.
+
+    Example:
+        >>> meant("lerning_rate", ["max_steps", "learning_rate"])
+        '; did you mean learning_rate?'
+    """
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
+    """Make a dataclass from plain values, checking names and types.
+
+    Args:
+        cls: a dataclass whose fields are numbers, strings, tuples, dicts or dataclasses.
+        values: what the configuration says.
+        where: the section's name, for messages; "" for none.
+
+    Raises:
+        ConfigError: an unknown key, or a value of the wrong type.
+    """
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+    before = f"{where}." if where else ""
+    if unknown := sorted(set(values) - set(names)):
+        cure = meant(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
+        raise ConfigError(f"{before}{unknown[0]}: there is no such setting{cure}")
+    return cls(**{name: _convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    """Convert one value to its annotated type."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if dataclasses.is_dataclass(hint):
+        return _nested(typing.cast("type[Any]", hint), value, where)
+    if origin is typing.Literal:
+        if value not in arguments:
+            choices = ", ".join(str(choice) or "''" for choice in arguments)
+            raise ConfigError(f"{where}={value!r}: choose one of {choices}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise ConfigError(f"{where}={value!r}: expected a list, as in {where}=[a,b]")
+        return tuple(_convert(arguments[0], item, where) for item in value)
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
+        return {str(k): _convert(arguments[1], v, where) for k, v in value.items()}
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint in (int, float, str, bool) and (not isinstance(value, hint) or (hint is int and isinstance(value, bool))):
+        raise ConfigError(f"{where}={value!r}: expected {hint.__name__}")
+    return value
+
+
+def _nested(cls: type[T], value: Any, where: str) -> T:
+    """Build a dataclass within a dataclass, unless it is one already."""
+    if isinstance(value, cls):
+        return value
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
+    return build(cls, value, where)
