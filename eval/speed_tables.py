@@ -66,9 +66,10 @@ def quality(record: list[Record]) -> str:
     for row in record:
         counts = [f"{row[key]:,}" for key in ("lines", "gold", "found")]
         shares = [_percent(row.get(key)) for key in ("precision", "recall", "f1", "expected_precision")]
-        rows.append([row["set"], row["pair"], row["score"], *counts, *shares])
+        how = [row.get("noise"), row.get("calibrated"), row["score"]]
+        rows.append([row["set"], row["pair"], *how, *counts, *shares])
     titles = ["lines", "true pairs", "found", "precision", "recall", "F1", "precision it expected"]
-    return markdown(["set", "pair", "score", *titles], rows)
+    return markdown(["set", "pair", "noise", "threshold by", "score", *titles], rows)
 
 
 def corpora(record: Record) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xswe.errors import ConfigError
 from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
-from xswe.mining.threshold import from_gold, from_mismatches, precision_recall_f1, raised, wrong_fraction
+from xswe.mining.threshold import best_threshold, from_mismatches, on_gold, precision_recall_f1, raised, wrong_fraction
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
 
@@ -154,17 +154,14 @@ def test_gold_threshold_is_the_best_of_all_by_brute_force():
     scores = generator.integers(0, 12, 60).astype(np.float32)
     correct = generator.random(60) < scores / 12
     total = int(correct.sum()) + 5
-    found = from_gold(scores, correct, total)
+    found = best_threshold(scores, correct, total)
 
     def f1(threshold):
         kept = scores >= threshold
         return precision_recall_f1(int(kept.sum()), int((kept & correct).sum()), total)[2]
 
-    assert f1(found.value) == pytest.approx(max(f1(t) for t in np.arange(-1, 13, 0.25)))
-    kept = scores >= found.value
-    assert found.precision == pytest.approx(correct[kept].mean())
-    strict = from_gold(scores, correct, total, precision=0.9)
-    assert correct[scores >= strict.value].mean() >= 0.9
+    assert f1(found) == pytest.approx(max(f1(t) for t in np.arange(-1, 13, 0.25)))
+    assert best_threshold(scores[:0], correct[:0], 3) == -np.inf
 
 
 @pytest.mark.parametrize(("planted", "within"), [(2700, 0.1), (1500, 0.08), (300, 0.2)])
@@ -176,8 +173,8 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
     everything = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
     right = (everything.source == everything.target) & (everything.source < planted)
-    best = from_gold(everything.scores, right, planted)
-    kept = everything.scores >= best.value
+    best = best_threshold(everything.scores, right, planted)
+    kept = everything.scores >= best
     best_f1 = precision_recall_f1(int(kept.sum()), int(right[kept].sum()), planted)[2]
     correct = int(((mined.pairs.source == mined.pairs.target) & (mined.pairs.source < planted)).sum())
     precision, _, f1 = precision_recall_f1(len(mined.pairs), correct, planted)
@@ -192,9 +189,9 @@ def test_threshold_of_scores_that_keep_the_gap(vectors, score):
     mined = mine_vectors(a, b, MineConfig(score=score, neighbours=ONE))
     plain = choose_pairs(find_neighbours(a, b, 6, ONE), MineConfig(score=score, threshold=None))
     scores = [select(score_candidates(find_neighbours(a, b, 6, ONE), score, 4, n), "max").scores for n in (0, 1)]
-    low = from_mismatches(*scores)
+    low = from_mismatches(*scores, 3000).choose()
     right = (mined.pairs.source == mined.pairs.target) & (mined.pairs.source < 300)
-    naive = plain.pairs.between(low.value, None)
+    naive = plain.pairs.between(low, None)
     assert right.mean() > ((naive.source == naive.target) & (naive.source < 300)).mean()
     assert right.sum() > 240
     assert right.mean() > 0.5
@@ -210,9 +207,42 @@ def test_no_translation_at_all_is_noticed(vectors):
     a, b = vectors(2000, 2000, 32)
     mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
     assert len(mined.pairs) < 0.2 * mined.found
-    assert mined.threshold.precision < 0.5
+    assert mined.threshold.precision is None
+    assert "precision cannot be told: too few of the lines" in mined.threshold.sentence()
     assert wrong_fraction(np.zeros(0), np.zeros(0)) == 0
-    assert from_mismatches(np.zeros(0, np.float32), np.zeros(0, np.float32)).value == -np.inf
+    nothing = np.zeros(0, np.float32)
+    assert from_mismatches(nothing, nothing, 0).choose() == -np.inf
+
+
+def test_few_pairs_are_never_called_perfect(vectors):
+    a, b = vectors(3, 3, 24, planted=3)
+    few = mine_vectors(a, b, MineConfig(neighbours=ONE)).threshold
+    assert few.precision is None
+    assert "pairs are too few" in few.sentence()
+    a, b = vectors(400, 400, 64, planted=400)
+    many = mine_vectors(a, b, MineConfig(neighbours=ONE)).threshold
+    assert many.precision < 1
+    assert " 100 %" not in many.sentence()
+
+
+def test_precision_is_that_of_what_min_score_and_max_score_leave(vectors):
+    a, b = vectors(3000, 3000, 32, planted=1500, seed=5)
+    told = [
+        mine_vectors(a, b, MineConfig(neighbours=ONE, min_score=low, max_score=high)).threshold
+        for low, high in ((None, None), (1.3, None), (None, 1.3))
+    ]
+    assert len({threshold.value for threshold in told}) == 1
+    assert told[1].precision > told[0].precision > told[2].precision
+    assert told[1].recall < told[0].recall
+
+
+def test_gold_tells_the_recall_and_not_the_precision():
+    scores, wrong = np.arange(400, dtype=np.float32), np.arange(200, dtype=np.float32)
+    expected = from_mismatches(scores, wrong, 400)
+    assert expected.between(300, None)[0] < 1
+    everywhere, on_top = np.arange(0, 400, 4, dtype=np.float64), np.array([399.0] * 9 + [-np.inf])
+    assert on_gold(expected, on_top, None) > 190 > on_gold(expected, everywhere, None)
+    assert on_gold(expected, everywhere, 0.99) > 190
 
 
 def test_one_line_against_one_line():

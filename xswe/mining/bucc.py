@@ -18,7 +18,7 @@ from xswe.io.archives import PACKED
 from xswe.io.lines import read_lines
 from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
-from xswe.mining.threshold import from_gold, precision_recall_f1
+from xswe.mining.threshold import best_threshold, precision_recall_f1
 from xswe.model.ensemble import AnyModel
 from xswe.search.neighbours import find_neighbours
 
@@ -144,7 +144,7 @@ def extract(model: AnyModel, files: BuccFiles, config: MineConfig) -> Extracted:
 def tune(extracted: Extracted, gold: set[IdPair]) -> float:
     """Return the threshold of the best F1 on gold pairs."""
     correct = np.array([pair in gold for pair in extracted.pairs], bool)
-    return from_gold(extracted.scores, correct, len(gold)).value
+    return best_threshold(extracted.scores, correct, len(gold))
 
 
 def score(extracted: Extracted, gold: set[IdPair], threshold: float) -> BuccScore:

@@ -20,7 +20,7 @@ from xswe.io.lines import OnError
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format, output_format, write_pairs
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
-from xswe.mining.threshold import RISE, Threshold, calibrate_on_gold, from_mismatches, read_gold
+from xswe.mining.threshold import RISE, Expected, GoldSearch, Threshold, from_mismatches, gold_scores, on_gold, read_gold
 from xswe.model.ensemble import AnyModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
@@ -133,13 +133,19 @@ class Mined:
         return [float(q) for q in np.quantile(self.pairs.scores, points)] if len(self.pairs) else []
 
 
-def choose_pairs(lists: Neighbours, config: MineConfig, sides: tuple[Side, Side] | None = None) -> Mined:
+def choose_pairs(
+    lists: Neighbours,
+    config: MineConfig,
+    sides: tuple[Side, Side] | None = None,
+    gold: np.ndarray | None = None,
+) -> Mined:
     """Score, filter, select, calibrate and cut.
 
     Args:
         lists: neighbours both ways, ``config.depth + config.struck`` of each line.
-        config: how; ``gold`` is not looked at.
+        config: how; its ``gold`` is not looked at.
         sides: for the pair filters; without them there are none.
+        gold: scores of gold pairs to calibrate on.
     """
 
     def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
@@ -159,13 +165,23 @@ def choose_pairs(lists: Neighbours, config: MineConfig, sides: tuple[Side, Side]
         # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
         one_to_one = pairs if config.select == "max" else found("max")[0]
         struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
-        threshold = from_mismatches(one_to_one.scores, struck[0], config.precision, struck[-1], RISE[config.score])
-    return _cut(Mined(pairs, threshold, len(pairs), ruled_out), config)
+        lines = min(len(lists.forward), len(lists.backward))
+        expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], RISE[config.score])
+        threshold = _calibrated(expected, config, gold)
+    kept = pairs.between(threshold.value, None).between(config.min_score, config.max_score)
+    return Mined(kept, threshold, len(pairs), ruled_out)
 
 
-def _cut(mined: Mined, config: MineConfig) -> Mined:
-    kept = mined.pairs.between(mined.threshold.value, None).between(config.min_score, config.max_score)
-    return replace(mined, pairs=kept)
+def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None) -> Threshold:
+    """Choose a threshold, and tell what is expected of the pairs that are kept: also above ``min_score`` only."""
+    value = expected.choose(None, config.precision) if gold is None else on_gold(expected, gold, config.precision)
+    least = value if config.min_score is None else max(value, config.min_score)
+    precision, recall = expected.between(least, config.max_score)
+    origin = "mismatched neighbours"
+    if gold is not None:
+        most = np.inf if config.max_score is None else config.max_score
+        origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
+    return Threshold(value, origin, precision, recall, expected.unsure)
 
 
 def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> Mined:
@@ -178,7 +194,7 @@ def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> 
     """
     config = config or MineConfig()
     if config.gold:
-        raise ConfigError("gold needs the texts: mine files, or calibrate with xswe.mining.threshold.from_gold")
+        raise ConfigError("gold needs the texts: mine lists or files")
     lists = find_neighbours(source, target, config.depth + config.struck, config.neighbours)
     return choose_pairs(lists, config)
 
@@ -265,14 +281,11 @@ def mine_sides(
     lists = _stored_neighbours(folder, both, config, identity)
     seconds["neighbours"] = time.monotonic() - start
     start = time.monotonic()
+    scores = None
     if gold:
-        settings = (config.score, config.k, config.select, config.precision)
         exact = replace(config.neighbours, method="exact")
-        threshold = calibrate_on_gold(gold, both, lists, encode, exact, *settings)
-        found = choose_pairs(lists, replace(config, threshold=None, gold=None), both)
-        mined = _cut(replace(found, threshold=threshold), config)
-    else:
-        mined = choose_pairs(lists, config, both)
+        scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
+    mined = choose_pairs(lists, config, both, scores)
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds
 
