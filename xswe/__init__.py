@@ -5,9 +5,9 @@
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, ``score`` scores aligned
-texts, ``find_phrases`` finds what says a phrase in running text, ``SentencePCA`` is the papers' reduction. Each is loaded
-when it is first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are
-imported by training only.
+texts, ``find_phrases`` finds what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens
+what it kept), ``SentencePCA`` is the papers' reduction. Each is loaded when it is first used: loading and encoding need
+numpy, numba, tokenizers and safetensors; torch and transformers are imported by training only.
 """
 
 from __future__ import annotations
@@ -28,23 +28,32 @@ if TYPE_CHECKING:
     from xswe.model.resolve import push_to_hub
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
+    from xswe.search.index import Hit, Hits, Index, index, load_index
     from xswe.training.sentence_pca import SentencePCA
 
 # Where each public name comes from.
 _PUBLIC = {
     "Ensemble": "xswe.model.ensemble:Ensemble",
+    "Hit": "xswe.search.index:Hit",
+    "Hits": "xswe.search.index:Hits",
+    "Index": "xswe.search.index:Index",
     "MinedPairs": "xswe.mining.mined:MinedPairs",
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
     "StaticModel": "xswe.model.static:StaticModel",
     "encode_file": "xswe.model.encode_file:encode_file",
     "errors": "xswe.errors:",
     "find_phrases": "xswe.phrases.find:find_phrases",
+    "index": "xswe.search.index:index",
+    "load_index": "xswe.search.index:load_index",
     "mine": "xswe.mining.mined:mine",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
 }
 __all__ = [
     "Ensemble",
+    "Hit",
+    "Hits",
+    "Index",
     "MinedPairs",
     "SentencePCA",
     "StaticModel",
@@ -52,7 +61,9 @@ __all__ = [
     "encode_file",
     "errors",
     "find_phrases",
+    "index",
     "load",
+    "load_index",
     "mine",
     "push_to_hub",
     "score",

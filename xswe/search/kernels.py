@@ -23,7 +23,7 @@ def empty_lists(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(inline="always")
-def _push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64) -> None:
+def push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64) -> None:
     """Insert into one list a score above its last; among equals the new one comes last."""
     place = scores.shape[0] - 1
     while place > 0 and scores[place - 1] < score:
@@ -73,10 +73,10 @@ def sweep(
             for j in range(len(part)):
                 score = part[j]
                 if score > limit:
-                    _push(row_scores[i], row_ids[i], score, first_column + start + j)
+                    push(row_scores[i], row_ids[i], score, first_column + start + j)
                     limit = max(limit, row_scores[i, last])
                 if score > limits[j]:
-                    _push(column_scores[start + j], column_ids[start + j], score, first_row + i)
+                    push(column_scores[start + j], column_ids[start + j], score, first_row + i)
                     limits[j] = max(limits[j], column_scores[start + j, last])
         row_limits[i] = limit
 

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError, InputError, ModelError
+from xswe.search import index as module
+from xswe.search.scan import make_codes, nearest
+from xswe.search.vectors import Vectors
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture
+def texts(sample):
+    return [*sample["en"], *sample["ja"], "\U0001f980", ""]
+
+
+def unit(rng, rows, dim):
+    vectors = rng.normal(size=(rows, dim)).astype(np.float32) ** 3  # some numbers are much larger than the others
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 64, 1500])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_estimate_hides_one_of_the_nearest(dim, threads):
+    rng = np.random.default_rng(dim)
+    vectors = unit(rng, 400, dim)
+    vectors[200:210] = vectors[7]  # equal cosines: the lower rows win
+    codes, scales, error = make_codes(vectors)
+    assert error == pytest.approx(np.linalg.norm(vectors - codes * scales[:, None], axis=1).max(), abs=1e-5)
+    scales[11] = np.nan
+    for query in (*unit(rng, 20, dim), vectors[7], vectors[11]):
+        scores = vectors.astype(np.float64) @ query.astype(np.float64)
+        order = [row for row in np.lexsort((np.arange(400), -scores.astype(np.float32))) if row != 11]
+        for k in (1, 5, 1000):
+            found, rows = nearest(query, k, codes, scales, Vectors(vectors), error, threads=threads)
+            assert rows.tolist() == order[:k]
+            np.testing.assert_allclose(found, scores[rows], atol=1e-6)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_an_index_finds_what_all_cosines_say(mini, texts, storage):
+    index = xswe.index(mini, texts, storage=storage)
+    queries = texts[:300:7]
+    cosines = mini.encode(queries) @ mini.encode(texts).T
+    for found, row in zip(index.search(queries, k=5), cosines, strict=True):
+        best = np.sort(row)[::-1][:5]
+        tolerance = {"float32": 1e-6, "float16": 1e-3, "int8": 0.03}[storage]
+        np.testing.assert_allclose([hit.score for hit in found], best, atol=tolerance)
+        assert [hit.text for hit in found] == [texts[hit.row] for hit in found]
+    assert [len(found) for found in index.search(["", "\U0001f980"])] == [0, 0]
+    every = index.search(texts[0], k=10_000)
+    assert not {len(texts) - 2, len(texts) - 1} & {hit.row for hit in every}
+
+
+def test_lists_files_and_streams_give_the_same_index(mini, texts, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    made = [xswe.index(mini, given) for given in (texts, tmp_path / "a.txt", iter(texts))]
+    found = [index.search(texts[:20], k=3) for index in made]
+    assert found[0] == found[1] == found[2]
+    vectors = mini.encode(texts[:20])
+    assert [each.hits for each in made[0].search(vectors, k=3)] == [each.hits for each in found[0]]
+
+
+def test_what_is_added_removed_and_saved_is_there_when_it_is_opened_again(mini, texts, tmp_path):
+    index = xswe.index(mini, texts[:100], folder=tmp_path / "a", metadata=({"line": n} for n in range(100)))
+    assert index.add(texts[100:150]) == range(100, 150)
+    index.remove([3, 120])
+    assert len(index) == 148
+    assert texts[3] not in [hit.text for hit in index.search(texts[3], k=150)]
+    index.save(tmp_path / "b")
+    index.remove([4])
+    for folder, missing in (("a", {3, 4, 120}), ("b", {3, 120})):
+        opened = xswe.load_index(tmp_path / folder)
+        assert {hit.row for hit in opened.search(texts[5], k=200)} == set(range(150)) - missing
+        assert opened[5] == (1.0, texts[5], 5, {"line": 5})
+        assert opened[149].metadata is None
+        with pytest.raises(IndexError, match="row 3"):
+            opened[3]
+    with pytest.raises(ConfigError, match="no sentence 3, or it was removed before"):
+        xswe.load_index(tmp_path / "b").remove([5, 3])
+    assert xswe.load_index(tmp_path / "b")[5].row == 5
+
+
+def test_an_addition_that_fails_leaves_nothing_behind(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_BLOCK", 16)
+    index = xswe.index(mini, texts[:50], folder=tmp_path / "a")
+    with pytest.raises(TypeError, match=r"texts\[40\] is int"):
+        index.add([*texts[50:90], 3])
+    with pytest.raises(ConfigError, match="only 20 values"):
+        index.add(texts[50:90], range(20))
+    with pytest.raises(ConfigError, match="more values than the 2 texts"):
+        index.add(texts[:2], range(3))
+    for each in (index, xswe.load_index(tmp_path / "a")):
+        assert len(each) == 50
+    index.add(texts[50:60])
+    again = xswe.index(mini, texts[:60])
+    assert xswe.load_index(tmp_path / "a").search(texts[:60]) == again.search(texts[:60])
+
+
+def test_other_tools_read_the_files(mini, texts, tmp_path):
+    xswe.index(mini, texts, folder=tmp_path / "a", metadata=[{"n": 1}] * len(texts))
+    np.testing.assert_array_equal(np.load(tmp_path / "a" / "vectors.npy"), mini.encode(texts))
+    database = sqlite3.connect(tmp_path / "a" / "sentences.sqlite")
+    query = "SELECT text FROM sentences WHERE json_extract(metadata, '$.n') = 1 ORDER BY row"
+    assert [text for (text,) in database.execute(query)] == texts
+
+
+def test_clusters_find_nearly_all_and_what_came_later(mini, texts, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 500)
+    exact = xswe.index(mini, texts[:600])
+    index = xswe.index(mini, texts[:600], method="clusters")
+    assert index._data.clustered == 600
+    queries = texts[:600:5]
+    pairs = zip(exact.search(queries), index.search(queries, probes=6), strict=True)
+    shared = [len({hit.row for hit in a} & {hit.row for hit in b}) / len(a) for a, b in pairs]
+    assert 0.8 < np.mean(shared) < 1
+    index.add(["Hovercrafts are full of eels."])
+    assert index._data.clustered == 600
+    assert index.search("My hovercraft is full of eels.", k=1)[0].row == 600
+    index.remove([600])
+    assert all(hit.row != 600 for hit in index.search("My hovercraft is full of eels.", k=20, probes=32))
+    index.add(texts[600:900])
+    assert index._data.clustered == 901
+    assert [path.name for path in index.folder.glob("clusters-*")] == ["clusters-901"]
+
+
+def test_hits_print_and_convert(mini):
+    pandas = pytest.importorskip("pandas")
+    hits = xswe.index(mini, ["Wir kaufen\nBrot.", "Der Zug hat Verspätung."]).search("We buy bread.", k=1)
+    assert repr(hits) == "Hits('We buy bread.', 1)"
+    assert str(hits).endswith("  Wir kaufen Brot.")
+    assert isinstance(hits.to_pandas(), pandas.DataFrame)
+    assert hits.to_pandas()["text"].tolist() == ["Wir kaufen\nBrot."]
+
+
+def test_mistakes_are_named(mini, tmp_path):
+    index = xswe.index(mini, ["a cat"], folder=tmp_path / "a")
+    with pytest.raises(ConfigError, match=r"folder=.*a: exists; give another name, or load_index"):
+        xswe.index(mini, ["a dog"], folder=tmp_path / "a")
+    with pytest.raises(ConfigError, match="method='hnsw': use exact or clusters"):
+        xswe.index(mini, ["a dog"], method="hnsw")
+    with pytest.raises(ConfigError, match="k=0"):
+        index.search("a", k=0)
+    with pytest.raises(ConfigError, match="vectors of 256 dimensions"):
+        index.search(np.ones((1, 8), np.float32))
+    with pytest.raises(InputError, match="no such file"):
+        xswe.index(mini, tmp_path / "absent.txt", folder=tmp_path / "b")
+    with pytest.raises(ModelError, match="no index; build one"):
+        xswe.load_index(tmp_path)
+    (tmp_path / "a" / "sentences.sqlite").write_bytes(b"nothing of the kind" * 100)
+    with pytest.raises(ModelError, match="damaged one"):
+        xswe.load_index(tmp_path / "a")
+    assert not (tmp_path / "b").exists()

@@ -1,0 +1,458 @@
+"""An index of sentences: built once, asked many times in milliseconds, added to and removed from.
+
+An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.scan`), ``sentences.sqlite`` with texts and metadata, and the model. The
+database decides what belongs to it: numbers that an interrupted :meth:`Index.add` left behind it are written over.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, overload
+
+import numpy as np
+
+from xswe.errors import ConfigError, ModelError
+from xswe.io.files import whole_folder
+from xswe.io.lines import read_blocks
+from xswe.io.parallel import available_threads, in_order, single_threaded_blas
+from xswe.io.ragged import Texts
+from xswe.io.results import Result
+from xswe.model.ensemble import AnyModel, load_any
+from xswe.model.static import no_text
+from xswe.progress import bar
+from xswe.search.clusters import Members, assign, mean_vector, train_centroids
+from xswe.search.scan import make_codes, nearest
+from xswe.search.sentences import Sentences
+from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
+
+Given = str | Path | Iterable[str]
+IndexMethod = Literal["exact", "clusters"]
+FORMAT_VERSION = 1
+_HEADER = 128  # bytes before the numbers of a .npy file as numpy writes it
+_BLOCK = 8192  # sentences encoded at a time
+_HOMES = 2  # clusters that a sentence belongs to
+_FEWEST = 20_000  # sentences that are worth clusters
+_SAMPLE = 32  # sampled vectors a cluster
+
+
+class Hit(NamedTuple):
+    """A sentence that was found: its cosine with the query, its text, its number, and what was said of it."""
+
+    score: float
+    text: str
+    row: int
+    metadata: Any = None
+
+
+@dataclass(frozen=True)
+class Hits(Result):
+    """What was found for one query, best first; a sequence of :class:`Hit`.
+
+    Attributes:
+        query: its text; None where a vector was asked for.
+        hits: what was found.
+    """
+
+    query: str | None
+    hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    def __repr__(self) -> str:
+        return f"Hits({self.query!r}, {len(self)})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hit.score:.4f}  {' '.join(hit.text.split())}" for hit in self) or "nothing found"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Hit`."""
+        return Hit._fields
+
+    def records(self) -> tuple[Hit, ...]:
+        """Return the hits."""
+        return self.hits
+
+
+class _Data(NamedTuple):
+    """The numbers of an index at one moment."""
+
+    codes: np.ndarray
+    scales: np.ndarray
+    vectors: Vectors
+    error: float
+    centroids: np.ndarray | None
+    mean: np.ndarray
+    members: Members | None
+    clustered: int  # the first so many sentences are in clusters; those that came later are all looked at
+
+
+class Index:
+    """Sentences that can be searched; see :func:`index` and :func:`load_index`.
+
+    What :meth:`add` and :meth:`remove` do is in the folder when they return.
+
+    Attributes:
+        folder: where it is.
+        model: what encodes sentences and queries.
+        method: ``exact`` or ``clusters``.
+        storage: how vectors are kept: ``float32``, ``float16`` or ``int8``.
+    """
+
+    def __init__(self, folder: Path, model: AnyModel) -> None:
+        self.folder, self.model = folder, model
+        self._sentences = Sentences(folder / "sentences.sqlite")
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        facts = self._sentences.facts()
+        self.method: IndexMethod = facts["method"]
+        self.storage: Storage = facts["storage"]
+        self._open(facts)
+
+    def _open(self, facts: dict[str, Any]) -> None:
+        """Map the numbers into memory."""
+        rows, dim = facts["rows"], self.model.dim
+        try:
+            codes = _mapped(self.folder / "codes.npy", np.int8, (rows, dim))
+            scales = _mapped(self.folder / "scales.npy", np.float32, (rows,))
+            vectors = self._vectors(rows)
+            centroids, mean, members = None, np.zeros(dim, np.float32), None
+            if facts["clustered"]:
+                place = self.folder / f"clusters-{facts['clustered']}"
+                centroids, mean = np.load(place / "centroids.npy"), np.load(place / "mean.npy")
+                members = Members(np.load(place / "lines.npy", mmap_mode="r"), np.load(place / "bounds.npy"))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{self.folder}: a damaged index ({error}); build it again") from None
+        self._removed = facts["removed"]
+        self._data = _Data(codes, scales, vectors, facts["error"], centroids, mean, members, facts["clustered"])
+
+    def __len__(self) -> int:
+        return len(self._data.codes) - self._removed
+
+    def __repr__(self) -> str:
+        return f"Index({len(self):,} sentences, {self.dim} dimensions, {self.storage}, {self.method})"
+
+    def __getitem__(self, row: int) -> Hit:
+        """Return the sentence of a number."""
+        if (found := self._sentences.take([row]).get(row)) is None:
+            raise IndexError(f"row {row}: there is no such sentence, or it was removed")
+        return Hit(1.0, found[0], row, found[1])
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return self.model.dim
+
+    @overload
+    def search(  # type: ignore[overload-overlap]  # one str is also a sequence of them
+        self, queries: str, k: int = 10, *, probes: int = 16, threads: int | None = None
+    ) -> Hits: ...
+    @overload
+    def search(
+        self, queries: Sequence[str] | np.ndarray, k: int = 10, *, probes: int = 16, threads: int | None = None
+    ) -> list[Hits]: ...
+    def search(
+        self, queries: str | Sequence[str] | np.ndarray, k: int = 10, *, probes: int = 16, threads: int | None = None
+    ) -> Hits | list[Hits]:
+        """Find the sentences nearest to each query, in any language of the model.
+
+        Args:
+            queries: one text; several texts; or float32 (n, d) vectors of norm 1.
+            k: hits a query.
+            probes: clusters that are looked at, where ``method`` is ``clusters``.
+            threads: how many share the sentences; None for all processors.
+
+        Returns:
+            The hits of the text, or a list of those of each; of equal cosines the lower row first. What holds nothing that
+            the model knows finds nothing.
+
+        Raises:
+            ConfigError: ``k`` or ``probes`` is below 1, or the vectors are of another width.
+
+        Example:
+            >>> import xswe
+            >>> texts = ["The train is late.", "Eine Katze schläft auf dem Dach.", "我们买面包。"]
+            >>> xswe.index(xswe.load("mini"), texts).search("猫が屋根で寝ている。", k=1)[0].text
+            'Eine Katze schläft auf dem Dach.'
+        """
+        if min(k, probes) < 1:
+            raise ConfigError(f"k={k}, probes={probes}: give at least 1")
+        if isinstance(queries, str):
+            return self.search([queries], k, probes=probes, threads=threads)[0]
+        names: Sequence[str | None] = [None] * len(queries) if isinstance(queries, np.ndarray) else list(queries)
+        vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
+        with single_threaded_blas():
+            found = [self._nearest(query, k, probes, threads or available_threads()) for query in vectors]
+        texts = self._sentences.take(
+            np.unique(np.concatenate([rows for _, rows in found] or [np.zeros(0, np.int64)])).tolist()
+        )
+        lists = [zip(scores.tolist(), rows.tolist(), strict=True) for scores, rows in found]
+        return [
+            Hits(name, tuple(Hit(score, texts[row][0], row, texts[row][1]) for score, row in hits if row in texts))
+            for name, hits in zip(names, lists, strict=True)
+        ]
+
+    def _nearest(self, query: np.ndarray, k: int, probes: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+        data = self._data
+        query = np.ascontiguousarray(query, np.float32)
+        if not query.any():
+            return np.zeros(0, np.float32), np.zeros(0, np.int64)
+        rows, repeats = None, 1
+        if data.centroids is not None and data.members is not None:
+            probes = min(probes, len(data.centroids))
+            order = np.argpartition(-(data.centroids @ (query - data.mean)), probes - 1)[:probes]
+            later = np.arange(data.clustered, len(data.codes), dtype=np.int32)
+            rows, repeats = np.concatenate([*(data.members[cluster] for cluster in order), later]), _HOMES
+        return nearest(query, k, data.codes, data.scales, data.vectors, data.error, rows, repeats, threads)
+
+    def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
+        """Add sentences.
+
+        Args:
+            texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
+            metadata: for each text what to keep with it, as JSON values.
+            threads: how many encode; None for all processors.
+
+        Returns:
+            Their numbers, which stay theirs for good.
+
+        Raises:
+            ConfigError: there is not one value of metadata a text.
+            InputError: the file is missing or damaged.
+            TypeError: one of the texts is no text; the message says which.
+        """
+        blocks = _blocks(texts, None if metadata is None else iter(metadata))
+        with self._sentences.writing() as writing:
+            facts = writing.facts()
+            first = facts["rows"]
+            kinds = {"codes": np.int8, "scales": np.float32} | (
+                {} if self.storage == "int8" else {"vectors": STORAGES[self.storage]}
+            )
+            columns = {name: _Column(self.folder / f"{name}.npy", kind, first) for name, kind in kinds.items()}
+            with bar("index", unit="sentence") as progress:
+                for block, kept, arrays, error in in_order(self._encoded, blocks, threads or available_threads()):
+                    for name, column in columns.items():
+                        column.write(arrays[name])
+                    writing.add(facts["rows"], block, kept)
+                    facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], error)}
+                    progress.update(len(block))
+            for column in columns.values():
+                column.close()
+            before = facts["clustered"]
+            if self.method == "clusters" and facts["rows"] >= max(_FEWEST, 1.25 * before):
+                facts["clustered"] = self._cluster(facts["rows"], threads or available_threads())
+            writing.note(facts)
+        if facts["clustered"] != before:
+            shutil.rmtree(self.folder / f"clusters-{before}", ignore_errors=True)
+        self._open(facts)
+        return range(first, facts["rows"])
+
+    def _encoded(self, block: tuple[Texts, Any]) -> tuple[Texts, Any, dict[str, np.ndarray], float]:
+        texts, kept = block
+        vectors = np.empty((len(texts), self.dim), np.float32)
+        self.model.encode_into(texts, vectors)
+        codes, scales, error = make_codes(vectors)
+        arrays = {"codes": codes, "scales": scales}
+        if self.storage == "int8":
+            return texts, kept, arrays, 0.0  # the bytes are the vectors
+        return texts, kept, arrays | {"vectors": vectors.astype(STORAGES[self.storage], copy=False)}, error
+
+    def _vectors(self, rows: int) -> Vectors:
+        name = "codes" if self.storage == "int8" else "vectors"
+        return Vectors(_mapped(self.folder / f"{name}.npy", STORAGES[self.storage], (rows, self.dim)))
+
+    def _cluster(self, rows: int, threads: int) -> int:
+        """Write clusters of the first so many sentences, which is what is returned."""
+        vectors, generator = self._vectors(rows), np.random.default_rng(11)
+        count = 2 ** round(np.log2(np.sqrt(len(vectors))))
+        with single_threaded_blas(), whole_folder(self.folder / f"clusters-{len(vectors)}") as folder:
+            sample = np.sort(generator.permutation(len(vectors))[: _SAMPLE * count])
+            mean = mean_vector(vectors, sample)
+            centroids = train_centroids([vectors.take(sample) - mean], count, generator, threads)
+            members = Members.of(assign(vectors, centroids, mean, _HOMES, threads), count)
+            for name, array in (
+                ("centroids", centroids),
+                ("mean", mean),
+                ("lines", members.lines),
+                ("bounds", members.bounds),
+            ):
+                np.save(folder / f"{name}.npy", array)
+        return len(vectors)
+
+    def remove(self, rows: Iterable[int]) -> None:
+        """Remove sentences by their numbers; those of others stay as they are.
+
+        Raises:
+            ConfigError: there is no such sentence; nothing is removed then.
+        """
+        rows = sorted({int(row) for row in rows})
+        if missing := sorted(set(rows) - set(self._sentences.take(rows))):
+            raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
+        with self._sentences.writing() as writing:
+            facts = writing.facts()
+            scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", _HEADER, (facts["rows"],))
+            scales[rows] = np.nan  # first: a sentence that is found has a text
+            scales.flush()
+            facts["removed"] += len(rows)
+            writing.remove(rows)
+            writing.note(facts)
+        self._open(facts)
+
+    def save(self, folder: str | Path) -> None:
+        """Copy the index to another folder, whole or not at all.
+
+        Raises:
+            ConfigError: there is something else of that name.
+        """
+        folder = Path(folder)
+        _check_free(folder)
+        with whole_folder(folder) as temporary:
+            self._sentences.copy(temporary / "sentences.sqlite")  # first: of what is added meanwhile it knows nothing
+            shutil.copytree(self.folder, temporary, ignore=lambda *_: ["sentences.sqlite"], dirs_exist_ok=True)
+
+
+def index(
+    model: AnyModel,
+    texts: Given,
+    *,
+    metadata: Iterable[Any] | None = None,
+    folder: str | Path | None = None,
+    method: IndexMethod = "exact",
+    storage: Storage = "float32",
+    threads: int | None = None,
+) -> Index:
+    """Build an index of sentences.
+
+    They are read and encoded as a stream, so that memory does not grow with their number.
+
+    Args:
+        model: what encodes.
+        texts: a list or any other iterable of texts, or the name of a text file, plain or compressed.
+        metadata: for each text what to keep with it, as JSON values.
+        folder: where it is kept; None for a folder that is removed with the index, unless it is saved.
+        method: ``exact``; or ``clusters``, which looks at the nearest clusters only.
+        storage: of the vectors: ``float32``, ``float16``, or ``int8``, a quarter of the place.
+        threads: how many encode; None for all processors.
+
+    Raises:
+        ConfigError: there is something of the folder's name, or no such method or storage.
+        InputError: the file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> found = xswe.index(xswe.load("mini"), ["Wir kaufen Brot.", "Der Zug hat Verspätung."])
+        >>> print(found.search("The train is late.", k=1)[0].text)
+        Der Zug hat Verspätung.
+        >>> _ = found.add(["列車が遅れています。"], [{"file": "a.ja"}])
+        >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
+        [(2, {'file': 'a.ja'})]
+    """
+    if method not in ("exact", "clusters"):
+        raise ConfigError(f"method={method!r}: use exact or clusters")
+    check_storage(storage)
+    if folder is None:
+        temporary = tempfile.TemporaryDirectory(prefix="xswe-index-")
+        made = _build(Path(temporary.name), model, method, storage)
+        made._temporary = temporary
+        made.add(texts, metadata, threads=threads)
+        return made
+    _check_free(Path(folder))
+    with whole_folder(folder) as place:
+        _build(place, model, method, storage).add(texts, metadata, threads=threads)
+    return Index(Path(folder), model)
+
+
+def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage) -> Index:
+    model.save(folder / "model")
+    facts = {"format_version": FORMAT_VERSION, "method": method, "storage": storage, "identity": model.identity}
+    Sentences(folder / "sentences.sqlite").create({**facts, "rows": 0, "removed": 0, "error": 0.0, "clustered": 0})
+    return Index(folder, model)
+
+
+def load_index(folder: str | Path) -> Index:
+    """Open an index that was built in, or saved to, a folder; nothing is read but what is asked for.
+
+    Raises:
+        ModelError: the folder is no index, is damaged, or of a newer version.
+    """
+    folder = Path(folder)
+    if not (folder / "sentences.sqlite").is_file():
+        raise ModelError(f"{folder}: no index; build one with xswe.index(model, texts, folder=...)")
+    facts = Sentences(folder / "sentences.sqlite").facts()
+    if facts.get("format_version", 0) > FORMAT_VERSION:
+        raise ModelError(f"{folder}: format version {facts['format_version']} is newer than {FORMAT_VERSION}; upgrade xswe")
+    return Index(folder, load_any(folder / "model"))
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"folder={folder}: exists; give another name, or load_index and add to it")
+
+
+def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
+    return np.memmap(path, kind, "r", _HEADER, shape) if shape[0] else np.zeros(shape, kind)
+
+
+def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Texts, list[Any] | None]]:
+    """Iterate over blocks of texts and their metadata."""
+    row = 0
+    for block in read_blocks(texts, _BLOCK) if isinstance(texts, (str, Path)) else _packed(texts):
+        kept = None if metadata is None else list(islice(metadata, len(block)))
+        row += len(block)
+        if kept is not None and len(kept) < len(block):
+            raise ConfigError(f"metadata: only {row - len(block) + len(kept)} values; give one a text, None for none")
+        yield block, kept
+    if metadata is not None and next(metadata, metadata) is not metadata:
+        raise ConfigError(f"metadata: more values than the {row} texts; give one each")
+
+
+def _packed(texts: Iterable[str]) -> Iterator[Texts]:
+    rows, first = iter(texts), 0
+    while block := list(islice(rows, _BLOCK)):
+        try:
+            yield Texts.of(block)
+        except (TypeError, AttributeError) as error:
+            raise (no_text(block, first) or error) from None
+        first += len(block)
+
+
+class _Column:
+    """A ``.npy`` file that grows, from row ``rows`` on; what an interrupted run left behind it is cut off."""
+
+    def __init__(self, path: Path, kind: type, rows: int) -> None:
+        self._kind, self._shape, self._rows = np.dtype(kind), (), rows
+        self._stream: BinaryIO = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115 (closed below)
+        self._width = 0
+
+    def write(self, array: np.ndarray) -> None:
+        """Append rows."""
+        if not self._width:
+            self._shape, self._width = array.shape[1:], array[:1].nbytes
+            self._stream.seek(_HEADER + self._rows * self._width)
+            self._stream.truncate()
+        self._stream.write(np.ascontiguousarray(array).data)
+        self._rows += len(array)
+
+    def close(self) -> None:
+        """Write the header, and all of it to the disk."""
+        if self._width:
+            self._stream.seek(0)  # numpy leaves room for the number of rows to grow
+            header = {"descr": self._kind.str, "fortran_order": False, "shape": (self._rows, *self._shape)}
+            np.lib.format.write_array_header_1_0(self._stream, header)
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        self._stream.close()
