@@ -13,6 +13,7 @@ from typing import Any
 VERBS = {
     "train": "from bitext to a static model",
     "encode": "one vector a line of text",
+    "search": "the sentences nearest to a phrase, in a file or an index",
     "phrases": "the spans of running text that say what a phrase says",
     "mine": "translations from two text files, or scores of a bitext",
     "lexicon": "a dictionary from the vectors of words",

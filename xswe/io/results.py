@@ -6,6 +6,7 @@ import csv
 import html
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -105,6 +106,30 @@ class Result:
         text = _WRITERS[check_suffix(path)](self)
         with whole_file(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Rows(Result):
+    """A result that is its rows and no more.
+
+    Attributes:
+        names: of the columns.
+        rows: a value a column each.
+    """
+
+    names: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return self.names
+
+    def records(self) -> Sequence[Sequence[Any]]:
+        """Return the rows."""
+        return self.rows
 
 
 def check_suffix(path: str | Path) -> str:

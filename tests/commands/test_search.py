@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+from test_compare import settings
+
+from xswe.commands.search import run
+from xswe.errors import ConfigError, InputError
+
+
+@pytest.fixture
+def documents(tmp_path, monkeypatch):
+    lines = ["Wir kaufen Brot.", "Der Zug nach Kyoto hat Verspätung.", "", "Eine Katze schläft auf dem Dach."]
+    (tmp_path / "de.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    return tmp_path
+
+
+def test_a_phrase_on_the_command_line_is_a_phrase_and_its_span_is_marked(documents):
+    said = run(settings("search", "model=mini", "documents=de.txt", "queries=late", "k=1"))
+    assert said.split("  ")[1].startswith("Der Zug nach Kyoto")
+    assert said.endswith("[Verspätung].")
+    whole = run(settings("search", "model=mini", "documents=de.txt", "queries=late", "k=1", "mark=false"))
+    assert whole.endswith("  Der Zug nach Kyoto hat Verspätung.")
+
+
+def test_an_index_that_is_kept_answers_without_model_or_documents(documents):
+    (documents / "q.txt").write_text("a cat on the roof\n\nbread\n", encoding="utf-8")
+    first = run(settings("search", "model=mini", "documents=de.txt", "queries=q.txt", "index=kept", "k=1"))
+    assert run(settings("search", "index=kept", "queries=q.txt", "k=1")) == first
+    assert [part.split(":")[0] for part in first.split("\n\n")] == ["a cat on the roof", "bread"]
+    run(settings("search", "index=kept", "queries=q.txt", "k=1", "output=a.json"))
+    rows = json.loads((documents / "a.json").read_text(encoding="utf-8"))
+    assert [(row["query"], row["row"]) for row in rows] == [("a cat on the roof", 3), ("bread", 0)]
+
+
+def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
+    terminal = io.StringIO("bread\nnichts dergleichen\n\nnever read\n")
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert run(settings("search", "model=mini", "documents=de.txt", "k=1", "mark=false")) == ""
+    said = capsys.readouterr().out
+    assert said.startswith("Index(4 sentences, 256 dimensions, float32, exact)")
+    assert "Wir kaufen Brot." in said
+    assert said.count("> ") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (["model=mini", "queries=late"], ConfigError, "give model= and documents="),
+        (
+            ["model=mini", "documents=de.txt", "queries=absent.txt"],
+            InputError,
+            "no such file; give a text file, or a phrase",
+        ),
+        (["model=mini", "documents=de.txt", "queries=late", "output=a.xlsx"], ConfigError, "the suffix says the format"),
+        (["index=kept", "documents=other.txt", "queries=late"], ConfigError, "of another file"),
+    ],
+)
+def test_mistakes_are_named(documents, words, error, message):
+    (documents / "other.txt").write_text("Anderes\n", encoding="utf-8")
+    run(settings("search", "model=mini", "documents=de.txt", "queries=late", "index=kept"))
+    with pytest.raises(error, match=message):
+        run(settings("search", *words))
