@@ -54,7 +54,7 @@ def test_lists_files_and_vectors_give_the_same_pairs(mini, tmp_path):
     assert [pair[-2:] for pair in of_vectors] == [pair[-2:] for pair in of_lists]
     assert next(iter(of_vectors)).source is None
     assert all(pair.source == EN[pair.source_row] and pair.target == DE[pair.target_row] for pair in of_lists)
-    assert of_lists.report["lines"]["source"]["dropped"] == {"duplicate": 1}
+    assert of_lists.report.source.dropped == {"duplicate": 1}
     of_lists.write(tmp_path / "again.tsv")
     assert (tmp_path / "again.tsv").read_bytes() == (tmp_path / "out.tsv").read_bytes()
     assert not (tmp_path / "out.tsv.work").exists()

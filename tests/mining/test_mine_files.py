@@ -18,9 +18,10 @@ from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
-from xswe.mining import pipeline
+from xswe.mining import mined, pipeline
+from xswe.mining.mined import mine
 from xswe.mining.output import one_line, output_format
-from xswe.mining.pipeline import MineConfig, mine_files, mine_vectors, work_folder
+from xswe.mining.pipeline import MineConfig, mine_vectors, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
@@ -29,6 +30,10 @@ from xswe.search.types import SearchConfig
 from xswe.search.vectors import Vectors
 
 ONE = SearchConfig(threads=1)
+
+
+def mine_to_file(model, source, target, output, config=None):
+    return mine(model, source, target, output=output, config=config).report
 
 
 @pytest.fixture
@@ -140,6 +145,12 @@ def test_damaged_lines_and_missing_ids(model, tmp_path):
         side(model, tmp_path / "a", tmp_path / "side", ids=True)
 
 
+def test_a_file_without_a_single_id_is_refused(model, tmp_path):
+    (tmp_path / "a").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match="not one line is id<TAB>text; set ids=false"):
+        side(model, tmp_path / "a", tmp_path / "side", ids=True, on_error="skip")
+
+
 def test_a_side_is_made_once_and_again_when_its_file_changes(model, tmp_path):
     (tmp_path / "a").write_text("one\n")
     side(model, tmp_path / "a", tmp_path / "side")
@@ -153,17 +164,17 @@ def test_a_side_is_made_once_and_again_when_its_file_changes(model, tmp_path):
 def test_an_empty_file_mines_nothing(model, tmp_path):
     (tmp_path / "a").write_text("")
     (tmp_path / "b").write_text("one\n")
-    report = mine_files(
+    report = mine_to_file(
         model, str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "out.tsv"), MineConfig(neighbours=ONE)
     )
-    assert report["pairs"] == {"found": 0, "kept": 0}
-    assert report["threshold sentence"] == "threshold: none, no lines of the source are left"
+    assert (report.selected, report.kept) == (0, 0)
+    assert report.threshold == "threshold: none, no lines of the source are left"
     assert (tmp_path / "out.tsv").read_bytes() == b""
 
 
 def test_mining_files_equals_mining_their_vectors(model, files, sample, tmp_path):
     out = tmp_path / "pairs.tsv"
-    report = mine_files(model, *map(str, files), str(out), MineConfig(neighbours=ONE))
+    report = mine_to_file(model, *map(str, files), str(out), MineConfig(neighbours=ONE))
     lines = [line.split("\t") for line in out.read_text(encoding="utf-8").splitlines()]
     sides = [list(dict.fromkeys(texts)) for texts in (sample["en"][:600], sample["ja"][300:900])]
     mined = mine_vectors(*(model.encode(texts) for texts in sides), MineConfig(neighbours=ONE))
@@ -172,7 +183,7 @@ def test_mining_files_equals_mining_their_vectors(model, files, sample, tmp_path
         for score, a, b in zip(mined.pairs.scores, mined.pairs.source, mined.pairs.target, strict=True)
     ]
     assert lines == wanted
-    assert report["pairs"]["kept"] == len(lines) == len(mined.pairs)
+    assert report.kept == len(lines) == len(mined.pairs)
     truth = set(zip(sample["en"][300:600], sample["ja"][300:600], strict=True))
     found = {(a, b) for _, a, b in lines}
     assert len(found & truth) > 0.6 * len(truth)
@@ -185,8 +196,8 @@ def test_formats_say_the_same(model, files, tmp_path):
 
     config = MineConfig(neighbours=ONE, threshold=None, select="kbest", best=2)
     for name in ("a.tsv.gz", "a.jsonl.zst", "a.parquet", "a.xz"):
-        mine_files(model, *map(str, files), str(tmp_path / name), config)
-    mine_files(model, *map(str, files), str(tmp_path / "a.ids"), replace(config, format="bucc"))
+        mine_to_file(model, *map(str, files), str(tmp_path / name), config)
+    mine_to_file(model, *map(str, files), str(tmp_path / "a.ids"), replace(config, format="bucc"))
     laser = gzip.decompress((tmp_path / "a.tsv.gz").read_bytes())
     assert lzma.decompress((tmp_path / "a.xz").read_bytes()) == laser
     zstandard = pytest.importorskip("zstandard")
@@ -203,7 +214,7 @@ def test_tabs_and_line_ends_within_texts():
     assert one_line("a\tb\u2028c\rd") == "a b c d"
     assert output_format("auto", "x.jsonl.gz") == "jsonl"
     assert output_format("auto", "-") == "laser"
-    with pytest.raises(ConfigError, match="standard output"):
+    with pytest.raises(ConfigError, match="packed or to standard output"):
         output_format("parquet", "-")
     with pytest.raises(ConfigError, match="laser"):
         output_format("tsv", "a")
@@ -217,8 +228,8 @@ def test_pair_filters_let_the_next_best_in(model, tmp_path):
     def best(**filters):
         out = tmp_path / "out"
         config = MineConfig(threshold=None, score="cosine", neighbours=ONE, filters=FilterConfig(**filters))
-        report = mine_files(model, str(source), str(target), str(out), config)
-        return out.read_text().split("\t")[2].strip() if out.read_text() else None, report["candidates ruled out"]
+        report = mine_to_file(model, str(source), str(target), str(out), config)
+        return out.read_text().split("\t")[2].strip() if out.read_text() else None, report.ruled_out
 
     assert best(identical=False)[0] == "a CAT sleeps 3 hours."
     found, ruled_out = best(identical=True)
@@ -230,7 +241,7 @@ def test_pair_filters_let_the_next_best_in(model, tmp_path):
 
 def test_both_ends_and_a_given_threshold(model, files, tmp_path):
     def scores(**settings):
-        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, **settings))
+        mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, **settings))
         return [float(line.split("\t")[0]) for line in (tmp_path / "o").read_text(encoding="utf-8").splitlines()]
 
     everything = scores(threshold=None)
@@ -242,21 +253,21 @@ def test_both_ends_and_a_given_threshold(model, files, tmp_path):
 @pytest.mark.parametrize("stop_at", ["find_neighbours", "choose_pairs", "write_pairs"])
 def test_a_stopped_run_goes_on_without_doing_anything_twice(model, files, tmp_path, monkeypatch, stop_at):
     config = MineConfig(neighbours=ONE)
-    mine_files(model, *map(str, files), str(tmp_path / "whole"), config)
+    mine_to_file(model, *map(str, files), str(tmp_path / "whole"), config)
 
     def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, stop_at, stop)
+        patch.setattr(mined if stop_at == "write_pairs" else pipeline, stop_at, stop)
         with pytest.raises(KeyboardInterrupt):
-            mine_files(model, *map(str, files), str(tmp_path / "o"), config)
+            mine_to_file(model, *map(str, files), str(tmp_path / "o"), config)
     assert not (tmp_path / "o").exists()
     record = tmp_path / "o.work" / "source" / "side.json"
     before, seen = record.stat().st_ino, []
     original = pipeline.prepare_side
     monkeypatch.setattr(pipeline, "prepare_side", lambda *a: (original(*a), seen.append(record.stat().st_ino))[0])
-    mine_files(model, *map(str, files), str(tmp_path / "o"), config)
+    mine_to_file(model, *map(str, files), str(tmp_path / "o"), config)
     assert seen[0] == before
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
     assert not (tmp_path / "o.work").exists()
@@ -266,7 +277,7 @@ def test_a_folder_of_something_else_is_left_alone(model, files, tmp_path):
     (tmp_path / "o.work").mkdir()
     (tmp_path / "o.work" / "precious").write_text("x")
     with pytest.raises(ConfigError, match="no work folder"):
-        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE))
+        mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE))
     assert (tmp_path / "o.work" / "precious").exists()
 
 
@@ -300,17 +311,16 @@ def test_calibration_on_gold(model, files, sample, tmp_path):
     gold = tmp_path / "gold.tsv"
     pairs = zip(sample["en"][250:450], sample["ja"][250:450], strict=True)
     gold.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
-    mine_files(model, *map(str, files), str(tmp_path / "all"), MineConfig(neighbours=ONE, threshold=None))
-    report = mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
-    assert "on gold: recall" in report["threshold sentence"]
-    assert report["threshold"]["recall"] > 0.8
+    mine_to_file(model, *map(str, files), str(tmp_path / "all"), MineConfig(neighbours=ONE, threshold=None))
+    report = mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
+    assert "on gold: recall" in report.threshold
     everything = (tmp_path / "all").read_text(encoding="utf-8").splitlines()
     kept = (tmp_path / "o").read_text(encoding="utf-8").splitlines()
     assert kept == everything[: len(kept)]
     assert 200 < len(kept) <= len(everything)
     gold.write_text("")
     with pytest.raises(InputError, match="no pair"):
-        mine_files(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
+        mine_to_file(model, *map(str, files), str(tmp_path / "o"), MineConfig(neighbours=ONE, gold=str(gold)))
 
 
 RAW = "\ufeffA cat sleeps.\t猫が寝ている。\textra\r\n\tx\ty\nA dog.\t犬。\t \nA cat sleeps.\t犬。\tno end".encode()

@@ -10,8 +10,9 @@ from typing import Any
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
 from xswe.io.settings import build
+from xswe.mining.mined import mine
 from xswe.mining.output import output_format
-from xswe.mining.pipeline import MineConfig, mine_files, work_folder
+from xswe.mining.pipeline import MineConfig, work_folder
 from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
 from xswe.mining.side import FilterConfig
 from xswe.model.ensemble import load_any
@@ -51,32 +52,12 @@ def _mine(values: dict[str, Any]) -> str:
         "filters": build(FilterConfig, values["filters"], "filters"),
     }
     config = build(MineConfig, {**settings, **nested}, "mine")
+    output = str(values["output"])
+    if not config.languages:  # known at once what cannot be written, where the model's own languages do not say
+        output_format(config.format, output, ("", ""))
     model = load_any(locate(values["model"]))
-    started = time.monotonic()
-    files = str(values["source"]), str(values["target"]), str(values["output"])
-    report = mine_files(model, *files, config, values["work"])
-    return summary(report, files[2], time.monotonic() - started)
-
-
-def summary(report: dict[str, Any], output: str, seconds: float) -> str:
-    """Lay the report out: lines, pairs, threshold, scores, speed."""
-    out = []
-    for name, side in report["lines"].items():
-        dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(side["dropped"].items())) or "none"
-        out.append(f"{name}: {side['read']:,} lines read, {side['kept']:,} kept; dropped: {dropped}")
-    if report["candidates ruled out"]:
-        ruled = ", ".join(f"{count:,} {reason}" for reason, count in sorted(report["candidates ruled out"].items()))
-        out.append(f"candidate pairs ruled out: {ruled}")
-    out.append(report["threshold sentence"])
-    out.append(f"pairs: {report['pairs']['found']:,} selected, {report['pairs']['kept']:,} kept")
-    if report["score quantiles"]:
-        names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
-        shown = zip(names, report["score quantiles"], strict=True)
-        out.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
-    lines = sum(side["read"] for side in report["lines"].values())
-    steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in report["seconds"].items())
-    out.append(f"{seconds:.1f} s, {lines / max(seconds, 1e-9):,.0f} lines/s ({steps})")
-    return "\n".join([*out, f"pairs: {output}"])
+    mined = mine(model, str(values["source"]), str(values["target"]), output=output, work=values["work"], config=config)
+    return f"{mined.report}\npairs: {output}"
 
 
 def _score(values: dict[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,17 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
-from xswe.mining.pipeline import Lines, MineConfig, Mined, check_given, mine_sides, mine_vectors, report_of, work_folder
+from xswe.mining.pipeline import (
+    Lines,
+    MineConfig,
+    Mined,
+    MineReport,
+    check_given,
+    mine_sides,
+    mine_vectors,
+    report_of,
+    work_folder,
+)
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
@@ -44,7 +55,8 @@ class MinedPairs(Result):
         source: the n source texts; None where vectors were mined.
         target: the n target texts.
         threshold: the threshold that was applied, and what is expected above it.
-        report: what was read, kept and dropped, and how long it took; empty for vectors.
+        languages: of source and target; empty if they are not known.
+        report: what was read, kept and dropped, and how long it took; None for vectors.
     """
 
     scores: np.ndarray
@@ -53,7 +65,8 @@ class MinedPairs(Result):
     source: Texts | None
     target: Texts | None
     threshold: Threshold
-    report: dict[str, Any] = field(default_factory=dict)
+    languages: tuple[str, ...] = ()
+    report: MineReport | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -80,7 +93,8 @@ class MinedPairs(Result):
 
         Args:
             path: file, plain or compressed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
-            format: ``laser`` (score<TAB>source<TAB>target), ``jsonl``, ``parquet``, or ``auto``, by the name.
+            format: ``auto``, by the name: ``.jsonl``, ``.parquet``, ``.csv``, ``.xlsx``, ``.tmx``, ``.xliff``, ``.md``,
+                ``.tex``, and else ``laser`` (score<TAB>source<TAB>target); or the name of a format.
 
         Raises:
             ConfigError: there is no such format, or vectors were mined, which have no texts.
@@ -89,7 +103,7 @@ class MinedPairs(Result):
             raise ConfigError("vectors were mined, which have no texts to write: mine lists or files, or take the rows")
         pairs = Pairs.of(self.scores, np.arange(len(self)), np.arange(len(self)))
         sides = _Kept(self.source, self.source_rows), _Kept(self.target, self.target_rows)
-        write_pairs(str(path), output_format(format, str(path)), pairs, *sides)
+        write_pairs(str(path), output_format(format, str(path), self.languages), pairs, *sides, self.languages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +123,7 @@ def mine(
     target: Lines | Path | np.ndarray,
     *,
     output: str | Path | None = None,
+    work: str | Path | None = None,
     config: MineConfig | None = None,
     **settings: Any,
 ) -> MinedPairs:
@@ -118,8 +133,9 @@ def mine(
         model: what encodes; None for vectors.
         source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
         target: the other side, of the same kind or, texts and files, of either.
-        output: a file that the pairs are written to as well, by files mined; a killed run then goes on from what it left
-            in ``<output>.work``.
+        output: a file that the pairs are written to as well, in the format of its name; ``-`` for standard output.
+        work: folder for unfinished work; None for ``<output>.work``. A run with an output that was killed goes on from what
+            it left there, to the same bytes.
         config: how; see :class:`xswe.mining.pipeline.MineConfig`.
         settings: single fields of it: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and
             ``method`` are those of the search.
@@ -145,14 +161,16 @@ def mine(
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     given = _lines_of(source), _lines_of(target)
     check_given(given)
+    languages = config.languages or (tuple(model.languages) if len(model.languages) == 2 else ())
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
-            return _result(*mine_sides(model, given, config, Path(folder)))
-    kind = output_format(config.format, str(output))
-    with work_folder(str(output), None, config.keep) as work:
-        sides, mined, seconds = mine_sides(model, given, config, work)
-        write_pairs(str(output), kind, mined.pairs, *sides)
-        return _result(sides, mined, seconds)
+            return _result(*mine_sides(model, given, config, Path(folder)), languages)
+    kind = output_format(config.format, str(output), languages)
+    with work_folder(str(output), None if work is None else str(work), config.keep) as place:
+        sides, mined, seconds = mine_sides(model, given, config, place)
+        start = time.monotonic()
+        write_pairs(str(output), kind, mined.pairs, *sides, languages)
+        return _result(sides, mined, seconds | {"write": time.monotonic() - start}, languages)
 
 
 def _lines_of(given: Lines | Path) -> Lines:
@@ -169,10 +187,10 @@ def _with(config: MineConfig, settings: dict[str, Any]) -> MineConfig:
     return replace(changed, neighbours=replace(changed.neighbours, **search)) if search else changed
 
 
-def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MinedPairs:
+def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], languages: tuple[str, ...]) -> MinedPairs:
     """Copy the pairs out of the files of the sides, which may be removed after that."""
     rows: Sequence[np.ndarray] = (mined.pairs.source, mined.pairs.target)
     texts = [side.texts.take(chosen.astype(np.int64)) for side, chosen in zip(sides, rows, strict=True)]
     places = [np.asarray(side.numbers)[chosen] - 1 for side, chosen in zip(sides, rows, strict=True)]
     report = report_of(sides, mined, seconds)
-    return MinedPairs(mined.pairs.scores, places[0], places[1], texts[0], texts[1], mined.threshold, report)
+    return MinedPairs(mined.pairs.scores, places[0], places[1], texts[0], texts[1], mined.threshold, languages, report)

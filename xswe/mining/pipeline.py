@@ -18,7 +18,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, held, is_special, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
-from xswe.mining.output import Format, output_format, write_pairs
+from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import RISE, Expected, GoldSearch, Threshold, from_mismatches, gold_scores, on_gold, read_gold
 from xswe.model.ensemble import AnyModel
@@ -131,6 +131,73 @@ class Mined:
         """Scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty if there is none."""
         points = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
         return [float(q) for q in np.quantile(self.pairs.scores, points)] if len(self.pairs) else []
+
+
+@dataclass(frozen=True)
+class SideReport:
+    """What was read of a side: lines ``read`` and ``kept``, and those ``dropped``, by reason."""
+
+    read: int
+    kept: int
+    dropped: dict[str, int]
+
+
+@dataclass(frozen=True)
+class MineReport:
+    """What is to be told of a run.
+
+    Attributes:
+        source: lines of the source.
+        target: lines of the target.
+        ruled_out: candidate pairs, counted from both sides, that each pair filter ruled out.
+        selected: pairs before any threshold.
+        kept: pairs that are given back.
+        quantiles: scores of the kept pairs at 0, 5, 25, 50, 75, 95 and 100 %; empty without pairs.
+        threshold: the threshold, or why there is none, in a sentence.
+        seconds: of each step.
+    """
+
+    source: SideReport
+    target: SideReport
+    ruled_out: dict[str, int]
+    selected: int
+    kept: int
+    quantiles: list[float]
+    threshold: str
+    seconds: dict[str, float]
+
+    def __str__(self) -> str:
+        lines = []
+        for name, side in (("source", self.source), ("target", self.target)):
+            counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"
+            lines.append(f"{name}: {counts}")
+        if self.ruled_out:
+            lines.append(f"candidate pairs ruled out: {_listed(self.ruled_out)}")
+        lines += [self.threshold, f"pairs: {self.selected:,} selected, {self.kept:,} kept"]
+        if self.quantiles:
+            names = ("lowest", "5 %", "25 %", "median", "75 %", "95 %", "highest")
+            shown = zip(names, self.quantiles, strict=True)
+            lines.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
+        total = sum(self.seconds.values())
+        steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in self.seconds.items())
+        rate = (self.source.read + self.target.read) / max(total, 1e-9)
+        return "\n".join([*lines, f"{total:.1f} s, {rate:,.0f} lines/s ({steps})"])
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(counts.items()))
+
+
+def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
+    """Return what is to be told of a run."""
+    source, target = (SideReport(side.read, len(side), side.dropped) for side in sides)
+    threshold = mined.threshold.sentence()
+    if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
+        threshold = f"threshold: none, no lines of the {' and the '.join(empty)} are left"
+    elif not mined.found:
+        threshold = "threshold: none, no pairs are left"
+    counts = mined.found, len(mined.pairs)
+    return MineReport(source, target, mined.ruled_out, *counts, mined.quantiles, threshold, seconds)
 
 
 def choose_pairs(
@@ -288,62 +355,3 @@ def mine_sides(
     mined = choose_pairs(lists, config, both, scores)
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds
-
-
-def mine_files(
-    model: AnyModel,
-    source: str,
-    target: str,
-    output: str,
-    config: MineConfig | None = None,
-    work: str | None = None,
-) -> dict[str, Any]:
-    """Mine translations from two text files into a file.
-
-    Args:
-        model: what encodes.
-        source: text file, a sentence a line, plain or compressed.
-        target: the other side.
-        output: file, plain or compressed; ``-`` for standard output.
-        config: how.
-        work: folder for unfinished work; None for ``<output>.work``. A run that was killed goes on from what it left
-            there, to the same bytes.
-
-    Returns:
-        A report: lines read, kept and dropped, pairs, threshold, quantiles of the scores, seconds of each step.
-    """
-    config = config or MineConfig()
-    check_given((str(source), str(target)))
-    kind = output_format(config.format, output)
-    with work_folder(output, work, config.keep) as folder:
-        both, mined, seconds = mine_sides(model, (str(source), str(target)), config, folder)
-        start = time.monotonic()
-        write_pairs(output, kind, mined.pairs, *both)
-        seconds["write"] = time.monotonic() - start
-        report = report_of(both, mined, seconds)
-    return report
-
-
-def _threshold_sentence(sides: tuple[Side, Side], mined: Mined) -> str:
-    """Say what the threshold is, or why nothing was there to find one by."""
-    if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
-        return f"threshold: none, no lines of the {' and the '.join(empty)} are left"
-    if not mined.found:
-        return "threshold: none, no pairs are left"
-    return mined.threshold.sentence()
-
-
-def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> dict[str, Any]:
-    """Return what is to be told of a run."""
-    return {
-        "lines": {
-            name: {"read": side.read, "kept": len(side), "dropped": side.dropped}
-            for name, side in zip(("source", "target"), sides, strict=True)
-        },
-        "candidates ruled out": mined.ruled_out,
-        "pairs": {"found": mined.found, "kept": len(mined.pairs)},
-        "threshold": vars(mined.threshold),
-        "threshold sentence": _threshold_sentence(sides, mined),
-        "score quantiles": mined.quantiles,
-        "seconds": seconds,
-    }

@@ -316,6 +316,8 @@ def _lines(
         yield number, name, text
     for reason, count in skipped.counts.items():
         dropped[reason] = dropped.get(reason, 0) + count
+    if read[0] and dropped.get("no id") == read[0]:
+        raise InputError(config.path, "not one line is id<TAB>text", "set ids=false; the output then has line numbers")
 
 
 def _write(
