@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from figures import svg_figure
 from process_memory import memory, watched
 
 from xswe.corpus.bitext import Bitext, CorpusConfig
@@ -33,7 +34,6 @@ from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.kernels import copy_spans
-from xswe.evaluation.figures import svg_figure
 from xswe.io.files import file_digest, write_json
 from xswe.io.parallel import available_threads, call, in_order
 from xswe.io.ragged import Bags, Texts

@@ -25,12 +25,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from figures import svg_figure
 from settings import REQUIRED, numbers, run_script
 
 import xswe
 from xswe import progress
 from xswe.corpus.formats import find_pairs, read_pairs
-from xswe.evaluation.figures import svg_figure
 from xswe.io.parallel import available_threads
 from xswe.phrases.search import Search, SpanConfig
 from xswe.phrases.words import StaticWords, TeacherWords, WordSource
@@ -141,7 +141,8 @@ def main(settings: dict[str, Any]) -> None:
     report: dict[str, Any] = {"threads": threads, "words": float(np.diff(source.cut(passages[:2000])[1].texts).mean())}
     print(f"{report['words']:.1f} words a passage, {threads} threads")
 
-    from xswe.teacher.transformer import TeacherConfig, load_teacher
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
 
     encoder = settings["encoder"]
     slow = TeacherWords(load_teacher(TeacherConfig(model=encoder, threads=threads)))

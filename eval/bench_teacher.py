@@ -25,7 +25,8 @@ from transformers import AutoTokenizer, GteConfig, GteModel
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
-from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import pieces_only
 from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract

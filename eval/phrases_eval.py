@@ -99,7 +99,8 @@ def teacher_methods(
     name: str, which: str, languages: tuple[str, ...], threads: int, words: StaticWords
 ) -> Iterator[tuple[str, str, Scorer, tuple[str, ...]]]:
     """Yield (model, method, scorer, languages) of an encoder."""
-    from xswe.teacher.transformer import TeacherConfig, load_teacher
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
 
     teacher = load_teacher(TeacherConfig(model=which, threads=threads))
     yield name, "full context", SpanScorer(WholeTexts(teacher.vectors, name)), languages

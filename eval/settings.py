@@ -52,9 +52,14 @@ def numbers(value: str, name: str, least: int = 1) -> list[int]:
     return [int(entry) for entry in entries]
 
 
-def run_script(main: Callable[[dict[str, Any]], None], defaults: Mapping[str, Any], description: str | None) -> None:
+def run_script(
+    main: Callable[[dict[str, Any]], None],
+    defaults: Mapping[str, Any],
+    description: str | None,
+    words: Sequence[str] | None = None,
+) -> None:
     """Run a script on the command line's words: status 2 and one line for what a user can cure, ``--help`` tells how."""
-    words = sys.argv[1:]
+    words = sys.argv[1:] if words is None else words
     if {"-h", "--help"} & set(words):
         print(description)
         return

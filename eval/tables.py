@@ -4,7 +4,7 @@
     python eval/tables.py --check   # change nothing; exit with 1 if something would change
 
 What a table shows is declared in TABLES, once; figures come from JSON files alone: measured ones from eval/results (rows of
-task, subset, metric, value, …, as eval/main_job.py, compare and ablate write them), published ones from
+task, subset, metric, value, …, as eval/main_job.py, compare and experiments/ablate.py write them), published ones from
 eval/published.yaml. The best measured figure of a column is bold. A table of which no file is there is left as it is.
 """
 

@@ -17,7 +17,7 @@ BELOW = {
     "corpus": {"io", "text"},
     "model": {"io", "text", "corpus"},
     "teacher": {"io", "text"},
-    "training": {"io", "text", "corpus", "model", "teacher"},
+    "training": {"io", "text", "corpus", "model", "teacher", "evaluation"},
     "search": {"io", "model"},
     "mining": {"io", "text", "corpus", "model", "search"},
     "phrases": {"io", "text", "model", "teacher"},

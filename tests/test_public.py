@@ -37,7 +37,16 @@ def test_importing_loads_nothing_of_it():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", ["xswe.mining.mined", "xswe.model.encode_file", "xswe.search.index"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "xswe.mining.mined",
+        "xswe.model.encode_file",
+        "xswe.search.index",
+        "xswe.training.train",
+        "xswe.io.settings",
+    ],
+)
 def test_examples_in_docstrings_run(module):
     failed, tried = doctest.testmod(importlib.import_module(module))
     assert tried

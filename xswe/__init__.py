@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from xswe.phrases.find import find_phrases
     from xswe.search.index import Hit, Hits, Index, index, load_index
     from xswe.training.sentence_pca import SentencePCA
+    from xswe.training.train import train
 
 # Where each public name comes from.
 _PUBLIC = {
@@ -48,6 +49,7 @@ _PUBLIC = {
     "mine": "xswe.mining.mined:mine",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
+    "train": "xswe.training.train:train",
 }
 __all__ = [
     "Ensemble",
@@ -67,6 +69,7 @@ __all__ = [
     "mine",
     "push_to_hub",
     "score",
+    "train",
 ]
 
 find_room()  # before anything imports numba

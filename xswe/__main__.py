@@ -21,13 +21,12 @@ VERBS = {
     "evaluate": "figures on benchmarks and on files of your own",
     "corpus": "fetch, check and convert bitext; corpus list shows what there is",
     "compare": "several models, and baselines, on the same tasks",
-    "ablate": "one setting varied, all else equal",
     "ensemble": "several static models as one",
-    "sweep-table": "the runs of a sweep in one table, and a figure",
     "export": "a model in another form: smaller, word2vec, ONNX",
     "import": "vectors of another project as a model",
-    "make-teacher": "a small multilingual sentence encoder from bitext",
 }
+
+_WITH_GROUPS = ("train", "corpus", "import")  # the verbs whose settings have choices that are registered
 
 
 def usage() -> str:
@@ -145,6 +144,11 @@ def _explain(error: Exception, verb: str) -> str:
     return f"{message}; see python -m xswe {verb} --help"
 
 
+def _register(verb: str) -> None:
+    if verb in _WITH_GROUPS:
+        importlib.import_module("xswe.commands.groups").register()
+
+
 def _run(verb: str, overrides: list[str]) -> int:
     """Compose the verb's configuration with Hydra and call its command."""
     module = verb.replace("-", "_")
@@ -179,6 +183,7 @@ def _run(verb: str, overrides: list[str]) -> int:
             found = f"{error.filename or verb}: {error.strerror or error} (HYDRA_FULL_ERROR=1 shows where)"
             raise SystemExit(_complain(found)) from None
 
+    _register(verb)
     sys.argv = ["xswe", *quoted(overrides)]
     try:
         hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()

@@ -12,8 +12,8 @@ from hydra import compose, initialize_config_dir
 import xswe
 from xswe.commands import mine
 from xswe.commands.config import plain
-from xswe.commands.make_teacher import MakeTeacherConfig
-from xswe.commands.train import takes_sample, train_config
+from xswe.commands.groups import register
+from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
@@ -22,13 +22,14 @@ from xswe.io.settings import build
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
-from xswe.teacher.transformer import TeacherConfig
+from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig
-from xswe.training.encoder import EncoderConfig, EncoderShape
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
+from xswe.training.recipes import OBJECTIVES, RECIPES, TEACHERS, UNITS
 from xswe.training.refine import RefineConfig
+from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining
 
 CONF = resource("conf")
@@ -47,6 +48,7 @@ MINE = ("mine", "model=m")
 
 
 def composed(verb: str, *overrides: str) -> dict:
+    register()
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF)):
         return plain(compose(verb, overrides=list(overrides)))
 
@@ -60,7 +62,7 @@ def test_nothing_that_ships_knows_a_folder_beside_the_checkout():
     package = Path(xswe.__file__).parent
     shipped = [path for top in (package, CONF) for path in Path(top).rglob("*") if path.suffix in (".py", ".yaml", ".md")]
     shipped += package.glob("pretrained/*/config.json")
-    assert len(shipped) > 100
+    assert len(shipped) > 80
     assert not [path for path in shipped if "../shared" in path.read_text(encoding="utf-8")]
 
 
@@ -69,7 +71,7 @@ def test_a_folder_named_by_the_environment_must_be_named(monkeypatch):
     monkeypatch.delenv("XSWE_DATA")
     with pytest.raises(ConfigError, match=r"^corpus\.paths\.en-.*XSWE_DATA.* not set: export XSWE_DATA=DIR$"):
         composed("train", "corpus=xswe_data")
-    for verb in ("evaluate", "compare", "ablate"):
+    for verb in ("evaluate", "compare"):
         given = {"evaluate": ["model=m"], "compare": ["models=[m]"]}.get(verb, [])
         assert composed(verb, *given)["data"]["root"] is None
 
@@ -80,19 +82,11 @@ def test_every_setting_of_the_code_is_in_the_configuration_and_no_other(section)
     assert set(composed("train")[section]) == names
 
 
-@pytest.mark.parametrize(("section", "cls"), [("encoder", EncoderConfig), ("shape", EncoderShape)])
-def test_the_teachers_settings_too(section, cls):
-    names = {f.name for f in dataclasses.fields(cls) if f.init} - SET_BY_THE_COMMAND
-    assert set(composed("make_teacher", "output=x")[section]) == names
-
-
 # Where the defaults of a section stand: the verb and what it is given, the section, and what differs on purpose.
 DEFAULTS = [
     *((TRAIN, section, cls, set()) for section, cls in SECTIONS.items() if section != "teacher"),
     (TRAIN, "spans", SpanTraining, set()),
-    (("train", "corpus=local"), "corpus", CorpusConfig, {"sample"}),  # a setting of the command
-    (("make_teacher", "output=x"), "encoder", EncoderConfig, set()),
-    (("make_teacher", "output=x"), "shape", EncoderShape, set()),
+    (("train", "corpus=local"), "corpus", CorpusConfig, set()),
     (MINE, "neighbours", SearchConfig, set()),
     (MINE, "filters", FilterConfig, set()),
     (MINE, "", MineConfig, {*mine._OWN, "score"}),  # auto: another score to mine than to score an aligned bitext
@@ -145,11 +139,20 @@ def test_the_paper_recipe_distils_where_there_is_one_language(language):
     assert own["refine"]["per_unit"] == 5
 
 
-@pytest.mark.parametrize("group", ["pair", "teacher", "distilled", "units", "objective", "recipe"])
-def test_every_choice_of_every_group_composes(group):
-    for file in sorted((Path(CONF) / group).glob("*.yaml")):
-        missing = [f"{group}.model=x"] if file.stem == "custom" else []
-        assert composed("train", f"{group}={file.stem}", *missing).keys() >= composed("train").keys()
+CHOICES = {"teacher": TEACHERS, "distilled": TEACHERS, "units": UNITS, "objective": OBJECTIVES, "recipe": RECIPES}
+
+
+@pytest.mark.parametrize(("group", "choice"), [(group, choice) for group, table in CHOICES.items() for choice in table])
+def test_every_choice_of_every_group_composes(group, choice):
+    assert composed("train", f"{group}={choice}").keys() >= composed("train").keys()
+
+
+@pytest.mark.parametrize("pair", ["en-ja", "ja-zh-de", "en"])
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_a_recipe_is_the_same_on_the_command_line_and_in_python(recipe, pair):
+    words = [f"recipe={recipe}", f"pair={pair}", "corpus=local", "corpus.paths=[a.tsv]", "refine.max_steps=7", "threads=1"]
+    changes = {"refine": {"max_steps": 7}, "threads": 1}
+    assert configure("a.tsv", pair.split("-"), "auto", recipe, changes) == train_config(composed("train", *words))
 
 
 def test_the_imitated_encoder_is_a_choice_of_its_own():
@@ -191,9 +194,8 @@ def test_the_static_recipe_of_one_language_is_that_of_static_embedding_japanese(
 
 @pytest.mark.parametrize("given", ["paths=[a.tsv]", "paths=[]", "paths=[{card:ccmatrix}]"])
 def test_a_corpus_of_ones_own_takes_the_place_of_the_sample(given):
-    assert takes_sample(composed("train")["corpus"])
+    assert composed("train")["corpus"]["paths"] == "sample"
     own = composed("train", f"corpus.{given}", "threads=1")
-    assert not takes_sample(own["corpus"])
     key = given.partition("=")[0]
     assert getattr(train_config(own).corpus, key) == own["corpus"][key]
 
@@ -235,4 +237,4 @@ def test_wrong_types_name_the_key_and_what_is_expected():
     with pytest.raises(ConfigError, match=r"refine\.bach: there is no such setting; refine has max_steps, batch_size"):
         build(RefineConfig, {"bach": 3}, "refine")
     with pytest.raises(ConfigError, match=r"pair=en-ja|expected a list"):
-        build(MakeTeacherConfig, {"languages": "en"}, "pair")
+        build(TrainConfig, {"languages": "en"}, "pair")

@@ -37,9 +37,9 @@ def composed(verb, *overrides):
 def test_every_corpus_composes_and_has_the_settings_of_the_code(choice, tmp_path, monkeypatch):
     monkeypatch.setenv("XSWE_DATA", str(tmp_path))
     values = composed("train", f"corpus={choice}")["corpus"]
-    assert set(values) - {"sample"} == {f.name for f in dataclasses.fields(CorpusConfig)}
+    assert set(values) == {f.name for f in dataclasses.fields(CorpusConfig)}
     assert set(values["clean"]) == {f.name for f in dataclasses.fields(CleanConfig)}
-    assert build(CorpusConfig, {k: v for k, v in values.items() if k != "sample"}, "corpus").clean == CleanConfig()
+    assert build(CorpusConfig, values, "corpus").clean == CleanConfig()
 
 
 def test_filters_for_the_web_are_a_choice():

@@ -119,7 +119,7 @@ def test_the_most_demanding_licence_decides(licences, expected):
 
 
 def test_sources_of_a_run():
-    assert sources_of({"sample": True}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
+    assert sources_of({"paths": "sample"}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
     report = {
         "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "/data/mine.tsv": "2", "/data/own.en": "4"}},
         "en-zh": {"checksums": {"tatoeba.tsv": "3"}},

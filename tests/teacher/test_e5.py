@@ -11,7 +11,8 @@ import pytest
 
 from tests.conftest import eval_script
 from xswe.errors import ConfigError, ModelError
-from xswe.teacher.transformer import TeacherConfig, load_teacher
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import load_teacher
 
 pytest.importorskip("torch")
 WIDTH, INNER, POSITIONS = 32, 64, 16

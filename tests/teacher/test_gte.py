@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from xswe.errors import ModelError
-from xswe.teacher.transformer import TeacherConfig, load_teacher
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import load_teacher
 
 torch = pytest.importorskip("torch")
 HIDDEN, HEADS, INNER, LAYERS = 32, 2, 48, 2

@@ -7,7 +7,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.errors import ConfigError, ModelError
-from xswe.teacher.transformer import TeacherConfig, TransformerTeacher, load_teacher
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import TransformerTeacher, load_teacher
 
 torch = pytest.importorskip("torch")
 TEXTS = ["A cat sleeps.", "Das Haus ist groß, sagte er, und sehr alt.", "猫が寝ている。", "我们今天去图书馆", "x"]

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from xswe.commands.train import score_held_out
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.inputs import UnitsConfig
+from xswe.training.measure import score_held_out
 from xswe.training.objective import Objective
-from xswe.training.pipeline import train
+from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
 from xswe.training.triplets import SpanTraining, cut_triples, find_triples, read_triples, split_triples
 
@@ -59,27 +59,27 @@ def config(path, **changes):
 
 def test_pairs_of_one_language_teach_ranking(tmp_path, pairs):
     c = config(pairs)
-    made = train(c, None, tmp_path / "run")
+    made = run_stages(c, None, tmp_path / "run")
     report = made.report["refinement"]
     assert report["steps"] == 15 * (192 // 60)
     assert min(h["development_loss"] for h in report["history"]) < 0.7 * report["history"][0]["development_loss"]
     (name,) = made.held_out
     assert name == "ja-ja"
-    untrained = train(replace(c, refine=RefineConfig(max_steps=0)), None, tmp_path / "start")
+    untrained = run_stages(replace(c, refine=RefineConfig(max_steps=0)), None, tmp_path / "start")
     accuracy = [
         next(row.value for row in score_held_out(run, step, 1) if row.metric == "accuracy_forward")
         for run, step in ((made, "refinement"), (untrained, "refinement"))
     ]
     assert accuracy[0] >= accuracy[1]
-    again = train(c, None, tmp_path / "again")
+    again = run_stages(c, None, tmp_path / "again")
     assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
 
 
 def test_negatives_change_what_is_learnt(tmp_path, pairs):
-    with_negatives = train(config(pairs), None, tmp_path / "with")
+    with_negatives = run_stages(config(pairs), None, tmp_path / "with")
     entry = {"path": str(pairs), "fields": ["anchor", "positive"]}
     corpus = CorpusConfig(paths={"ja": [entry]}, held_out=0.1, development=0.1)
-    without = train(config(pairs, corpus=corpus), None, tmp_path / "without")
+    without = run_stages(config(pairs, corpus=corpus), None, tmp_path / "without")
     assert without.model.matrix.tobytes() != with_negatives.model.matrix.tobytes()
     bags = next((tmp_path / "with" / "stages").glob("bags-*"))
     assert np.load(bags / "train.ja-ja.bounds.npy")[-1] == 192
@@ -87,9 +87,9 @@ def test_negatives_change_what_is_learnt(tmp_path, pairs):
 
 
 def test_random_vectors_are_as_wide_as_asked(tmp_path, pairs):
-    start = train(config(pairs, refine=RefineConfig(max_steps=0)), None, tmp_path / "a").model.matrix
+    start = run_stages(config(pairs, refine=RefineConfig(max_steps=0)), None, tmp_path / "a").model.matrix
     assert start[start.any(1)].std() == pytest.approx(1.0, rel=0.01)
-    narrow = train(
+    narrow = run_stages(
         config(pairs, refine=RefineConfig(max_steps=0), pca=PCAConfig(dim=16)), None, tmp_path / "a"
     ).model.matrix
     np.testing.assert_allclose(narrow, 0.02 * start, rtol=1e-4)
@@ -98,10 +98,10 @@ def test_random_vectors_are_as_wide_as_asked(tmp_path, pairs):
 def test_one_language_without_pairs_is_told_what_to_give(tmp_path):
     nothing = CorpusConfig(paths={"en-ja": ["a.tsv"]})
     with pytest.raises(ConfigError, match=r"ja alone has no translations to rank: give pairs of its texts"):
-        train(config("x", corpus=nothing), None, tmp_path)
+        run_stages(config("x", corpus=nothing), None, tmp_path)
     crossed = Objective(ranking=0.0, distillation=1.0, distillation_on=("cross",))
     with pytest.raises(ConfigError, match=r"set objective\.distillation_on=\[source\]"):
-        train(config("x", objective=crossed), None, tmp_path, distilled=object())
+        run_stages(config("x", objective=crossed), None, tmp_path, distilled=object())
 
 
 def write_triples(tmp_path):
@@ -152,11 +152,11 @@ def test_span_training_learns_from_triples_alone_in_one_language(tmp_path, pairs
     spans = SpanTraining(
         max_steps=60, batch_size=32, learning_rate=0.02, eval_steps=20, pairs=0, triples=write_triples(tmp_path)
     )
-    made = train(config(pairs, spans=spans), None, tmp_path / "run")
+    made = run_stages(config(pairs, spans=spans), None, tmp_path / "run")
     history = made.report["spans"]["history"]
     assert min(row["development_loss"] for row in history) < 0.9 * history[0]["development_loss"]
     (tmp_path / "triples.jsonl").write_text((tmp_path / "triples.jsonl").read_text("utf-8").split("\n")[0] + "\n", "utf-8")
-    other = train(config(pairs, spans=spans), None, tmp_path / "run")
+    other = run_stages(config(pairs, spans=spans), None, tmp_path / "run")
     assert other.model.matrix.tobytes() != made.model.matrix.tobytes()
     with pytest.raises(ConfigError, match="or 0 beside"):
         SpanTraining(pairs=0)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from tests.conftest import FakeTeacher
-from xswe.commands.train import sample_paths, score_imitation, score_pivots
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError
@@ -21,11 +20,12 @@ from xswe.model.folder import load_units
 from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.features import vectors_stage
-from xswe.training.inputs import UnitsConfig, open_part, sides
+from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
-from xswe.training.make_teacher import MakeTeacherConfig, make_teacher
+from xswe.training.measure import score_imitation, score_pivots
 from xswe.training.objective import Objective
-from xswe.training.pipeline import train
+from xswe.training.pipeline import run_stages
+from xswe.training.recipes import sample_paths
 from xswe.training.refine import RefineConfig
 from xswe.training.samples import WordCounts
 from xswe.training.stages import Stages
@@ -50,6 +50,10 @@ def config(tokenizer_json, tmp_path_factory):
     return make
 
 
+def parts(folder, name, pairs):
+    return Corpus(Stages(folder.parents[1]), folder, "", pairs).part(name)
+
+
 ALONE = Objective(ranking=0.0, distillation=1.0, distillation_on=("source",))
 
 
@@ -57,7 +61,7 @@ def test_one_language_learns_from_a_teacher(tmp_path, config, fake_teacher):
     c = config(
         ("en",), objective=ALONE, refine=RefineConfig(max_steps=150, batch_size=64, learning_rate=0.02, eval_steps=50)
     )
-    made = train(c, None, tmp_path, distilled=fake_teacher)
+    made = run_stages(c, None, tmp_path, distilled=fake_teacher)
     history = made.report["refinement"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
     assert made.model.languages == ("en",)
@@ -83,17 +87,17 @@ def test_joint_training_encodes_each_distinct_source_sentence_once(tmp_path, con
     vectors = fake_teacher.vectors
     fake_teacher.vectors = lambda texts: calls.extend(texts) or vectors(texts)
     c = config(("en", "de", "ja"), objective=Objective(distillation=1.0))
-    joint = train(c, None, tmp_path, distilled=fake_teacher)
+    joint = run_stages(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     corpus = next((tmp_path / "stages").glob("corpus-*"))
-    development = open_part(corpus, "development", (("en", "de"), ("en", "ja")))
+    development = parts(corpus, "development", (("en", "de"), ("en", "ja")))
     assert set(calls) == {*joint.training("en"), *(text for bitext in development for text in bitext.source[:])}
-    again = train(c, None, tmp_path, distilled=fake_teacher)
+    again = run_stages(c, None, tmp_path, distilled=fake_teacher)
     assert len(calls) == len(set(calls))
     assert again.model.matrix.tobytes() == joint.model.matrix.tobytes()
-    plain = train(config(("en", "de", "ja")), None, tmp_path)
+    plain = run_stages(config(("en", "de", "ja")), None, tmp_path)
     assert plain.model.matrix.tobytes() != joint.model.matrix.tobytes()
-    rows = score_pivots(joint, c)
+    rows = score_pivots(joint, c.languages, 1)
     assert {row.subset for row in rows} == {"de-ja"}
     held = rows[0].n
     assert 0 < held < 300
@@ -105,8 +109,8 @@ def test_another_first_language_has_its_own_side_encoded(tmp_path, config, fake_
     corpus = CorpusConfig(paths={"ja-en": sample_paths(("ja", "en"))["ja-en"]})
     objective = Objective(distillation=1.0)
     both = [config(codes, corpus=corpus, objective=objective) for codes in (("en", "ja"), ("ja", "en"))]
-    first, reused = (train(c, None, tmp_path / "one", distilled=fake_teacher) for c in both)
-    fresh = train(both[1], None, tmp_path / "two", distilled=fake_teacher)
+    first, reused = (run_stages(c, None, tmp_path / "one", distilled=fake_teacher) for c in both)
+    fresh = run_stages(both[1], None, tmp_path / "two", distilled=fake_teacher)
     assert reused.model.matrix.tobytes() == fresh.model.matrix.tobytes() != first.model.matrix.tobytes()
 
 
@@ -119,8 +123,8 @@ def test_another_teacher_in_the_same_folder_is_asked_anew(tmp_path, config, fake
                 yield replace(made, hidden=2 * made.hidden)
 
     c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
-    first = train(c, fake_teacher, tmp_path).stages["extraction"].matrix
-    other = train(c, Doubled(tokenizer=tokenizer), tmp_path).stages["extraction"].matrix
+    first = run_stages(c, fake_teacher, tmp_path).stages["extraction"].matrix
+    other = run_stages(c, Doubled(tokenizer=tokenizer), tmp_path).stages["extraction"].matrix
     np.testing.assert_allclose(other, 2 * first, rtol=1e-6)
 
 
@@ -131,8 +135,8 @@ def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp
     c = config(("en", "de"), units=WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     c = replace(c, extract=ExtractConfig("average", isolated=False))
     contexts, vocabulary = (replace(c, extract=replace(c.extract, shared=s)) for s in ("contexts", "vocabulary"))
-    by_contexts = train(contexts, fake_teacher, tmp_path).stages["extraction"]
-    by_vocabulary = train(vocabulary, fake_teacher, tmp_path).stages["extraction"]
+    by_contexts = run_stages(contexts, fake_teacher, tmp_path).stages["extraction"]
+    by_vocabulary = run_stages(vocabulary, fake_teacher, tmp_path).stages["extraction"]
     (units,) = (tmp_path / "stages").glob("units-*")
     own, tokens = WordCounts.open(units).own, by_contexts.units.tokens
     assert own.sum(1).tolist() == [200, 200]
@@ -158,13 +162,13 @@ def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp
 
 def _training(folder, pair):
     corpus = next((folder / "stages").glob("corpus-*"))
-    return {code: texts for bitext in open_part(corpus, "train", (pair,)) for _, code, texts in sides(bitext)}
+    return {code: texts for bitext in parts(corpus, "train", (pair,)) for _, code, texts in sides(bitext)}
 
 
 def test_the_shortest_contexts_are_those_of_fewest_tokens(tmp_path, config, fake_teacher):
     c = config(("en", "de"), contexts=ContextConfig(per_unit=1, length="tokens"), pca=PCAConfig(dim=2))
     c = replace(c, refine=RefineConfig(max_steps=0))
-    train(c, fake_teacher, tmp_path)
+    run_stages(c, fake_teacher, tmp_path)
     (stage,) = (tmp_path / "stages").glob("contexts-*")
     texts, chosen = list(_training(tmp_path, ("en", "de"))["en"]), Contexts.open(stage, "en")
     units = load_units(next((tmp_path / "stages").glob("units-*")))
@@ -179,7 +183,7 @@ def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, c
     caplog.set_level("INFO", "xswe")
     c = config(("en", "de", "ja"), contexts=ContextConfig(per_unit=1), pca=PCAConfig(dim=2, sample_from="contexts"))
     c = replace(c, refine=replace(c.refine, sample_from="contexts"), objective=Objective(distillation=1.0))
-    made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
+    made = run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)
     (stage,) = (tmp_path / "stages").glob("contexts-*")
     chosen = {code: set(Contexts.open(stage, code).sentences.tolist()) for code in c.languages}
     sizes = {code: len(rows) for code, rows in chosen.items()}
@@ -194,11 +198,13 @@ def test_pca_and_refinement_see_only_the_sentences_of_the_extraction(tmp_path, c
         assert found == len(some[name] | chosen[name])
         assert held == min(1000, int(c.corpus.development * found))
         assert 0 < learnt <= found - held
-    whole = train(
+    whole = run_stages(
         replace(c, refine=replace(c.refine, sample_from="corpus")), fake_teacher, tmp_path, distilled=fake_teacher
     )
     assert whole.model.matrix.tobytes() != made.model.matrix.tobytes()
-    assert train(c, fake_teacher, tmp_path, distilled=fake_teacher).model.matrix.tobytes() == made.model.matrix.tobytes()
+    assert (
+        run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher).model.matrix.tobytes() == made.model.matrix.tobytes()
+    )
 
 
 def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config, fake_teacher):
@@ -210,9 +216,9 @@ def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config
     )
     c = config(("en",), objective=ALONE, refine=refine, contexts=ContextConfig(per_unit=2), pca=PCAConfig(dim=2))
     c = replace(c, corpus=replace(c.corpus, development=0.05))
-    made = train(c, fake_teacher, tmp_path, distilled=fake_teacher)
+    made = run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)
     corpus = next((tmp_path / "stages").glob("corpus-*"))
-    (whole,), (stage,) = open_part(corpus, "train", (("en",),)), (tmp_path / "stages").glob("contexts-*")
+    (whole,), (stage,) = parts(corpus, "train", (("en",),)), (tmp_path / "stages").glob("contexts-*")
     held = made.held_out["en"]
     chosen = {whole.source[int(row)] for row in Contexts.open(stage, "en").sentences}
     assert set(calls) <= chosen | set(held[0])
@@ -223,32 +229,26 @@ def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config
 @pytest.mark.parametrize(("drop", "dim"), [("auto", 4), (2, 2)])
 def test_components_that_the_teacher_has_not_are_refused_before_any_work(tmp_path, config, fake_teacher, drop, dim):
     with pytest.raises(ConfigError, match=r"need vectors of 4 dimensions, the teacher's have 3: .*pca\.dim"):
-        train(config(("en", "de"), pca=PCAConfig(drop=drop, dim=dim)), fake_teacher, tmp_path)
+        run_stages(config(("en", "de"), pca=PCAConfig(drop=drop, dim=dim)), fake_teacher, tmp_path)
     assert not (tmp_path / "stages").exists()
 
 
 def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, caplog):
     caplog.set_level("INFO", "xswe")
     c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
-    train(c, fake_teacher, tmp_path)
+    run_stages(c, fake_teacher, tmp_path)
     assert "the first 0 of 3 components are removed (pca.drop=auto), the next 2 are kept" in caplog.text
 
 
 def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
     c = config(("en", "ja"), spans=SpanTraining(max_steps=3), refine=RefineConfig(max_steps=2, sample_from="contexts"))
     with pytest.raises(ConfigError, match=r"refine\.sample_from=corpus"):
-        train(replace(c, pca=PCAConfig(dim=2)), fake_teacher, tmp_path)
-
-
-def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
-    c = MakeTeacherConfig(("en", "ja"), CorpusConfig(), UnitsConfig(), refine=RefineConfig(sample_from="contexts"))
-    with pytest.raises(ConfigError, match=r"refine\.sample_from"):
-        make_teacher(c, None, tmp_path)
+        run_stages(replace(c, pca=PCAConfig(dim=2)), fake_teacher, tmp_path)
 
 
 def test_tokens_are_those_of_a_teacher(tmp_path, config):
     with pytest.raises(ConfigError, match=r"contexts\.length=tokens"):
-        train(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
+        run_stages(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
@@ -281,7 +281,7 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
     c = replace(
         c, objective=Objective(distillation=1.0), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=2, batch_size=64)
     )
-    first = train(c, fake_teacher, tmp_path, **teachers)
+    first = run_stages(c, fake_teacher, tmp_path, **teachers)
     stages = [path for path in (tmp_path / "stages").iterdir() if (path / "stage.json").is_file()]
     assert len(stages) == 9
     for stage in stages:
@@ -289,25 +289,25 @@ def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):
             whole = file.read_bytes()
             file.write_bytes(whole[: len(whole) // 2])
             with pytest.raises(ModelError, match=f"{file.name}: damaged .*remove {stage} and"):
-                train(c, fake_teacher, tmp_path, **teachers)
+                run_stages(c, fake_teacher, tmp_path, **teachers)
             file.write_bytes(whole)
         shutil.rmtree(stage)  # the cure
-    assert train(c, fake_teacher, tmp_path, **teachers).model.matrix.tobytes() == first.model.matrix.tobytes()
+    assert run_stages(c, fake_teacher, tmp_path, **teachers).model.matrix.tobytes() == first.model.matrix.tobytes()
 
 
 def test_damaged_training_texts_are_named_with_their_cure(tmp_path, config):
     c = config(("en", "ja"), refine=RefineConfig(max_steps=0))
-    first = train(c, None, tmp_path)
+    first = run_stages(c, None, tmp_path)
     (stage,), (text,) = (list((tmp_path / "stages").glob(name)) for name in ("corpus-*", "text.*"))
     for file in text.glob("*.npy"):
         whole = file.read_bytes()
         file.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(ModelError, match=f"{file.name}: damaged .*remove {text} and {stage} and"):
-            train(c, None, tmp_path)
+            run_stages(c, None, tmp_path)
         file.write_bytes(whole)
     shutil.rmtree(text)
     shutil.rmtree(stage)
-    assert train(c, None, tmp_path).model.matrix.tobytes() == first.model.matrix.tobytes()
+    assert run_stages(c, None, tmp_path).model.matrix.tobytes() == first.model.matrix.tobytes()
 
 
 def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
@@ -321,7 +321,7 @@ def test_a_damaged_checkpoint_is_named_with_its_cure(tmp_path):
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_units_in_lower_case_have_their_contexts_in_lower_case(tmp_path, config, fake_teacher, lowercase):
     c = config(("en", "de"), units=UnitsConfig(kind="words", lowercase=lowercase), pca=PCAConfig(drop=0, dim=2))
-    made = train(replace(c, refine=RefineConfig(max_steps=0)), fake_teacher, tmp_path)
+    made = run_stages(replace(c, refine=RefineConfig(max_steps=0)), fake_teacher, tmp_path)
     cased = [text for text in fake_teacher.encoded if text != text.lower()]
     assert bool(cased) != lowercase
     assert made.report["extraction"]["units_with_contexts"] == len(made.model.units.tokens)
@@ -329,7 +329,7 @@ def test_units_in_lower_case_have_their_contexts_in_lower_case(tmp_path, config,
 
 def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
     c = config(("en", "de"), extract=ExtractConfig(merge="separate"))
-    made = train(c, None, tmp_path)
+    made = run_stages(c, None, tmp_path)
     english, german = (made.by_language["refinement"][code].matrix for code in ("en", "de"))
     shared = [made.model.units.tokens.index(token) for token in ("s", "er")]
     assert (english[shared] != german[shared]).any()
@@ -370,7 +370,7 @@ def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher
 )
 def test_what_cannot_be_trained_says_what_is_missing(tmp_path, config, languages, objective, found):
     with pytest.raises(ConfigError, match=found):
-        train(config(languages, objective=objective), None, tmp_path)
+        run_stages(config(languages, objective=objective), None, tmp_path)
 
 
 def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_left_out(
@@ -380,7 +380,7 @@ def test_imitation_within_one_language_of_a_pair_warns_that_translations_are_lef
     for objective in (Objective(ranking=0.0, distillation=1.0), ALONE):
         assert "translations are not trained on" not in caplog.text
         c = replace(c, objective=objective)
-        train(c, None, tmp_path, distilled=fake_teacher)
+        run_stages(c, None, tmp_path, distilled=fake_teacher)
     assert "translations are not trained on" in caplog.text
     assert "objective=joint" in caplog.text
 
@@ -421,7 +421,7 @@ def test_tensorboard_gets_each_figure_once(tmp_path):
 def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog, size):
     c = config(("en", "ja"), corpus=CorpusConfig(paths=sample_paths(("en", "ja")), max_development=size))
     c = replace(c, spans=SpanTraining(max_steps=2, batch_size=16))
-    made = train(c, None, tmp_path)
+    made = run_stages(c, None, tmp_path)
     assert made.report["refinement"]["best_step"] == 30
     assert "development_loss" not in made.report["refinement"]["history"][0]
     assert "development_loss" not in made.report["spans"]["history"][0]
@@ -431,13 +431,13 @@ def test_too_few_development_pairs_discard_no_training(tmp_path, config, caplog,
 def test_span_training_follows_the_refinement(tmp_path, config, caplog):
     caplog.set_level("INFO", "xswe")
     c = config(("en", "ja"), spans=SpanTraining(max_steps=30, batch_size=64, learning_rate=0.01, eval_steps=10))
-    made = train(c, None, tmp_path)
+    made = run_stages(c, None, tmp_path)
     assert list(made.stages)[-2:] == ["refinement", "span training"]
     history = made.report["spans"]["history"]
     assert history[-1]["development_loss"] < history[0]["development_loss"]
     assert not np.array_equal(made.model.matrix, made.stages["refinement"].matrix)
     np.testing.assert_array_equal(made.model.matrix, made.stages["span training"].matrix)
-    again = train(c, None, tmp_path)
+    again = run_stages(c, None, tmp_path)
     assert again.model.matrix.tobytes() == made.model.matrix.tobytes()
     best = min(row["development_loss"] for row in history)
     told = f"loss of the development phrases {history[0]['development_loss']:.3f} before, {best:.3f} after"
@@ -449,4 +449,4 @@ def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_t
     c = config(languages, spans=SpanTraining(max_steps=3), extract=ExtractConfig(merge=merge))
     c = replace(c, objective=ALONE) if len(languages) == 1 else c
     with pytest.raises(ConfigError, match=r"spans\.max_steps"):
-        train(c, fake_teacher, tmp_path, distilled=fake_teacher)
+        run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)

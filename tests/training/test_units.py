@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from xswe.commands.train import sample_paths
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
+from xswe.training.recipes import sample_paths
 from xswe.training.stages import Stages, decisive
 
 
@@ -22,11 +22,11 @@ def make(tmp_path_factory, tokenizer_json):
     (folder / "traditional.tsv").write_text("".join(lines), encoding="utf-8")
     paths["en-zh"] = [*paths["en-zh"], str(folder / "traditional.tsv")]
     stages = Stages(folder / "run")
-    corpus, identity, pairs = make_corpus(stages, ("en", "zh"), CorpusConfig(paths=paths), 0)
+    corpus = make_corpus(stages, ("en", "zh"), CorpusConfig(paths=paths), 0)
 
     def units(config, pieces=None):
         pieces = pieces or Tokenizer.from_str(tokenizer_json)
-        return make_units(stages, corpus, identity, pairs, ("en", "zh"), config, pieces, 0, 1)[0]
+        return make_units(corpus, ("en", "zh"), config, pieces)[0]
 
     return units
 

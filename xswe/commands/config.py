@@ -1,4 +1,4 @@
-"""From Hydra's untyped configuration to the library's frozen dataclasses, with errors that name the key."""
+"""From Hydra's untyped configuration to plain values."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ def plain(config: DictConfig) -> dict[str, Any]:
     """Resolve a configuration to plain Python values.
 
     Raises:
-        ConfigError: a setting is taken from an environment variable that is not set.
+        ConfigError: a setting is taken from an environment variable that is not set, or must be given and is not.
     """
     try:
-        return typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True, throw_on_missing=True))
+        if missing := sorted(OmegaConf.missing_keys(config)):
+            raise ConfigError(f"{missing[0]} is not set: give {missing[0]}=…")
+        return typing.cast("dict[str, Any]", OmegaConf.to_container(config, resolve=True))
     except InterpolationResolutionError as error:
         if (found := re.search(r"Environment variable '(\w+)' not found", str(error))) is None:
             raise

@@ -45,7 +45,7 @@ def run(values: dict[str, Any]) -> str:
     action = values["action"]
     if action == "list":
         return _list()
-    config = build(CorpusConfig, {k: v for k, v in values["corpus"].items() if k != "sample"}, "corpus")
+    config = build(CorpusConfig, values["corpus"], "corpus")
     if action == "show":
         return "\n\n".join(_show(find_card(name)) for name in _cards(config, ()) or ["local"])
     languages = check_languages(values["pair"]["languages"])

@@ -126,7 +126,8 @@ def open_source(which: str, threads: int) -> WordSource:
         return StaticWords(load_single(locate(which)))
     from xswe.evaluation.encoders import teacher_settings
     from xswe.phrases.words import TeacherWords
-    from xswe.teacher.transformer import TeacherConfig, load_teacher
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
 
     settings = teacher_settings(which.removeprefix("teacher:"))
     teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))

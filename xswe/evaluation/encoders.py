@@ -107,7 +107,8 @@ class TeacherEncoder:
     """
 
     def __init__(self, model: str, threads: int = 1, languages: Sequence[str] = tuple(LANGUAGES)) -> None:
-        from xswe.teacher.transformer import TeacherConfig, load_teacher
+        from xswe.teacher.protocol import TeacherConfig
+        from xswe.teacher.transformer import load_teacher
 
         settings = teacher_settings(model)
         self._teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))

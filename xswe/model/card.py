@@ -85,7 +85,7 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
         corpus: the resolved section of the configuration.
         report: the corpus stage's, by language pair: ``checksums`` by file.
     """
-    if corpus.get("sample"):
+    if corpus.get("paths") == "sample":
         sample = _read(resource("corpora") / "sample" / "card.yaml")
         return [Source("the sample corpus of xswe", str(sample["licence"]))]
     known = _read(resource("corpora") / "licences" / "files.yaml")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
+
+from xswe.errors import ConfigError
+
+Pooling = Literal["auto", "cls", "mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,3 +63,38 @@ class Teacher(Protocol):
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Encode texts to unit vectors, float32 (n, d)."""
+
+
+@dataclass(frozen=True)
+class TeacherConfig:
+    """Which encoder, and how it is run.
+
+    Attributes:
+        model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for
+            weights that an installed Python package carries.
+        revision: of a hub model.
+        prompt: put before each sentence, joined as it stands (write the blank if there is to be one); None for the
+            default prompt of the folder's sentence-transformers settings, where it has one.
+        pooling: how :meth:`Teacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
+            settings and takes ``cls`` where there are none.
+        max_tokens: longer sentences are cut there, with a warning.
+        batch_tokens: padded tokens a batch.
+        dtype: ``float32`` or ``bfloat16``.
+        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
+        threads: torch's threads on the CPU.
+    """
+
+    model: str = "mini"
+    revision: str | None = None
+    prompt: str | None = None
+    pooling: Pooling = "auto"
+    max_tokens: int = 512
+    batch_tokens: int = 2048
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name, choices in (("pooling", ("auto", "cls", "mean")), ("dtype", ("float32", "bfloat16"))):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"teacher.{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")

@@ -6,21 +6,21 @@ import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.errors import DependencyError, ModelError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Texts
 from xswe.progress import track
 from xswe.teacher import gte
-from xswe.teacher.protocol import States
+from xswe.teacher.protocol import States, TeacherConfig
 from xswe.text.tokenizers import MARK
 from xswe.text.units import in_blocks
 
@@ -29,42 +29,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-Pooling = Literal["auto", "cls", "mean"]
-
-
-@dataclass(frozen=True)
-class TeacherConfig:
-    """Which encoder, and how it is run.
-
-    Attributes:
-        model: ``mini`` (in this package), a folder, a name on the Hugging Face hub, or ``package:NAME/FOLDER`` for
-            weights that an installed Python package carries.
-        revision: of a hub model.
-        prompt: put before each sentence, joined as it stands (write the blank if there is to be one); None for the
-            default prompt of the folder's sentence-transformers settings, where it has one.
-        pooling: how :meth:`TransformerTeacher.vectors` makes one vector; ``auto`` reads the folder's sentence-transformers
-            settings and takes ``cls`` where there are none.
-        max_tokens: longer sentences are cut there, with a warning.
-        batch_tokens: padded tokens a batch.
-        dtype: ``float32`` or ``bfloat16``.
-        device: ``auto`` (CUDA where there is one), ``cpu``, ``cuda``.
-        threads: torch's threads on the CPU.
-    """
-
-    model: str = "mini"
-    revision: str | None = None
-    prompt: str | None = None
-    pooling: Pooling = "auto"
-    max_tokens: int = 512
-    batch_tokens: int = 2048
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        for name, choices in (("pooling", ("auto", "cls", "mean")), ("dtype", ("float32", "bfloat16"))):
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"teacher.{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")
 
 
 def load_teacher(config: TeacherConfig) -> TransformerTeacher:

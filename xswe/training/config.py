@@ -14,6 +14,7 @@ from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts, TextView
 from xswe.model.static import StaticModel
+from xswe.teacher.protocol import TeacherConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
@@ -72,12 +73,16 @@ class TrainConfig:
         refine: the refinement.
         objective: its losses.
         spans: the span-max training after it; no steps, none.
+        teacher: the encoder whose states are the start; None starts from random vectors.
+        distilled: the encoder whose similarities are imitated, where ``objective.distillation`` is above 0; None for the
+            teacher.
         seed: decides every random choice.
         threads: how many threads work.
+        recipe: where the settings come from, for the records.
     """
 
     languages: tuple[str, ...]
-    corpus: CorpusConfig
+    corpus: CorpusConfig = field(default_factory=CorpusConfig)
     units: UnitsConfig = field(default_factory=UnitsConfig)
     contexts: ContextConfig = field(default_factory=ContextConfig)
     extract: ExtractConfig = field(default_factory=ExtractConfig)
@@ -85,8 +90,11 @@ class TrainConfig:
     refine: RefineConfig = field(default_factory=RefineConfig)
     objective: Objective = field(default_factory=Objective)
     spans: SpanTraining = field(default_factory=SpanTraining)
+    teacher: TeacherConfig | None = None
+    distilled: TeacherConfig | None = None
     seed: int = 0
     threads: int = 1
+    recipe: str = "own"
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("threads", 1)):
@@ -96,8 +104,8 @@ class TrainConfig:
 
 
 @dataclass
-class TrainResult:
-    """What a run made.
+class Trained:
+    """What the stages of a run made.
 
     Attributes:
         model: the model.

@@ -102,17 +102,36 @@ def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]
     return [(languages[0], other) for other in languages[1:]]
 
 
-def make_corpus(
-    stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int, threads: int = 1
-) -> tuple[Path, str, Sequence[Pair]]:
-    """Stage ``corpus``: read, clean and split the bitexts, or the sentences of a single language.
+@dataclass(frozen=True)
+class Corpus:
+    """The corpus stage of a run, which the later stages read.
 
-    Returns:
-        The stage's folder (one sub-folder a part, ``report.json``), its identity, and the language pairs (for a single
-        language that alone).
+    Attributes:
+        stages: of the run.
+        folder: of the stage: one sub-folder a part, and ``report.json``.
+        identity: of the stage.
+        pairs: the language pairs; of the sentences of a single language that alone.
+        seed: decides what is drawn.
+        threads: how many work.
     """
+
+    stages: Stages
+    folder: Path
+    identity: str
+    pairs: Sequence[Pair]
+    seed: int = 0
+    threads: int = 1
+
+    def part(self, name: str) -> Sequence[Bitext | Sentences]:
+        """Memory-map one part: ``train``, ``development`` or ``held_out``."""
+        return [_open(self.folder, name, pair) for pair in self.pairs]
+
+
+def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, seed: int, threads: int = 1) -> Corpus:
+    """Stage ``corpus``: read, clean and split the bitexts, or the sentences of a single language."""
     if len(languages) == 1:
-        return *_make_sentences(stages, languages[0], config, seed, threads), [(languages[0],)]
+        folder, identity = _make_sentences(stages, languages[0], config, seed, threads)
+        return Corpus(stages, folder, identity, [(languages[0],)], seed, threads)
     pairs = language_pairs(languages, config.paths)
     files = corpus_files(config, pairs)
     inputs = {"-".join(pair): describe(config, found) for pair, found in files.items()} | {"seed": seed}
@@ -128,7 +147,7 @@ def make_corpus(
 
     folder, identity = stages.run("corpus", inputs, make)
     _check_texts(folder, pairs)
-    return folder, identity, pairs
+    return Corpus(stages, folder, identity, pairs, seed, threads)
 
 
 def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
@@ -154,11 +173,6 @@ def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: i
         write_json(folder / "report.json", {language: counts | {part: len(parts[part]) for part in PARTS}})
 
     return stages.run("corpus", {language: describe_sentences(config, found), "seed": seed}, make)
-
-
-def open_part(corpus: Path, part: str, pairs: Sequence[Pair]) -> Sequence[Bitext | Sentences]:
-    """Memory-map one part (``train``, ``development``, ``held_out``) of the corpus stage."""
-    return [_open(corpus, part, pair) for pair in pairs]
 
 
 def _open(corpus: Path, part: str, pair: Pair) -> Bitext | Sentences:
@@ -197,30 +211,20 @@ def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np
 
 
 def make_units(
-    stages: Stages,
-    corpus: Path,
-    corpus_identity: str,
-    pairs: Sequence[Pair],
-    languages: Sequence[str],
-    config: UnitsConfig,
-    pieces: Tokenizer | None,
-    seed: int,
-    threads: int,
+    corpus: Corpus, languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[Units, str]:
     """Stage ``units``: train, count or take over the units.
 
     Args:
-        stages: of the run.
-        corpus: the corpus stage.
-        corpus_identity: its identity.
-        pairs: the language pairs.
-        languages: the model's languages.
+        corpus: the corpus stage; the units depend on its seed, not on its threads.
+        languages: the model's.
         config: which units.
         pieces: the teacher's tokenizer; None without a teacher.
-        seed: decides the sample.
-        threads: how many count, or train, at once; the units do not depend on it.
+
+    Returns:
+        The units, and the stage's identity.
     """
-    bitexts = open_part(corpus, "train", pairs)
+    bitexts = corpus.part("train")
     vocabulary = config.vocabulary
     if config.kind == "subwords" and vocabulary == "auto":
         vocabulary = "corpus" if sum(map(len, bitexts)) >= _ENOUGH_PAIRS else "mini"
@@ -228,24 +232,24 @@ def make_units(
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
     inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
     inputs["ready"] = fingerprint(ready.to_str()) if ready else None
-    inputs["corpus"] = None if ready and config.kind != "words" else [corpus_identity, seed]
+    inputs["corpus"] = None if ready and config.kind != "words" else [corpus.identity, corpus.seed]
 
     def make(folder: Path, _: str) -> None:
         """Find the units, and save them."""
         if config.kind == "words":
-            counted, counts = _count_vocabulary(bitexts, languages, config, ready, threads)
+            counted, counts = _count_vocabulary(bitexts, languages, config, ready, corpus.threads)
             counts.save(folder)
             units: Units = counted
         elif ready:
             units = SubwordUnits(ready, config.kind, languages, folding=config.folding)
         else:
-            sample = _sample_texts(bitexts, config.sample, seed)
-            trained = train_subwords(sample, languages, config.size, threads, config.folding)
+            sample = _sample_texts(bitexts, config.sample, corpus.seed)
+            trained = train_subwords(sample, languages, config.size, corpus.threads, config.folding)
             units = SubwordUnits(trained, "subwords", languages, folding=config.folding)
         units.save(folder)
         write_json(folder / "config.json", {"units": units.settings})
 
-    folder, identity = stages.run("units", inputs, make)
+    folder, identity = corpus.stages.run("units", inputs, make)
     return load_units(folder), identity
 
 
@@ -305,31 +309,24 @@ def _count_vocabulary(
     return WordUnits(words, splitter, pieces), WordCounts.of(counts, config.most_frequent, words)
 
 
-def make_bags(
-    stages: Stages,
-    corpus: Path,
-    identities: Sequence[str],
-    pairs: Sequence[Pair],
-    units: Units,
-    threads: int = 1,
-) -> tuple[Path, str]:
+def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, str]:
     """Stage ``bags``: look every training and development text up, once."""
 
     def make(folder: Path, _: str) -> None:
         """Look up each side, and save its bags."""
         for part in PARTS[:2]:
-            for bitext in open_part(corpus, part, pairs):
+            for bitext in corpus.part(part):
                 for name, _, side in [*sides(bitext), *negatives_of(bitext)]:
                     blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
                     jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
                     with bag_writer(folder, f"{part}.{bitext.name}.{name}", len(units.tokens)) as out:
-                        for bags in in_order(call, jobs, threads):
+                        for bags in in_order(call, jobs, corpus.threads):
                             out.append(bags.ids, bags.offsets)
                             side.release()
                 if isinstance(bitext, Bitext) and bitext.negatives is not None:
                     np.save(folder / f"{part}.{bitext.name}.bounds.npy", bitext.negatives.bounds)
 
-    return stages.run("bags", list(identities), make)
+    return corpus.stages.run("bags", [corpus.identity, units_identity], make)
 
 
 def open_bags(folder: Path, part: str, pair: Pair) -> tuple[Bags, Bags | None]:
@@ -358,6 +355,6 @@ def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:
     )
 
 
-def corpus_report(corpus: Path) -> dict[str, Any]:
-    """Return what the corpus stage counted."""
-    return read_json(corpus / "report.json")
+def read_report(stage: Path) -> dict[str, Any]:
+    """Return what a stage counted."""
+    return read_json(stage / "report.json")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -28,31 +28,33 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
-from xswe.text.languages import check_languages
 from xswe.text.spans import cut_texts, make_cutter
+from xswe.text.units import Units
 from xswe.text.words import LOWER
-from xswe.training.config import PCAConfig, TrainConfig, TrainResult
+from xswe.training.checks import check_settings
+from xswe.training.config import PCAConfig, TrainConfig, Trained
 from xswe.training.extract import Extraction, LanguageSample, extract
 from xswe.training.features import RowVectors, vectors_stage
 from xswe.training.inputs import (
+    Corpus,
     Pair,
     bags_of,
-    corpus_report,
     make_bags,
     make_corpus,
     make_units,
     open_bags,
     open_negatives,
-    open_part,
+    read_report,
     sides,
     texts_of,
     token_lengths,
 )
 from xswe.training.loop import RunLog
 from xswe.training.pairs import ParallelBags, distinct_rows
+from xswe.training.recipes import SAMPLE, sample_paths
 from xswe.training.refine import refine
 from xswe.training.samples import PairRows, WordCounts, draw_pairs
-from xswe.training.sentence_pca import SentencePCA, components_removed
+from xswe.training.sentence_pca import SentencePCA
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.tables import Tables
@@ -73,13 +75,13 @@ logger = logging.getLogger(__name__)
 _LEAST_DEVELOPMENT = 10
 
 
-def train(
+def run_stages(
     config: TrainConfig,
     teacher: Teacher | None,
     folder: Path,
     *,
     distilled: Teacher | None = None,
-) -> TrainResult:
+) -> Trained:
     """Train a model.
 
     Args:
@@ -93,35 +95,40 @@ def train(
     Returns:
         The model and what is known about how it came about; nothing but stages is written.
     """
-    languages = check_languages(config.languages)
-    if config.objective.distillation and distilled is None:
-        raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
-    if len(languages) == 1 and not config.objective.ranking and "source" not in config.objective.distillation_on:
-        raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
-    if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
-        raise ConfigError(
-            f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
-        )
-    alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
-    if config.spans.max_steps and (alone or config.extract.merge == "separate"):
-        raise ConfigError(
-            "spans.max_steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
-        )
-    if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
-        raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
-    if teacher is None and config.contexts.length == "tokens":
-        raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
-    if teacher is not None:
-        components_removed(config.pca.drop, config.pca.dim, teacher.dim)
-    if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
-        logger.warning(
-            "translations are not trained on, only similarities within the %s sentences: set objective=joint to bring %s "
-            "together",
-            " and the ".join(config.objective.distillation_on),
-            ", ".join(languages),
-        )
+    distilled = distilled if config.objective.distillation else None
+    check_settings(config, teacher, distilled)
     with only_run(folder), single_threaded_blas():
-        return _Run(config, teacher, folder, distilled).result()
+        stages, pieces = Stages(folder), None if teacher is None else teacher.tokenizer
+        corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
+        units = make_units(corpus, config.languages, config.units, pieces)
+        bags = make_bags(corpus, *units)
+        run = _Run(config, teacher, distilled, folder, corpus, *units, *bags)
+        steps: dict[str, np.ndarray] = {}
+        if teacher is None:
+            start, identity = run.random_start()
+        else:
+            steps["extraction"], extracted = run.extraction(teacher)
+            steps["PCA without ABTT"], _ = run.pca(steps["extraction"], extracted, replace(config.pca, drop=0))
+            start, identity = run.pca(steps["extraction"], extracted, config.pca)
+            steps["PCA with ABTT"] = start
+        vectors = run.vectors()
+        if config.refine.trains:
+            start, identity = run.refinement(start, identity, vectors)
+        steps["refinement"] = start
+        if config.spans.max_steps:
+            steps["span training"] = run.span_training(start, identity)
+        return run.result(steps, vectors)
+
+
+def corpus_of(config: TrainConfig) -> tuple[tuple[str, ...], CorpusConfig]:
+    """Return the languages of the bitexts (a single one that ranks is both sides of a pair), and what is read of them."""
+    sampled = config.refine.sample_from == "contexts"
+    single = len(config.languages) == 1 and config.objective.ranking > 0
+    languages, corpus = _own_pairs(config) if single else (config.languages, config.corpus)
+    if corpus.paths == SAMPLE:
+        corpus = replace(corpus, paths=sample_paths(languages))
+    # Development pairs are then drawn from those of the contexts, and none are set aside before.
+    return languages, replace(corpus, development=0.0) if sampled else corpus
 
 
 def _own_pairs(config: TrainConfig) -> tuple[tuple[str, str], CorpusConfig]:
@@ -130,7 +137,7 @@ def _own_pairs(config: TrainConfig) -> tuple[tuple[str, str], CorpusConfig]:
     paths = config.corpus.paths
     if isinstance(paths, Mapping):
         paths = next((paths[name] for name in (f"{code}-{code}", code) if name in paths), None)
-    if not paths:
+    if not paths or paths == SAMPLE:
         raise ConfigError(
             f"{code} alone has no translations to rank: give pairs of its texts, as in corpus.paths=[pairs.jsonl] with the "
             "fields anchor and positive, or set objective=distillation, or a pair"
@@ -138,61 +145,54 @@ def _own_pairs(config: TrainConfig) -> tuple[tuple[str, str], CorpusConfig]:
     return (code, code), replace(config.corpus, paths=paths)
 
 
+@dataclass
 class _Run:
-    """One pass through the stages."""
+    """The stages after the corpus is looked up; their results are handed from one to the next by :func:`run_stages`."""
 
-    def __init__(self, config: TrainConfig, teacher: Teacher | None, folder: Path, distilled: Teacher | None) -> None:
-        self.config, self.teacher = config, teacher
-        self.distilled = distilled if config.objective.distillation else None
-        self.folder, self.stages = folder, Stages(folder)
-        c = config
-        self.sampled = c.refine.sample_from == "contexts"
-        languages, corpus = (c.languages, c.corpus) if len(c.languages) > 1 or not c.objective.ranking else _own_pairs(c)
-        # Development pairs are then drawn from those of the contexts, and none are set aside before.
-        corpus = replace(corpus, development=0.0) if self.sampled else corpus
-        self.corpus, self.corpus_id, self.pairs = make_corpus(self.stages, languages, corpus, c.seed, c.threads)
-        corpus_id, pieces = self.corpus_id, None if teacher is None else teacher.tokenizer
-        self.units, units_id = make_units(
-            self.stages, self.corpus, corpus_id, self.pairs, c.languages, c.units, pieces, c.seed, c.threads
-        )
-        self.bags, self.bags_id = make_bags(
-            self.stages, self.corpus, [corpus_id, units_id], self.pairs, self.units, c.threads
-        )
-        self.tables = Tables(tuple(c.languages), self.units, c.extract.merge == "separate")
-        self.units_id = units_id
-        self.report: dict[str, Any] = {"corpus": corpus_report(self.corpus), "units": len(self.units.tokens)}
+    config: TrainConfig
+    teacher: Teacher | None
+    distilled: Teacher | None
+    folder: Path
+    corpus: Corpus
+    units: Units
+    units_id: str
+    bags: Path
+    bags_id: str
+    report: dict[str, Any] = field(default_factory=dict)
 
-    def result(self) -> TrainResult:
-        """Run the stages that are not done yet."""
-        steps: dict[str, np.ndarray] = {}
-        if self.teacher is not None:
-            extraction, extract_id = self.extraction(self.teacher)
-            steps["extraction"] = extraction
-            without = replace(self.config.pca, drop=0)
-            steps["PCA without ABTT"], _ = self.pca(extraction, extract_id, without)
-            start, start_id = self.pca(extraction, extract_id, self.config.pca)
-            steps["PCA with ABTT"] = start
-        else:
-            start, start_id = self.random_start()
-        vectors = self.vectors()
-        final, final_id = self.refinement(start, start_id, vectors) if self.config.refine.trains else (start, start_id)
-        steps["refinement"] = final
-        if self.config.spans.max_steps:
-            steps["span training"] = self.span_training(final, final_id)
-        held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in open_part(self.corpus, "held_out", self.pairs)}
+    @property
+    def stages(self) -> Stages:
+        return self.corpus.stages
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        return self.corpus.pairs
+
+    @property
+    def sampled(self) -> bool:
+        """Whether pairs are drawn from those of the contexts."""
+        return self.config.refine.sample_from == "contexts"
+
+    @cached_property
+    def tables(self) -> Tables:
+        return Tables(tuple(self.config.languages), self.units, self.config.extract.merge == "separate")
+
+    def result(self, steps: dict[str, np.ndarray], vectors: dict[str, list[RowVectors]]) -> Trained:
+        """Gather what the stages made, given the matrix after each step."""
+        held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in self.corpus.part("held_out")}
         merged = self.config.languages if self.tables.separate else ()
         counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in merged]
         models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
         by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
         known = vectors["held_out"][0] if "held_out" in vectors else None
-        return TrainResult(
+        return Trained(
             models[next(reversed(steps))],
             models,
             by_language,
             held_out,
             known[np.arange(len(known))] if known is not None else None,
-            lambda language: texts_of(open_part(self.corpus, "train", self.pairs), language),
-            self.report,
+            lambda language: texts_of(self.corpus.part("train"), language),
+            {"corpus": read_report(self.corpus.folder), "units": len(self.units.tokens), **self.report},
             self.stages.seconds,
         )
 
@@ -213,7 +213,7 @@ class _Run:
                 name, side = by_code.get(hub, ("source", bitext.source))
                 texts.append(side[:])
                 read.append(name)
-        inputs: list[Any] = [self.corpus_id, self.distilled.identity, *parts[1:]]
+        inputs: list[Any] = [self.corpus.identity, self.distilled.identity, *parts[1:]]
         inputs += [read] if "target" in read else []  # left out where it is as it usually is
         inputs += [{"drawn": self.drawn_inputs()}] if self.sampled else []
         made = iter(vectors_stage(self.stages, inputs, self.distilled, texts))
@@ -234,7 +234,7 @@ class _Run:
 
         def make(folder: Path, _: str) -> None:
             """Choose, and save the rows."""
-            bitexts = open_part(self.corpus, "train", self.pairs)
+            bitexts = self.corpus.part("train")
             for language, wanted in zip(languages, own, strict=True):
                 bags, texts = self.bags_of(language), texts_of(bitexts, language)
                 distinct = distinct_rows(bags)
@@ -249,7 +249,7 @@ class _Run:
 
     def samples(self, contexts: dict[str, Contexts]) -> Iterator[LanguageSample]:
         """Gather what extraction needs of each language."""
-        bitexts = open_part(self.corpus, "train", self.pairs)
+        bitexts = self.corpus.part("train")
         for language, chosen in contexts.items():
             texts = texts_of(bitexts, language).take(chosen.sentences)
             texts = Texts.of(map(LOWER.normalize_str, texts)) if self.config.units.lowercase else texts
@@ -258,8 +258,8 @@ class _Run:
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
         """Return the bitexts that the refinement learns from (``train``, ``development``), or is judged on."""
         if not self.sampled or name == "held_out":
-            return open_part(self.corpus, name, self.pairs)
-        whole = zip(open_part(self.corpus, "train", self.pairs), self.drawn, strict=True)
+            return self.corpus.part(name)
+        whole = zip(self.corpus.part("train"), self.drawn, strict=True)
         return [bitext.take(getattr(rows, name)) for bitext, rows in whole]
 
     @cached_property
@@ -300,7 +300,7 @@ class _Run:
             )
 
         folder, identity = self.stages.run("extract", inputs, make)
-        self.report["extraction"] = corpus_report(folder)
+        self.report["extraction"] = read_report(folder)
         return load_file(folder / "extract.safetensors")["embeddings"], identity
 
     def pca(self, matrix: np.ndarray, matrix_id: str, settings: PCAConfig) -> tuple[np.ndarray, str]:
@@ -329,7 +329,7 @@ class _Run:
             )
 
         folder, identity = self.stages.run("pca", [matrix_id, decisive(settings), self.config.seed], make)
-        self.report["pca"] = corpus_report(folder)
+        self.report["pca"] = read_report(folder)
         if settings == self.config.pca:
             what = "sentence PCA: the first %d of %d components are removed (pca.drop=%s), the next %d are kept"
             logger.info(what, self.report["pca"]["drop"], matrix.shape[1], settings.drop, settings.dim)
@@ -417,7 +417,7 @@ class _Run:
 
         drawn = [{"drawn": self.drawn_inputs()}] if self.sampled else []
         folder, identity = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated, *drawn], make)
-        self.report["refinement"] = corpus_report(folder)
+        self.report["refinement"] = read_report(folder)
         log.close(self.report["refinement"]["history"])
         return load_file(folder / "refine.safetensors")["embeddings"], identity
 
@@ -425,7 +425,7 @@ class _Run:
         """Cut some pairs of each bitext of a part of the corpus into words."""
         if not self.config.spans.pairs:
             return []
-        bitexts = open_part(self.corpus, part, self.pairs)
+        bitexts = self.corpus.part(part)
         wanted = self.telling if part == "development" else list(map(bool, map(len, bitexts)))
         chosen = zip(bitexts, wanted, strict=True)
         return [self.words_of(bitext) for bitext, want in chosen if want and isinstance(bitext, Bitext)]
@@ -464,7 +464,7 @@ class _Run:
             write_json(folder / "report.json", {"history": history})
 
         folder, _ = self.stages.run("spans", inputs, make)
-        self.report["spans"] = corpus_report(folder)
+        self.report["spans"] = read_report(folder)
         history = self.report["spans"]["history"]
         log.close(history)
         if losses := [row["development_loss"] for row in history if "development_loss" in row]:

@@ -1,0 +1,92 @@
+"""``xswe.train``: a model from lists, files and settings, without Hydra."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.conftest import FakeTeacher
+from xswe.errors import ConfigError, InputError
+from xswe.training.train import configure
+
+SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
+STATIC = {**SMALL, "objective.prefixes": []}
+
+
+@pytest.fixture
+def pairs(sample):
+    return list(zip(sample["en"], sample["de"], strict=True))
+
+
+def test_pairs_in_memory_and_the_same_in_a_file_give_the_same_model(tmp_path, pairs):
+    (tmp_path / "en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    made = xswe.train(iter(pairs), ["en", "de"], recipe="static", output=tmp_path / "run", **STATIC)
+    of_file = xswe.train(tmp_path / "en-de.tsv", ["en", "de"], recipe="static", **STATIC)
+    assert of_file.folder is None
+    np.testing.assert_array_equal(made.model.matrix, of_file.model.matrix)
+    assert made.model.languages == ("en", "de")
+    assert made.history[-1]["step"] == 4
+    assert {row.note for row in made.metrics} == set(made.steps) == {"refinement"}
+    assert "accuracy" in str(made)
+    assert "accuracy" in made._repr_html_()
+    again = xswe.load(made.folder / "model")
+    np.testing.assert_array_equal(again.encode(["A cat."]), made.model.encode(["A cat."]))
+    assert json.loads((made.folder / "results.json").read_text())["settings"]["pair"] == "en-de"
+
+
+def test_several_language_pairs_and_a_teacher_of_ones_own(sample, tokenizer):
+    bitext = {f"en-{code}": list(zip(sample["en"], sample[code], strict=True)) for code in ("de", "ja")}
+    few = SMALL | {"pca.dim": 2, "contexts.per_unit": 2, "refine": {"eval_steps": 2}}
+    made = xswe.train(bitext, ("en", "de", "ja"), teacher=FakeTeacher(tokenizer=tokenizer), **few)
+    assert list(made.steps) == ["extraction", "PCA without ABTT", "PCA with ABTT", "refinement"]
+    assert {row.subset for row in made.metrics} == {"en-de", "en-ja", "de-ja"}
+
+
+def test_settings_in_full_are_a_recipe_too():
+    paper = configure("a.tsv", ["en", "ja"], recipe="paper", settings={"units": "subwords", "clean": "web"})
+    assert (paper.units.kind, paper.corpus.clean.ratio, paper.refine.batch_size) == ("subwords", 4.0, 128)
+    again = configure("b.tsv", ["en", "ja"], recipe=paper, settings={"refine.batch_size": 64})
+    assert again.refine == replace(paper.refine, batch_size=64)
+    assert again.corpus == replace(paper.corpus, paths=["b.tsv"])
+    assert configure("a.tsv", ["en"], recipe="paper").objective.ranking == 0.0
+    assert configure("a.tsv", ["en", "ja"], None).teacher is None
+    assert configure("a.tsv", ["en", "ja"], "some/encoder", settings={"distilled": "minilm"}).distilled.max_tokens == 128
+
+
+def test_mistakes_are_named_and_leave_nothing(tmp_path, pairs):
+    def said(error, *arguments, **settings):
+        with pytest.raises(error) as found:
+            xswe.train(*arguments, output=tmp_path / "deep" / "run", **settings)
+        return str(found.value)
+
+    assert "did you mean refine" in said(ConfigError, pairs, ["en", "de"], refin={"max_steps": 2})
+    assert "refine.max_step: there is no such setting; did you mean max_steps?" in said(
+        ConfigError, pairs, ["en", "de"], **{"refine.max_step": 2}
+    )
+    assert "quickstart, static, paper" in said(ConfigError, pairs, ["en", "de"], recipe="statc")
+    assert "pair 1 is ('alone',)" in said(ConfigError, [pairs[0], ("alone",)], ["en", "de"])
+    assert "one language pair" in said(ConfigError, pairs, ["en", "de", "ja"])
+    assert "no such file" in said(InputError, "absent.tsv", ["en", "de"], teacher=None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_fails_later_keeps_what_is_done(tmp_path, pairs, monkeypatch):
+    monkeypatch.setattr("xswe.training.pipeline.refine", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        xswe.train(pairs, ["en", "de"], recipe="static", output=tmp_path / "run", **STATIC)
+    assert list((tmp_path / "run" / "stages").glob("bags-*"))
+
+
+def test_training_needs_no_hydra():
+    program = (
+        "import sys; sys.modules['hydra'] = sys.modules['omegaconf'] = None; import xswe; xswe.train; "
+        "from xswe.training.train import configure; configure('sample', ['en', 'de'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

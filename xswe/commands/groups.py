@@ -1,0 +1,79 @@
+"""What Hydra composes: the dataclasses' defaults and the tables of recipes, registered as its groups."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cards import cards
+from xswe.corpus.cleaning import CleanConfig
+from xswe.teacher.protocol import TeacherConfig
+from xswe.text.languages import LANGUAGES
+from xswe.training.inputs import UnitsConfig
+from xswe.training.objective import Objective
+from xswe.training.recipes import (
+    CLEANING,
+    OBJECTIVES,
+    RECIPES,
+    SAMPLE_CORPUS,
+    TEACHERS,
+    UNITS,
+    Recipe,
+    Values,
+    defaults,
+    sections,
+)
+
+_DATA = "${oc.env:XSWE_DATA}/train"
+# What a choice of the group "corpus" sets, beside the corpus cards; local is bitext of one's own, named by corpus.paths.
+CORPORA: dict[str, Values] = {
+    "local": {},
+    "sample": SAMPLE_CORPUS,
+    "xswe_data": {"paths": {pair: [f"{_DATA}/{pair}"] for pair in ("en-de", "en-zh", "en-ja")}},
+    "wikimatrix": {"min_score": 1.04},  # the authors' advice
+    **{name: {"on_error": "skip"} for name in ("ccmatrix", "jparacrawl", "nllb")},  # of millions of lines some are damaged
+}
+
+
+def register() -> None:
+    """Register every group that the files of ``conf/`` name in their defaults."""
+    store = ConfigStore.instance().store
+    for count in range(1, len(LANGUAGES) + 1):
+        for codes in permutations(LANGUAGES, count):
+            store(group="pair", name="-".join(codes), node={"name": "-".join(codes), "languages": list(codes)})
+    for group, none in (("teacher", "none"), ("distilled", "same")):
+        store(group=group, name=none, node={"model": None if none == "none" else none})
+        for name, values in {**TEACHERS, "custom": {"model": "???", "batch_tokens": 4096}}.items():
+            store(group=group, name=name, node=defaults(TeacherConfig) | values)
+    for name, values in CLEANING.items():
+        store(group="corpus/clean", name=name, node=defaults(CleanConfig) | values)
+    for name in ("local", "sample", "xswe_data", *(name for name, card in cards().items() if card.versions)):
+        values = {"paths": [{"card": name}]} if name in cards() and name != "local" else {}
+        node = {**defaults(CorpusConfig), **values, **CORPORA.get(name, {})}
+        del node["clean"]
+        store(group="corpus", name=name, node={"defaults": [{"clean": "none"}, "_self_"], **node})
+    for name, values in UNITS.items():
+        store(group="units", name=name, node=defaults(UnitsConfig) | values)
+    for name, sets in OBJECTIVES.items():
+        node = {**sets, "objective": defaults(Objective) | sets["objective"]}
+        store(group="objective", name=name, package="_global_", node=node)
+    apart = {"corpus", "units", "objective"}
+    store(name="training", node={name: values for name, values in sections().items() if name not in apart})
+    for name, recipe in RECIPES.items():
+        store(group="recipe", name=name, package="_global_", node=_node(name, recipe))
+        for code in LANGUAGES:
+            store(group="recipe/alone", name=f"{name}-{code}", package="_global_", node=dict(recipe.alone))
+
+
+def _node(name: str, recipe: Recipe) -> dict[str, Any]:
+    """Return a recipe as Hydra takes it; what it chooses as everyone else does stays as the command has it."""
+    usual = Recipe()
+    chosen = [
+        {f"override /{group}": getattr(recipe, group)}
+        for group in ("teacher", "units", "objective", "corpus")
+        if getattr(recipe, group) != getattr(usual, group)
+    ]
+    return {"defaults": [*chosen, "_self_"], "recipe": {"name": name}, **recipe.settings}

@@ -1,0 +1,310 @@
+"""``xswe.train``: from bitext to a static model, its figures and its folder, in one call."""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+from xswe.corpus.cards import cards
+from xswe.errors import ConfigError
+from xswe.evaluation.metrics import Row
+from xswe.io.files import whole_file, write_json
+from xswe.io.parallel import available_threads
+from xswe.io.settings import build
+from xswe.model.card import card, sources_of, write_card
+from xswe.model.static import StaticModel
+from xswe.teacher.protocol import Teacher, TeacherConfig
+from xswe.text.languages import check_languages
+from xswe.training.config import TrainConfig, Trained
+from xswe.training.measure import measure, summary
+from xswe.training.pipeline import run_stages
+from xswe.training.recipes import (
+    CLEANING,
+    SAMPLE,
+    SAMPLE_CORPUS,
+    Values,
+    choose,
+    recipe_settings,
+    teacher_settings,
+    update,
+)
+from xswe.training.stages import versions
+
+_NAMED = (str, Path, TeacherConfig)  # what names an encoder, which is loaded; anything else is one
+Texts = str | Path | Mapping[str, Any] | Iterable[Any]
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A trained model and what is known of it; printed, it is the table of its figures.
+
+    Attributes:
+        model: the model.
+        metrics: figures on the held-out pairs after each step, which ``note`` names.
+        history: of the refinement, an entry a look at the development pairs: ``step``, ``training_loss``,
+            ``development_loss``.
+        folder: the run folder, with ``model``, ``results.json`` and the stages; None if none was asked for.
+        steps: the model after each step, in order; matrices of the steps before the last may be wider.
+        report: counts of the corpus, forward passes, variance of the components.
+        settings: everything that decided the model.
+    """
+
+    model: StaticModel
+    metrics: tuple[Row, ...]
+    history: tuple[dict[str, float], ...]
+    folder: Path | None
+    steps: dict[str, StaticModel]
+    report: dict[str, Any]
+    settings: Values
+
+    def __str__(self) -> str:
+        return summary(self.metrics, {step: model.dim for step, model in self.steps.items()})
+
+    def __repr__(self) -> str:
+        return f"TrainResult({self.model!r}, folder={str(self.folder)!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the table, for a notebook."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def train(
+    bitext: Texts,
+    languages: Iterable[str],
+    *,
+    teacher: str | Path | TeacherConfig | Teacher | None = "auto",
+    recipe: str | TrainConfig = "quickstart",
+    output: str | Path | None = None,
+    keep_steps: bool = False,
+    **settings: Any,
+) -> TrainResult:
+    """Train a model.
+
+    Args:
+        bitext: names of files, folders or patterns, entries of ``corpus.paths`` such as ``{"card": "ccmatrix"}``, or pairs
+            of texts (of a single language that ranks: anchor, positive, and any negatives); for several language pairs a
+            mapping from ``en-de`` and the like to these. ``"sample"`` for the small one in this package.
+        languages: codes; the first is the hub of the language pairs.
+        teacher: ``mini`` (in this package), ``minilm``, ``mgte``, ``gte-base-en``, ``e5-small``, a folder or name that
+            transformers loads, or any object that answers as :class:`xswe.teacher.protocol.Teacher` does; None starts from
+            random vectors; ``auto`` takes the recipe's.
+        recipe: ``quickstart``, ``static`` (without a teacher), ``paper``, or settings in full.
+        output: the run folder: a killed run goes on from it, and another run does again only what its settings change. None
+            for a temporary one.
+        keep_steps: save the model after each step, too, under ``steps`` of the run folder.
+        settings: what differs from the recipe, by section (``refine={"max_steps": 500}``) or by name
+            (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
+            ``clean`` may name a choice, as ``objective="matryoshka"``; ``distilled`` one as ``teacher`` does.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> few = {"max_steps": 20, "batch_size": 64}
+        >>> made = xswe.train("sample", ["en", "de"], recipe="static", refine=few, **{"pca.dim": 256, "threads": 1})
+        >>> made.model.encode(["A cat sleeps."]).shape
+        (1, 256)
+        >>> [row.metric for row in made.metrics][:1]
+        ['accuracy_forward']
+    """
+    with _run_folder(output) as folder:
+        config = configure(bitext, languages, teacher, recipe, settings, folder)
+        named = teacher is None or isinstance(teacher, _NAMED)
+        start = load_encoder(config.teacher, config.threads) if named else cast("Teacher", teacher)
+        imitated = start
+        if config.objective.distillation and config.distilled is not None:
+            imitated = load_encoder(config.distilled, config.threads)
+        made = run_stages(config, start, folder, distilled=imitated)
+        result = _written(made, config, folder, keep_steps)
+        return result if output is not None else replace(result, folder=None)
+
+
+def configure(
+    bitext: Texts,
+    languages: Iterable[str],
+    teacher: Any = "auto",
+    recipe: str | TrainConfig = "quickstart",
+    settings: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> TrainConfig:
+    """Return the settings of a run in full.
+
+    Args:
+        bitext: see :func:`train`.
+        languages: see :func:`train`.
+        teacher: see :func:`train`.
+        recipe: see :func:`train`.
+        settings: see :func:`train`.
+        folder: where pairs of texts are written, for the corpus to be read from; None refuses them.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
+    changes, codes = dict(settings or {}), check_languages(languages)
+    if isinstance(recipe, TrainConfig):
+        values = asdict(recipe)
+    else:
+        named = {name: changes.pop(name) for name in ("units", "objective") if isinstance(changes.get(name), str)}
+        values = recipe_settings(recipe, codes, **named)
+    if isinstance(clean := changes.pop("clean", {}), str):
+        clean = choose(CLEANING, clean, "corpus.clean")
+    named_teacher = None if teacher is None or not isinstance(teacher, _NAMED) else teacher_settings(teacher)
+    if teacher != "auto":
+        values["teacher"] = named_teacher
+    if isinstance(distilled := changes.get("distilled"), _NAMED):
+        changes["distilled"] = None if distilled == "same" else teacher_settings(distilled)
+    paths = bitext_entries(bitext, codes, folder)
+    if paths == SAMPLE and not isinstance(recipe, TrainConfig):
+        update(values, {"corpus": SAMPLE_CORPUS})
+    update(values, {"corpus.clean": clean})
+    update(values, changes)
+    values["corpus"]["paths"] = paths
+    return config_of({**values, "languages": codes})
+
+
+def config_of(values: Mapping[str, Any]) -> TrainConfig:
+    """Make the settings of plain values: where a section has a seed it is the run's, ``threads`` may be None for all."""
+    values = {**values, "threads": values.get("threads") or available_threads()}
+    values["contexts"] = {**values["contexts"], "seed": values.get("seed", 0)}
+    for name in ("teacher", "distilled"):
+        if (values.get(name) or {}).get("model") in (None, "same"):
+            values[name] = None
+    return build(TrainConfig, values, "")
+
+
+def recorded(config: TrainConfig) -> Values:
+    """Return what decided a model, as its card and its folder record it."""
+    values: Values = {"pair": "-".join(config.languages), **asdict(config)}
+    for name in ("languages", "threads"):
+        del values[name]
+    for section in (value for value in values.values() if isinstance(value, dict)):
+        section.pop("seed", None)
+        section.pop("threads", None)
+    return values
+
+
+def load_encoder(config: TeacherConfig | None, threads: int) -> Teacher | None:
+    """Load an encoder that settings name, if they name one."""
+    if config is None:
+        return None
+    from xswe.teacher.transformer import load_teacher
+
+    return load_teacher(replace(config, threads=threads))
+
+
+def bitext_entries(bitext: Any, languages: tuple[str, ...], folder: Path | None) -> Any:
+    """Return entries of ``corpus.paths``; pairs of texts are written into the run folder first."""
+    if bitext is None or (isinstance(bitext, str) and bitext == SAMPLE):
+        return bitext
+    if isinstance(bitext, (str, Path)):
+        return [str(bitext)]
+    if isinstance(bitext, Mapping):
+        if {"path", "card", "hub"} & set(bitext):
+            return [dict(bitext)]
+        return {name: bitext_entries(own, tuple(name.split("-")), folder) for name, own in bitext.items()}
+    entries = iter(bitext)
+    first = next(entries, None)
+    if first is None or isinstance(first, (str, Path, Mapping)):
+        rest = list(entries)
+        return [str(entry) if isinstance(entry, Path) else entry for entry in ([] if first is None else [first, *rest])]
+    if folder is None or len(languages) > 2:
+        raise ConfigError("pairs of texts are of one language pair: give a mapping as {'en-de': [...], 'en-ja': [...]}")
+    return [_write_pairs(chain([first], entries), "-".join(languages), folder)]
+
+
+def _write_pairs(pairs: Iterable[Any], name: str, folder: Path) -> Values:
+    """Write pairs of texts (and any negatives after them) as JSON lines, and return the entry that reads them."""
+    path, width = folder / "bitext" / f"{name}.jsonl", 2
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as stream:
+        for number, pair in enumerate(pairs):
+            texts = list(pair)
+            width = len(texts) if not number else width
+            if len(texts) != width or width < 2 or not all(isinstance(text, str) for text in texts):
+                raise ConfigError(f"bitext: pair {number} is {pair!r}; give two texts each, and any negatives after them")
+            record = {str(k): text for k, text in enumerate(texts)}
+            stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return {"path": str(path), "fields": [str(k) for k in range(width)]}
+
+
+@contextmanager
+def _run_folder(output: str | Path | None) -> Iterator[Path]:
+    """Yield the run folder; one that a failed run made goes again, unless a stage in it is done or begun."""
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="xswe-") as temporary:
+            yield Path(temporary)
+        return
+    folder = Path(output)
+    made = next((place for place in reversed([folder, *folder.parents]) if not place.exists()), None)
+    try:
+        yield folder
+    except BaseException:
+        worth = ("*/stage.json", "*.checkpoint.safetensors")
+        if made is not None and not any(found for kind in worth for found in (folder / "stages").glob(kind)):
+            shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool) -> TrainResult:
+    """Measure a model, and write it, its card and its figures into the run folder."""
+    settings = recorded(config)
+    rows = measure(made, config.languages, config.threads)
+    last = next(reversed(made.stages))
+    description: Values = {"teacher": config.teacher and config.teacher.model, "settings": settings}
+    sources = sources_of(settings["corpus"], made.report["corpus"])
+    if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
+        description["corpora"] = notes
+    model = replace(made.model, description=description)
+    model.save(folder / "model")
+    text = card(
+        model,
+        name=f"xswe-{settings['pair']}",
+        settings=settings,
+        rows=[row.as_dict() for row in rows if row.note == last],
+        sources=sources,
+        versions=versions(),
+    )
+    write_card(folder / "model", text)
+    further = {}
+    if config.extract.merge == "separate":
+        for code, own in made.by_language[last].items():
+            further[folder / "languages" / code] = replace(own, description=description | {"language": code})
+    if keep_steps:
+        for step, stage in made.stages.items():
+            further[folder / "steps" / step.lower().replace(" ", "-")] = stage
+    for place, one in further.items():
+        one.save(place)
+    _remove_leftovers(folder, further, config)
+    write_json(folder / "results.json", {"settings": settings, "report": made.report, "rows": [r.as_dict() for r in rows]})
+    write_json(folder / "run.json", {"versions": versions(), "threads": config.threads, "seconds": made.seconds})
+    history = tuple(made.report.get("refinement", {}).get("history", ()))
+    return TrainResult(model, tuple(rows), history, folder, made.stages, made.report, settings)
+
+
+def _remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig) -> None:
+    """Remove the models and histories that an earlier run with other settings left beside those of this one.
+
+    Args:
+        folder: the run folder; what no run writes there is left alone.
+        models: the places of this run's models below ``languages`` and ``steps``.
+        config: the settings, which tell the histories that this run wrote.
+    """
+    for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
+        if old not in models and (old / "model.safetensors").is_file():
+            shutil.rmtree(old)
+    for place, trained in ((folder, config.refine.trains), (folder / "spans", config.spans.max_steps > 0)):
+        if not trained:
+            for file in [*place.glob("history.csv"), *place.glob("tensorboard/events.out.tfevents.*")]:
+                file.unlink()
+    for name in ("languages", "steps", "tensorboard", "spans/tensorboard", "spans"):
+        if (folder / name).is_dir() and not any((folder / name).iterdir()):
+            (folder / name).rmdir()
