@@ -40,11 +40,13 @@ def test_importing_loads_nothing_of_it():
 @pytest.mark.parametrize(
     "module",
     [
+        "xswe.io.settings",
         "xswe.mining.mined",
         "xswe.model.encode_file",
+        "xswe.model.encoding",
+        "xswe.model.static",
         "xswe.search.index",
         "xswe.training.train",
-        "xswe.io.settings",
     ],
 )
 def test_examples_in_docstrings_run(module):
@@ -105,3 +107,23 @@ def test_a_file_is_encoded_as_its_lines_are(mini, tmp_path):
     np.testing.assert_array_equal(np.load(made.path), mini.encode(DE))
     with pytest.raises(ConfigError, match="threads=0"):
         xswe.encode_file(mini, tmp_path / "de.txt", tmp_path / "b.npy", threads=0)
+
+
+def test_the_words_nearest_in_meaning_are_of_the_language_asked_for(mini):
+    assert [near.word for near in mini.neighbours("car", language="zh", k=1)] == ["车"]
+    near = mini.neighbours("猫", language="en", k=3)
+    assert "cat" in [word for _, word in near]
+    assert repr(near).startswith("Neighbours('猫': ")
+    assert near[0].score == max(near.to_pandas()["score"])
+    assert not {"car", "Car"} & {word for _, word in mini.neighbours("car", k=30)}
+    with pytest.raises(ConfigError, match="fr"):
+        mini.neighbours("car", language="fr")
+
+
+def test_similarities_are_those_of_the_vectors(mini):
+    ensemble = xswe.Ensemble.of([mini, mini])
+    for model in (mini, ensemble):
+        cosines = model.similarity(EN, DE)
+        np.testing.assert_allclose(cosines, model.encode(EN) @ model.encode(DE).T)
+        assert model.similarity(EN[0], DE[1]) == pytest.approx(cosines[0, 1], abs=1e-6)
+        np.testing.assert_array_equal(np.concatenate(list(model.encode_stream(EN, block=3))), model.encode(EN))

@@ -161,7 +161,7 @@ def test_sif_is_its_definition(folder):
     sentences -= np.outer(sentences @ u, u)
     sentences /= np.linalg.norm(sentences, axis=1, keepdims=True)
     np.testing.assert_allclose(made.encode(texts), sentences, atol=2e-5)
-    narrow = sif(model.astype("int8"), texts, count=True, a=a)
+    narrow = sif(model.quantize("int8"), texts, count=True, a=a)
     assert (narrow.encode(texts) * sentences).sum(1).min() > 0.999
 
 

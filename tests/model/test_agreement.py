@@ -111,7 +111,7 @@ def test_the_module_of_our_own_is_exact(tokenizer, sample, tmp_path):
     texts = [text for code in ALL for text in sample[code][:150]] + ["", "iPhone 漢字 ＡＢＣ"]
     opened = sentence_transformer(tmp_path / "m", device="cpu")
     assert cosines(model.encode(texts), opened.encode(texts)).min() > 0.999999
-    narrow = model.astype("int8")
+    narrow = model.quantize("int8")
     np.testing.assert_allclose(sentence_transformer(narrow, device="cpu").encode(texts), narrow.encode(texts), atol=1e-6)
     opened[0].embedding.weight.data *= 2
     opened[0].trained().save(tmp_path / "again")

@@ -14,13 +14,9 @@ from xswe.io.files import resource
 from xswe.model import onnx_graph
 from xswe.model.export import (
     ExportConfig,
-    count_units,
     export,
-    prune,
     read_bits,
     reshape,
-    rotate,
-    truncate,
     vectors_by_token,
 )
 from xswe.model.static import StaticModel
@@ -87,7 +83,7 @@ def test_onnx_gives_the_models_vectors(dtype, model, texts, tmp_path):
     bags = model.units.bags(texts)
     (line,) = (line for line in onnx_graph.__doc__.splitlines() if line.startswith("    session.run"))
     (vectors,) = eval(line.strip())  # the module's own example
-    np.testing.assert_allclose(vectors, model.astype(dtype).encode(texts), atol=1e-6)
+    np.testing.assert_allclose(vectors, model.quantize(dtype).encode(texts), atol=1e-6)
     assert not vectors[[0, -1, -2, -3]].any()
     (none,) = session.run(["vectors"], {"ids": np.zeros(0, np.int64), "offsets": np.zeros(1, np.int64)})
     assert none.shape == (0, 16)
@@ -118,18 +114,18 @@ def test_bits(model, tmp_path):
 
 
 def test_turning_keeps_cosines_and_orders_dimensions(model, texts):
-    turned = rotate(model)
+    turned = model.rotate()
     vectors, expected = turned.encode(texts), model.encode(texts)
     np.testing.assert_allclose(vectors @ vectors.T, expected @ expected.T, atol=1e-5)
     power = (turned.matrix.astype(np.float64) ** 2).sum(0)
     assert (np.diff(power) <= 1e-6 * power[0]).all()
-    cut, plain = truncate(turned, 8).encode(texts), truncate(model, 8).encode(texts)
+    cut, plain = turned.truncate(8).encode(texts), model.truncate(8).encode(texts)
     far = np.abs(cut @ cut.T - expected @ expected.T).mean()
     assert far < np.abs(plain @ plain.T - expected @ expected.T).mean()
 
 
 def test_a_pruned_unigram_is_still_a_tokenizer(model, texts, tmp_path):
-    small = prune(model, 2900)
+    small = model.prune(2900)
     assert len(small.matrix) == len(small.units.tokens) == 2900
     characters = {token for token in model.units.tokens if len(token) == 1}
     assert characters <= set(small.units.tokens)
@@ -148,9 +144,9 @@ def test_a_pruned_unigram_is_still_a_tokenizer(model, texts, tmp_path):
 
 
 def test_units_are_kept_by_their_counts(model, sample):
-    counts = count_units(model, sample["de"])
+    counts = model.count_units(sample["de"])
     assert counts.sum() == len(model.units.bags(sample["de"]).ids)
-    german = prune(model, 2900, counts)
+    german = model.prune(2900, counts)
     chosen = set(german.units.tokens)
     dropped = [c for token, c in zip(model.units.tokens, counts, strict=True) if token not in chosen]
     kept = [c for t, c in zip(model.units.tokens, counts, strict=True) if t in chosen and len(t) > 1]
@@ -159,10 +155,10 @@ def test_units_are_kept_by_their_counts(model, sample):
 
 def test_the_first_words_of_a_list_stay(tokenizer):
     units = WordUnits(["the", "cat", "sleeps"], WordSplitter(("en",), {}, tokenizer), tokenizer)
-    small = prune(StaticModel(units, np.eye(3, dtype=np.float32)).astype("int8"), 2)
+    small = StaticModel(units, np.eye(3, dtype=np.float32)).quantize("int8").prune(2)
     assert small.units.tokens == ["the", "cat"]
     np.testing.assert_allclose(small.encode("cat sleeps"), [0, 1, 0])
-    assert prune(StaticModel(units, np.eye(3, dtype=np.float32)), 2, np.array([1, 5, 9])).units.tokens == [
+    assert StaticModel(units, np.eye(3, dtype=np.float32)).prune(2, np.array([1, 5, 9])).units.tokens == [
         "cat",
         "sleeps",
     ]
@@ -171,10 +167,10 @@ def test_the_first_words_of_a_list_stay(tokenizer):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda m: truncate(m, 17), "16 dimensions"),
-        (lambda m: truncate(m, 0), "16 dimensions"),
-        (lambda m: prune(m, 10**6), "units"),
-        (lambda m: prune(m, 5), "single characters"),
+        (lambda m: m.truncate(17), "16 dimensions"),
+        (lambda m: m.truncate(0), "16 dimensions"),
+        (lambda m: m.prune(10**6), "units"),
+        (lambda m: m.prune(5), "single characters"),
         (lambda m: ExportConfig(format="gguf"), "word2vec"),
         (lambda m: ExportConfig(format="bits", dtype="int8"), "leave dtype out"),
         (lambda m: reshape(m, ExportConfig(dtype="float8")), "float16"),

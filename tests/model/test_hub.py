@@ -69,11 +69,11 @@ def model(tokenizer_json):
 
 
 def test_what_is_pushed_comes_back_by_every_name(hub, model, sample):
-    first = xswe.push_to_hub(model, "me/tiny", private=True, token="secret")
+    first = model.push_to_hub("me/tiny", private=True, token="secret")
     assert hub.calls == [("create", "me/tiny", True, "secret")]
     commit = first.rsplit("/", 1)[1]
     model.matrix[:] *= -1
-    xswe.push_to_hub(model, "me/tiny")
+    model.push_to_hub("me/tiny")
     for again in (xswe.load("me/tiny"), xswe.load("me/tiny", revision="main")):
         np.testing.assert_array_equal(again.encode(sample["ja"][:20]), model.encode(sample["ja"][:20]))
     np.testing.assert_array_equal(xswe.load("me/tiny", revision=commit).matrix, -model.matrix)
@@ -94,11 +94,11 @@ def test_a_word_model_in_a_folder_is_pushed_whole_and_nothing_beside_it(hub, tok
 def test_mistakes_are_one_line_with_a_cure(hub, model, tmp_path):
     with pytest.raises(ModelError, match=r"me/none: cannot be fetched .* no folder of that name .* check the name"):
         xswe.load("me/none")
-    xswe.push_to_hub(model, "me/tiny")
+    model.push_to_hub("me/tiny")
     with pytest.raises(ModelError, match="404"):
         xswe.load("me/tiny", revision="v9")
     with pytest.raises(ModelError, match=r"cannot be pushed .* hf auth login"):
-        xswe.push_to_hub(model, "tiny")
+        model.push_to_hub("tiny")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match=r"config\.json: missing"):
         xswe.push_to_hub(tmp_path / "empty", "me/empty")

@@ -39,7 +39,12 @@ def words(tokenizer_json):
 @pytest.fixture(params=["model", "words", "ensemble", "int8"])
 def saved(request, model, words, tmp_path):
     """A model of each kind, and its folder."""
-    kinds = {"model": model, "words": words, "ensemble": Ensemble.of([model, words], [2, 1]), "int8": model.astype("int8")}
+    kinds = {
+        "model": model,
+        "words": words,
+        "ensemble": Ensemble.of([model, words], [2, 1]),
+        "int8": model.quantize("int8"),
+    }
     kinds[request.param].save(tmp_path / "model")
     return kinds[request.param], tmp_path / "model"
 

@@ -84,7 +84,7 @@ def test_every_finite_float16_is_read_exactly():
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("int8", 1e-2)])
 def test_vectors_stay_what_they_were(model, texts, dtype, tolerance):
-    exact, found = model.encode(texts), model.astype(dtype).encode(texts)
+    exact, found = model.encode(texts), model.quantize(dtype).encode(texts)
     np.testing.assert_allclose(found, exact, atol=tolerance)
     some_unit = np.linalg.norm(exact, axis=1) > 0
     assert ((exact * found).sum(1)[some_unit] > 1 - tolerance).all()
@@ -96,7 +96,7 @@ def test_round_trip(model, texts, tmp_path, dtype):
     again = xswe.load(tmp_path / "m")
     assert again.dtype == dtype
     assert json.loads((tmp_path / "m" / "config.json").read_text())["embedding_dtype"] == dtype
-    assert again.encode(texts).tobytes() == model.astype(dtype).encode(texts).tobytes()
+    assert again.encode(texts).tobytes() == model.quantize(dtype).encode(texts).tobytes()
     assert again.description == {"teacher": "none"}
     again.save(tmp_path / "n")
     for name in ("model.safetensors", "config.json"):
@@ -110,7 +110,7 @@ def test_three_libraries_read_one_folder_and_agree(model, texts, tmp_path, dtype
     model.save(tmp_path / "m", dtype=dtype)
     # sentence-transformers normalises in half precision then, where a zero vector becomes NaN: only texts with units.
     texts = [text for text in texts if text]
-    ours = model.astype(dtype).encode(texts)
+    ours = model.quantize(dtype).encode(texts)
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu").encode(texts)
     np.testing.assert_allclose(theirs, ours, atol=tolerance)
     theirs = model2vec.StaticModel.from_pretrained(str(tmp_path / "m")).encode(texts, max_length=None)
@@ -127,10 +127,10 @@ def test_sizes_on_the_disk(tokenizer, tmp_path):
 
 def test_what_does_not_fit_is_refused(model):
     with pytest.raises(ConfigError, match="float32, float16, int8"):
-        model.astype("int4")
+        model.quantize("int4")
     large = StaticModel(model.units, np.full_like(model.matrix, 1e5))
     with pytest.raises(ModelError, match="65504"):
-        large.astype("float16")
+        large.quantize("float16")
     with pytest.raises(ModelError, match="needs scales"):
         StaticModel(model.units, model.matrix.astype(np.int8))
     with pytest.raises(ModelError, match="scales are float64"):

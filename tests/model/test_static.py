@@ -121,8 +121,8 @@ def test_a_stream_of_one_bare_text_is_refused(model):
 def test_models_introduce_themselves_in_a_line(model, tokenizer):
     words = words_model(tokenizer)
     assert repr(model) == f"StaticModel(subwords, en-de-zh-ja, {len(model.matrix)} x 12 float32)"
-    assert repr(Ensemble.of([model.astype("int8"), words], [3, 1])) == (
-        f"Ensemble(en-de-zh-ja, 16 dimensions, {{0.75: {model.astype('int8')}, 0.25: {words}}})"
+    assert repr(Ensemble.of([model.quantize("int8"), words], [3, 1])) == (
+        f"Ensemble(en-de-zh-ja, 16 dimensions, {{0.75: {model.quantize('int8')}, 0.25: {words}}})"
     )
 
 
@@ -168,7 +168,7 @@ def teachers_model():
 def any_model(request, model, tokenizer, tmp_path):
     if request.param == "loaded":
         model.save(tmp_path / "m")
-        return xswe.load(tmp_path / "m").astype("int8")
+        return xswe.load(tmp_path / "m").quantize("int8")
     makers = {"subwords": lambda: model, "words": lambda: words_model(tokenizer), "teacher": teachers_model}
     makers["ensemble"] = lambda: Ensemble.of([model, words_model(tokenizer)])
     return makers[request.param]()

@@ -9,7 +9,7 @@ from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
 from xswe.io.settings import build
 from xswe.model.ensemble import load_single
-from xswe.model.export import ExportConfig, count_units, export
+from xswe.model.export import ExportConfig, export
 from xswe.model.resolve import locate
 
 
@@ -22,7 +22,7 @@ def run(values: dict[str, Any]) -> str:
     if values["counts"]:
         if not config.keep:
             raise ConfigError("counts is the text by which units are kept: say how many, keep=8000")
-        counts = count_units(model, (line or "" for _, line in read_lines(values["counts"])))
+        counts = model.count_units((line or "" for _, line in read_lines(values["counts"])))
     output = export(model, config, Path(values["output"]), counts)
     files = [file for file in output.rglob("*") if file.is_file()] if output.is_dir() else [output]
     return f"{sum(file.stat().st_size for file in files):,} bytes: {output}"

@@ -12,13 +12,11 @@ from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.mining.margin import Pairs, score_candidates, select
-from xswe.mining.side import in_script
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
 from xswe.text.languages import LANGUAGES, check_languages
-from xswe.text.tokenizers import MARK
 
 
 @dataclass(frozen=True)
@@ -63,24 +61,6 @@ class Precision:
     gold: int
 
 
-def vocabulary(model: StaticModel, language: str) -> list[str]:
-    """Return the model's units that are words of a language, as far as its script tells; sorted by unit number.
-
-    Of sub-word units in a spaced script only those that start a word are taken.
-    """
-    (language,) = check_languages([language])
-    latin = LANGUAGES[language].script == "latin"
-    marked = any(token.startswith(MARK) for token in model.units.tokens)
-    out: dict[str, None] = {}
-    for token in model.units.tokens:
-        if latin and marked and not token.startswith(MARK):
-            continue
-        word = token.removeprefix(MARK)
-        if word.isalpha() and in_script(word, language):
-            out[word] = None
-    return list(out)
-
-
 def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words of two languages.
 
@@ -94,7 +74,7 @@ def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str
             f"{source} and {target} share a script, which is all that tells the model's units apart: "
             "give word lists, source=words.txt target=words.txt"
         )
-    return vocabulary(model, source), vocabulary(model, target)
+    return list(model.words(source)), list(model.words(target))
 
 
 def read_words(path: str | Path, limit: int = 0) -> list[str]:

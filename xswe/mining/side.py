@@ -28,9 +28,8 @@ from xswe.io.ragged import Texts
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.vectors import Storage, Vectors, VectorWriter
-from xswe.text.languages import CJK_CHARACTERS, LANGUAGES, check_languages, has_kana
+from xswe.text.languages import check_languages, in_script
 
-_CJK = re.compile(f"[{CJK_CHARACTERS}]")
 _NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
 _SEPARATOR = re.compile(r"\D")
 
@@ -75,18 +74,6 @@ class FilterConfig:
                 f"filters.script=true needs the languages of the files: set languages=[en,ja] ({side} missing)"
             )
         return check_languages([code])[0]
-
-
-def in_script(text: str, language: str) -> bool:
-    """Tell whether at least half of a text's letters are in the script of its language."""
-    cjk = len(_CJK.findall(text))
-    if LANGUAGES[language].script == "latin":
-        letters = sum(map(str.isalpha, text))
-        latin = sum(c.isalpha() and (c.isascii() or unicodedata.name(c, "").startswith("LATIN")) for c in text)
-        return letters > 0 and 2 * latin >= letters
-    if language == "zh" and has_kana(text):
-        return False
-    return cjk > 0 and 2 * cjk >= sum(map(str.isalpha, text))
 
 
 def reason_to_drop(text: str, config: FilterConfig, language: str | None) -> str | None:

@@ -7,7 +7,7 @@ weight of part l's cosine is a_l^2. Parts may have other units, tokenizers and d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import file_digest, fingerprint, read_json, whole_folder, write_json
 from xswe.model import folder as storage
+from xswe.model.encoding import Encoding
 from xswe.model.static import StaticModel
 
 FORMAT_VERSION = 1
@@ -26,7 +27,7 @@ _PART = re.compile(r"part-\d+")
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class Ensemble(Encoding):
     """Static models that encode together.
 
     Attributes:
@@ -77,26 +78,11 @@ class Ensemble:
         """Codes of the languages that every part knows."""
         return tuple(code for code in self.parts[0].languages if all(code in part.languages for part in self.parts))
 
-    def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
-        """Encode texts.
+    def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
+        """Encode ``n`` texts into float32 (n, d).
 
-        Args:
-            texts: one text, or any number of them.
-            threads: how many threads share the work.
-
-        Returns:
-            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A part that knows nothing of a text leaves
-            it to the others; a text that none knows is the zero vector.
+        A part that knows nothing of a text leaves it to the others; a text that none knows is the zero vector.
         """
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        rows = texts if isinstance(texts, Sequence) else list(texts)
-        out = np.empty((len(rows), self.dim), np.float32)
-        self.encode_into(rows, out, threads=threads)
-        return out
-
-    def encode_into(self, texts: Sequence[str], out: np.ndarray, *, threads: int = 1) -> None:
-        """Encode ``n`` texts into float32 (n, d)."""
         from xswe.model.kernels import (
             divide_rows,  # compiled: loading a model does without
             row_norms,  # compiled: loading a model does without
@@ -104,7 +90,7 @@ class Ensemble:
 
         start = 0
         for part, weight in zip(self.parts, self.weights, strict=True):
-            np.multiply(part.encode(texts, threads=threads), np.float32(weight**0.5), out=out[:, start : start + part.dim])
+            np.multiply(part.encode(texts), np.float32(weight**0.5), out=out[:, start : start + part.dim])
             start += part.dim
         norms = np.empty(len(out), np.float32)
         row_norms(out, norms)

@@ -12,18 +12,22 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import arrays_digest, fingerprint
-from xswe.io.parallel import in_order, over_blocks, share
+from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags
+from xswe.io.results import Result
 from xswe.model import folder as storage
+from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.folder import PRECISIONS, Precision, check_precision, convert, restore
+from xswe.text.languages import LANGUAGES, check_languages, in_script
+from xswe.text.tokenizers import MARK
 from xswe.text.units import Units
 
 _FEW = 20_000  # rows to gather for which loading the compiled code does not pay
@@ -97,21 +101,48 @@ def _fold(numbers: np.ndarray) -> np.float32:
 # The model: units, one vector a unit, and ``encode``.
 
 
-BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
-_WORTH_SHARING = 256  # texts up to which one thread encodes them all
+class Neighbour(NamedTuple):
+    """A word near to a text: the cosine, and the word."""
+
+    score: float
+    word: str
 
 
-def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
-    """Return the error that names the first of the texts that is none, counted from ``start``; None if all are texts."""
-    for row, text in enumerate(texts, start):
-        if not isinstance(text, str):
-            what = type(text).__name__
-            return TypeError(f"texts[{row}] is {what}, not a str; leave it out, or give '' for it (the zero vector)")
-    return None
+@dataclass(frozen=True)
+class Neighbours(Result):
+    """The words nearest to a text, best first; a sequence of :class:`Neighbour`.
+
+    Attributes:
+        text: the text.
+        words: what is near to it.
+    """
+
+    text: str
+    words: tuple[Neighbour, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[Neighbour]:
+        return iter(self.words)
+
+    def __getitem__(self, place: int) -> Neighbour:
+        return self.words[place]
+
+    def __repr__(self) -> str:
+        return f"Neighbours({self.text!r}: {', '.join(f'{near.word} {near.score:.3f}' for near in self)})"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Neighbour`."""
+        return Neighbour._fields
+
+    def records(self) -> tuple[Neighbour, ...]:
+        """Return the words."""
+        return self.words
 
 
 @dataclass(frozen=True, eq=False)
-class StaticModel:
+class StaticModel(Encoding):
     """Static word vectors that encode sentences.
 
     Attributes:
@@ -121,9 +152,11 @@ class StaticModel:
         scales: float32 (units,), what each row of an int8 matrix is multiplied with; None for the others.
 
     Example:
-        model = xswe.load("runs/en-ja/model")
-        vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])
-        vectors[0] @ vectors[1]  # the cosine: rows have norm 1
+        >>> import xswe
+        >>> model = xswe.load("mini")
+        >>> vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])
+        >>> bool(vectors[0] @ vectors[1] > 0.5)  # the cosine: rows have norm 1
+        True
     """
 
     units: Units
@@ -186,78 +219,64 @@ class StaticModel:
         """Codes of the model's languages."""
         return self.units.languages
 
-    def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
-        """Encode texts; their languages need not be told.
-
-        Args:
-            texts: one text, or any number of them.
-            threads: how many threads share the work, look-up included. All read one matrix.
-
-        Returns:
-            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text with no known unit (an empty one,
-            say) is the zero vector. A text's vector does not depend on the others, nor on the number of threads.
-
-        Raises:
-            TypeError: one of the texts is no text; the message says which.
-        """
-        if isinstance(texts, str):
-            return self.encode([texts])[0]
-        rows = texts if isinstance(texts, Sequence) else list(texts)
-        out = np.empty((len(rows), self.dim), np.float32)
-
-        def work(start: int, stop: int) -> None:
-            self.encode_into(rows[start:stop], out[start:stop])
-
-        # As many blocks as make equal shares, but none so small that to hand it over takes longer than to encode it.
-        threads = max(1, threads)
-        rounds = -(-len(rows) // (BLOCK * threads))
-        block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
-        try:
-            share(work, len(rows), block, threads)
-        except (TypeError, AttributeError) as error:
-            raise (no_text(rows) or error) from None
-        return out
-
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
         """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
         pool(self.matrix, self.units.bags(texts), normalise=True, out=out, scales=self.scales)
 
-    def encode_stream(self, texts: Iterable[str], *, threads: int = 1, block: int = BLOCK) -> Iterator[np.ndarray]:
-        """Encode texts as they come, with no more than a few blocks of them in memory.
+    def words(self, language: str | None = None) -> dict[str, int]:
+        """Return the units that are words, with their rows, in the order of the rows.
+
+        Of sub-word units in a spaced script only those that start a word count.
 
         Args:
-            texts: any number of texts, taken one after the other as they are needed.
-            threads: how many threads share the work.
-            block: texts a block.
-
-        Returns:
-            Of float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+            language: words of this language only, as far as their script tells: nothing tells English and German words
+                apart, and a word of Han alone counts as Chinese and as Japanese. None for all.
 
         Raises:
-            TypeError: ``texts`` is one text, or one of them is no text; the message says which.
+            ConfigError: there is no such language.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts is one str, not several; give [text], or use encode")
-        source = iter(texts)
+        codes = self.languages if language is None else check_languages([language])
+        latin = {code for code in codes if LANGUAGES[code].script == "latin"}
+        tokens = self.units.tokens
+        marked = any(token.startswith(MARK) for token in tokens)
+        out: dict[str, int] = {}
+        for row, token in enumerate(tokens):
+            word = token.removeprefix(MARK)
+            if not word.isalpha() or word in out:
+                continue
+            starts = not marked or token.startswith(MARK)
+            if any(in_script(word, code) and (starts or code not in latin) for code in codes):
+                out[word] = row
+        return out
 
-        def blocks() -> Iterator[tuple[int, list[str]]]:
-            for start in count(0, block):
-                if not (rows := list(islice(source, block))):
-                    return
-                yield start, rows
+    def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
+        """Return the words of the model that are nearest in meaning to a word or a text.
 
-        def work(part: tuple[int, list[str]]) -> np.ndarray:
-            start, rows = part
-            out = np.empty((len(rows), self.dim), np.float32)
-            try:
-                self.encode_into(rows, out)
-            except (TypeError, AttributeError) as error:
-                raise (no_text(rows, start) or error) from None
-            return out
+        Args:
+            text: the word or text, in any language of the model; equal words are left out.
+            language: words of this language only, as far as :meth:`words` can tell.
+            k: how many.
 
-        return in_order(work, blocks(), threads)
+        Raises:
+            ConfigError: there is no such language, or ``k`` is below 1.
 
-    def astype(self, dtype: Precision) -> StaticModel:
+        Example:
+            >>> import xswe
+            >>> xswe.load("mini").neighbours("car", language="zh", k=1)[0].word
+            '车'
+        """
+        if k < 1:
+            raise ConfigError(f"k={k}: give at least 1")
+        words = {word: row for word, row in self.words(language).items() if word.casefold() != text.casefold()}
+        rows = np.fromiter(words.values(), np.int64, len(words))
+        table = restore(self.matrix[rows], None if self.scales is None else self.scales[rows])
+        norms = np.linalg.norm(table, axis=1)
+        cosines = table @ self.encode(text) / np.where(norms > 0, norms, np.inf)
+        names = list(words)
+        best = np.argsort(-cosines, kind="stable")[:k].tolist()
+        return Neighbours(text, tuple(Neighbour(float(cosines[i]), names[i]) for i in best))
+
+    def quantize(self, dtype: Precision) -> StaticModel:
         """Return the model with its matrix in another precision; it computes from it as it is.
 
         Args:
@@ -266,6 +285,11 @@ class StaticModel:
         Raises:
             ConfigError: the precision is unknown.
             ModelError: the vectors do not fit it.
+
+        Example:
+            >>> import xswe
+            >>> xswe.load("mini").quantize("float16").dtype
+            'float16'
         """
         if check_precision(dtype) == self.dtype:
             return self
@@ -273,14 +297,67 @@ class StaticModel:
         return StaticModel(self.units, matrix, self.description, scales)
 
     def truncate(self, dim: int) -> StaticModel:
-        """Return the model with its first ``dim`` dimensions only; best where it was trained with ``objective.prefixes``.
+        """Return the model with its first ``dim`` dimensions only.
+
+        Best where it was trained with ``objective.prefixes``; else :meth:`rotate` it first.
 
         Raises:
             ConfigError: the model has fewer.
+
+        Example:
+            >>> import xswe
+            >>> xswe.load("mini").rotate().truncate(64).encode("A cat sleeps.").shape
+            (64,)
         """
         if not 0 < dim <= self.dim:
             raise ConfigError(f"dim={dim}: the model has {self.dim} dimensions; keep between 1 and as many")
         return replace(self, matrix=np.ascontiguousarray(self.matrix[:, :dim]))
+
+    def rotate(self) -> StaticModel:
+        """Turn the vectors so that the first dimensions carry the most, and all cosines stay as they are.
+
+        The axes are the principal ones of the units' vectors about zero: nothing is subtracted, so that inner products are
+        kept. The result is float32.
+        """
+        matrix = self.vectors.astype(np.float64)
+        _, axes = np.linalg.eigh(matrix.T @ matrix)
+        axes = axes[:, ::-1]
+        axes *= np.where(axes[np.abs(axes).argmax(0), np.arange(axes.shape[1])] < 0, -1.0, 1.0)  # one sign everywhere
+        return replace(self, matrix=np.ascontiguousarray(matrix @ axes, np.float32), scales=None)
+
+    def count_units(self, texts: Iterable[str]) -> np.ndarray:
+        """Count how often each unit occurs in texts, int64 (units,)."""
+        counts = np.zeros(len(self.matrix), np.int64)
+        lines = iter(texts)
+        while block := list(islice(lines, BLOCK)):
+            counts += self.units.bags(block).counts(len(counts))
+        return counts
+
+    def prune(self, keep: int, counts: np.ndarray | None = None) -> StaticModel:
+        """Return the model with its most frequent units only.
+
+        Of a Unigram tokenizer single characters, special tokens and the unknown piece always stay, so that the rest is
+        still a tokenizer: what a dropped piece covered is then covered by shorter ones.
+
+        Args:
+            keep: how many.
+            counts: int (units,), how often each occurs in some text, as of :meth:`count_units`; None for a Unigram
+                piece's own score, or the order of the words, which are the most frequent first where xswe counted them.
+
+        Raises:
+            ConfigError: there are not so many, or fewer than the characters, or the tokenizer cannot lose pieces.
+
+        Example:
+            >>> import xswe
+            >>> len(xswe.load("mini").prune(20_000).matrix)
+            20000
+        """
+        if not 0 < keep <= len(self.matrix):
+            raise ConfigError(f"keep={keep}: the model has {len(self.matrix)} units; keep between 1 and as many")
+        units, rows = self.units.prune(keep, counts)
+        return replace(
+            self, units=units, matrix=self.matrix[rows], scales=None if self.scales is None else self.scales[rows]
+        )
 
     def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
         """Write the model folder, whole or not at all; see :mod:`xswe.model.folder`.
@@ -289,5 +366,5 @@ class StaticModel:
             folder: its name.
             dtype: precision of the stored matrix; None for the model's own.
         """
-        model = self if dtype is None else self.astype(dtype)
+        model = self if dtype is None else self.quantize(dtype)
         storage.save(storage.Contents(model.units, model.matrix, model.description, model.scales), Path(folder))

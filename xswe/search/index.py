@@ -24,8 +24,8 @@ from xswe.io.lines import read_blocks
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
-from xswe.model.static import no_text
 from xswe.progress import bar
 from xswe.search.clusters import Members, assign, mean_vector, train_centroids
 from xswe.search.scan import make_codes, nearest

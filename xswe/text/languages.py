@@ -105,6 +105,18 @@ def has_kana(text: str) -> bool:
     return _KANA_CHARACTER.search(text) is not None
 
 
+def in_script(text: str, language: str) -> bool:
+    """Tell whether at least half of a text's letters are in the script of its language."""
+    cjk = sum(stop - start for start, stop in cjk_runs(text))
+    if LANGUAGES[language].script == "latin":
+        letters = sum(map(str.isalpha, text))
+        latin = sum(c.isalpha() and (c.isascii() or unicodedata.name(c, "").startswith("LATIN")) for c in text)
+        return letters > 0 and 2 * latin >= letters
+    if language == "zh" and has_kana(text):
+        return False
+    return cjk > 0 and 2 * cjk >= sum(map(str.isalpha, text))
+
+
 @lru_cache(maxsize=1)
 def kana_codes() -> np.ndarray:
     """Return for each character code whether it is Kana, bool (0x110000,)."""

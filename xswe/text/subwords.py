@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts, concatenate_bags
@@ -193,6 +194,15 @@ class SubwordUnits:
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
         return Bags(bags.ids[kept], before[bags.offsets]), kept
 
+    def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[SubwordUnits, np.ndarray]:
+        """Return the most frequent units, and their old ids; characters and special tokens always stay.
+
+        Raises:
+            ConfigError: fewer than the characters, or the tokenizer cannot lose pieces.
+        """
+        tokenizer, kept = _prune_unigram(self.tokenizer, keep, counts)
+        return SubwordUnits(tokenizer, self.kind, self.languages, lone_mark=self._lone_mark, folding=self.folding), kept
+
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``."""
         self.tokenizer.save(str(folder / "tokenizer.json"))
@@ -212,3 +222,28 @@ def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
+
+
+def _prune_unigram(tokenizer: Tokenizer, units: int, counts: np.ndarray | None) -> tuple[Tokenizer, np.ndarray]:
+    """Return a tokenizer of fewer pieces, and the old ids of those kept, in their old order."""
+    state = json.loads(tokenizer.to_str())
+    vocabulary = state["model"].get("vocab", [])
+    added = {token["id"] for token in state["added_tokens"]}
+    if state["model"]["type"] != "Unigram" or any(i >= len(vocabulary) for i in added):
+        raise ConfigError(
+            f"a {state['model']['type']} tokenizer with {len(added)} added tokens cannot lose pieces: only a Unigram "
+            "without tokens beside its vocabulary can"
+        )
+    always = {*added, unknown_id(tokenizer)}
+    stays = np.array([i in always or len(piece) == 1 for i, (piece, _) in enumerate(vocabulary)])
+    if stays.sum() > units:
+        raise ConfigError(f"keep={units}: the vocabulary has {stays.sum()} single characters, which must stay; keep more")
+    worth = np.array([score for _, score in vocabulary]) if counts is None else counts.astype(np.float64)
+    order = np.lexsort((np.arange(len(worth)), -worth, ~stays))
+    kept = np.sort(order[:units])
+    place = {int(old): new for new, old in enumerate(kept)}
+    state["model"]["vocab"] = [vocabulary[i] for i in kept]
+    state["model"]["unk_id"] = place.get(state["model"]["unk_id"])
+    for token in state["added_tokens"]:
+        token["id"] = place[token["id"]]
+    return Tokenizer.from_str(json.dumps(state, ensure_ascii=False)), kept

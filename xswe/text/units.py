@@ -63,6 +63,14 @@ class Units(Protocol):
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each unit stands in the original text."""
 
+    def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[Units, np.ndarray]:
+        """Return the ``keep`` most frequent units, and their old ids, int64 (keep,), rising.
+
+        Args:
+            keep: how many.
+            counts: int (units,), how often each occurs; None for what the units know of it themselves.
+        """
+
     def save(self, folder: Path) -> None:
         """Write the files from which :func:`xswe.model.folder.load_units` makes the same units again."""
 

@@ -206,6 +206,12 @@ class WordUnits:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[WordUnits, np.ndarray]:
+        """Return the most frequent words, and their old ids; without counts the first of the list."""
+        order = np.arange(len(self)) if counts is None else np.argsort(-counts, kind="stable")
+        kept = np.sort(order[:keep])
+        return WordUnits([self.tokens[i] for i in kept], self.splitter, self.pieces), kept
+
     @property
     def settings(self) -> dict[str, Any]:
         """Kind, languages, segmenters, whether there is a back-off, and which switches are not at their defaults."""

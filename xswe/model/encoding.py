@@ -1,0 +1,161 @@
+"""What every model that encodes texts offers, whatever it is made of: lists, streams, similarities, and the hub."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.io.parallel import in_order, share
+from xswe.model.hub import push_folder
+
+BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
+_WORTH_SHARING = 256  # texts up to which one thread encodes them all
+
+
+def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
+    """Return the error that names the first of the texts that is none, counted from ``start``; None if all are texts."""
+    for row, text in enumerate(texts, start):
+        if not isinstance(text, str):
+            what = type(text).__name__
+            return TypeError(f"texts[{row}] is {what}, not a str; leave it out, or give '' for it (the zero vector)")
+    return None
+
+
+class Encoding:
+    """Base of the models: a model says its ``dim`` and how a block of texts is encoded, and the rest follows."""
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        raise NotImplementedError
+
+    def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
+        """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
+        raise NotImplementedError
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model's folder, whole or not at all."""
+        raise NotImplementedError
+
+    def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
+        """Encode texts; their languages need not be told.
+
+        Args:
+            texts: one text, or any number of them.
+            threads: how many threads share the work, look-up included. All read one matrix.
+
+        Returns:
+            float32 (n, d), or (d,) for one text; rows have Euclidean norm 1. A text with no known unit (an empty one,
+            say) is the zero vector. A text's vector does not depend on the others, nor on the number of threads.
+
+        Raises:
+            TypeError: one of the texts is no text; the message says which.
+        """
+        if isinstance(texts, str):
+            return self.encode([texts])[0]
+        rows = texts if isinstance(texts, Sequence) else list(texts)
+        out = np.empty((len(rows), self.dim), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            self.encode_into(rows[start:stop], out[start:stop])
+
+        # As many blocks as make equal shares, but none so small that to hand it over takes longer than to encode it.
+        threads = max(1, threads)
+        rounds = -(-len(rows) // (BLOCK * threads))
+        block = -(-len(rows) // (rounds * threads)) if len(rows) > _WORTH_SHARING else _WORTH_SHARING
+        try:
+            share(work, len(rows), block, threads)
+        except (TypeError, AttributeError) as error:
+            raise (no_text(rows) or error) from None
+        return out
+
+    def encode_stream(self, texts: Iterable[str], *, threads: int = 1, block: int = BLOCK) -> Iterator[np.ndarray]:
+        """Encode texts as they come, with no more than a few blocks of them in memory.
+
+        Args:
+            texts: any number of texts, taken one after the other as they are needed.
+            threads: how many threads share the work.
+            block: texts a block.
+
+        Returns:
+            Of float32 (block, d), the last one shorter; together the rows of :meth:`encode`. No array is used again.
+
+        Raises:
+            TypeError: ``texts`` is one text, or one of them is no text; the message says which.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is one str, not several; give [text], or use encode")
+        source = iter(texts)
+
+        def blocks() -> Iterator[tuple[int, list[str]]]:
+            for start in count(0, block):
+                if not (rows := list(islice(source, block))):
+                    return
+                yield start, rows
+
+        def work(part: tuple[int, list[str]]) -> np.ndarray:
+            start, rows = part
+            out = np.empty((len(rows), self.dim), np.float32)
+            try:
+                self.encode_into(rows, out)
+            except (TypeError, AttributeError) as error:
+                raise (no_text(rows, start) or error) from None
+            return out
+
+        return in_order(work, blocks(), threads)
+
+    def similarity(self, left: str | Iterable[str], right: str | Iterable[str], *, threads: int = 1) -> Any:
+        """Return cosines of texts: of two texts a float, else of all on the left with all on the right.
+
+        Args:
+            left: a text, or n of them.
+            right: a text, or m of them.
+            threads: how many threads share the encoding.
+
+        Returns:
+            A float; or float32 (n, m), (n,) or (m,) where one side is a single text. A text that holds nothing known
+            has a cosine of 0 with all.
+
+        Example:
+            >>> import xswe
+            >>> model = xswe.load("mini")
+            >>> model.similarity("A cat sleeps.", "猫が寝ている。") > model.similarity("A cat sleeps.", "电车晚点了。")
+            True
+            >>> model.similarity("A cat sleeps.", ["猫が寝ている。", "电车晚点了。"]).shape
+            (2,)
+        """
+        found = self.encode(left, threads=threads) @ self.encode(right, threads=threads).T
+        return float(found) if found.ndim == 0 else found
+
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        revision: str | None = None,
+        private: bool = False,
+        token: str | None = None,
+        message: str = "Upload model",
+    ) -> str:
+        """Push the model, with a card, to the Hugging Face hub.
+
+        Args:
+            repository: ``user/name``; it is made if there is none.
+            revision: the branch; None for the main one.
+            private: whether a repository made now is private.
+            token: an access token; the stored one if not given.
+            message: of the commit.
+
+        Returns:
+            The address of the commit.
+
+        Raises:
+            ModelError: the hub refuses.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            self.save(Path(temporary) / "model")
+            return push_folder(Path(temporary) / "model", repository, revision, private, token, message)
