@@ -331,12 +331,12 @@ def measure(folder: Path, threads: int) -> dict[str, Any]:
     """Evaluate the folder on the Tatoeba test and the STS-B development sets, and write the figures."""
     from main_job import DATA
 
-    from xswe.commands.evaluate import evaluate
     from xswe.evaluation.encoders import open_encoder
+    from xswe.evaluation.evaluate import run_tasks
 
     sets = [str(DATA / f"dev/stsb.{language}.tsv") for language in ("en", "de", "ja", "zh")]
     with tempfile.TemporaryDirectory() as scratch:
-        rows = evaluate(open_encoder(f"teacher:{folder}", threads), [*sets, "tatoeba"], DATA / "mteb-local", Path(scratch))
+        rows = run_tasks(open_encoder(f"teacher:{folder}", threads), [*sets, "tatoeba"], DATA / "mteb-local", Path(scratch))
     write_json(RESULTS, {"model": _NAME, "prompt": PROMPT, "rows": [row.as_dict() for row in rows]})
     shown = ("spearman", "f1", "accuracy_both_ways", "margin_accuracy_both_ways")
     return {f"{row.subset} {row.metric}": row.value for row in rows if row.metric in shown}

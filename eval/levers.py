@@ -25,9 +25,9 @@ from lever_tables import lay_out
 from settings import run_script
 
 import xswe
-from xswe.commands.evaluate import evaluate
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.evaluate import run_tasks
 from xswe.io.files import write_json
 from xswe.io.results import table
 
@@ -91,7 +91,7 @@ def figures(folder: Path, languages: list[str], threads: int, scratch: Path, dim
     files = [f"dev/wmt23.{hub}-{other}.tsv" for other in others] + [f"dev/stsb-xling.{hub}-{other}.tsv" for other in others]
     files += [f"dev/stsb.{language}.tsv" for language in languages]
     found = [str(DATA / file) for file in files if (DATA / file).is_file()]
-    rows = evaluate(StaticEncoder(model, folder.name, threads), ["tatoeba", *found], DATA / "mteb-local", scratch)
+    rows = run_tasks(StaticEncoder(model, folder.name, threads), ["tatoeba", *found], DATA / "mteb-local", scratch)
     groups: dict[str, list[float]] = {}
     for row in rows:
         name = row.subset if row.subset.endswith(".tsv") else row.task

@@ -28,8 +28,8 @@ from typing import Any
 
 from settings import numbers, run_script
 
-from xswe.commands.evaluate import evaluate
 from xswe.errors import ConfigError
+from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.metrics import primary_metrics
 from xswe.evaluation.models import open_encoder
 from xswe.io.files import write_json
@@ -49,7 +49,7 @@ def figures(model: str, languages: list[str], threads: int, scratch: Path) -> tu
     files += [f"dev/stsb.{language}.tsv" for language in languages]
     found = [str(DATA / file) for file in files if (DATA / file).is_file()]
     tasks, encoder = ["tatoeba", *found] if others else found, open_encoder(model, threads)
-    rows = evaluate(encoder, tasks, DATA / "mteb-local", scratch)
+    rows = run_tasks(encoder, tasks, DATA / "mteb-local", scratch)
     return encoder.dim, [row.as_dict() for row in rows]
 
 

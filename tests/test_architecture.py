@@ -99,6 +99,12 @@ def test_no_module_imports_itself_by_way_of_others():
     assert not [name for name in names if name != "xswe" and name in reached(name)]
 
 
+def test_nothing_imports_the_commands():
+    scripts = sorted((LIBRARY.parent / "eval").rglob("*.py"))
+    callers = [path for path in (*MODULES, *scripts) if path.parent.name != "commands" and path.name != "__main__.py"]
+    assert not [path for path in callers if any(room(module) == "commands" for module in imported(path))]
+
+
 def test_hydra_stays_at_the_rim():
     users = {path.relative_to(LIBRARY).parts[0] for path in MODULES if {"hydra", "omegaconf"} & imported(path)}
     assert users <= {"commands", "__main__.py"}

@@ -40,6 +40,8 @@ def test_importing_loads_nothing_of_it():
 @pytest.mark.parametrize(
     "module",
     [
+        "xswe.evaluation.compare",
+        "xswe.evaluation.evaluate",
         "xswe.io.settings",
         "xswe.mining.mined",
         "xswe.model.encode_file",
@@ -127,3 +129,22 @@ def test_similarities_are_those_of_the_vectors(mini):
         np.testing.assert_allclose(cosines, model.encode(EN) @ model.encode(DE).T)
         assert model.similarity(EN[0], DE[1]) == pytest.approx(cosines[0, 1], abs=1e-6)
         np.testing.assert_array_equal(np.concatenate(list(model.encode_stream(EN, block=3))), model.encode(EN))
+
+
+def test_scores_print_convert_and_write_themselves(mini, tmp_path):
+    pytest.importorskip("scipy")
+    pandas = pytest.importorskip("pandas")
+    (tmp_path / "own.tsv").write_text("".join(f"{EN[a]}\t{DE[b]}\n" for a, b in sorted(PAIRS)), encoding="utf-8")
+    scores = xswe.evaluate(mini, str(tmp_path / "own.tsv"), threads=1)
+    assert {row.value for row in scores if row.metric == "accuracy"} == {1.0}
+    assert str(scores).splitlines()[0].split() == ["task", "subset", "metric", "value", "95%", "n", "source"]
+    assert isinstance(scores.to_pandas(), pandas.DataFrame)
+    both = xswe.compare([mini, {"path": "mini", "name": "again"}], [str(tmp_path / "own.tsv")], seconds=0, threads=1)
+    assert len(both.to_pandas()) == 2 * len(scores)
+    for found in (scores, both):
+        assert "100.0" in found._repr_html_()
+        for suffix in (".json", ".csv", ".md", ".tex"):
+            found.write(tmp_path / f"a{suffix}")
+            assert "own.tsv" in (tmp_path / f"a{suffix}").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match="unknown task 'tatooba'"):
+        xswe.evaluate(mini, "tatooba")

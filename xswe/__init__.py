@@ -21,6 +21,8 @@ from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xswe import errors
+    from xswe.evaluation.compare import Comparison, compare
+    from xswe.evaluation.evaluate import Scores, evaluate
     from xswe.mining.mined import MinedPairs, mine
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import encode_file
@@ -34,15 +36,19 @@ if TYPE_CHECKING:
 
 # Where each public name comes from.
 _PUBLIC = {
+    "Comparison": "xswe.evaluation.compare:Comparison",
     "Ensemble": "xswe.model.ensemble:Ensemble",
     "Hit": "xswe.search.index:Hit",
     "Hits": "xswe.search.index:Hits",
     "Index": "xswe.search.index:Index",
     "MinedPairs": "xswe.mining.mined:MinedPairs",
+    "Scores": "xswe.evaluation.evaluate:Scores",
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
     "StaticModel": "xswe.model.static:StaticModel",
+    "compare": "xswe.evaluation.compare:compare",
     "encode_file": "xswe.model.encode_file:encode_file",
     "errors": "xswe.errors:",
+    "evaluate": "xswe.evaluation.evaluate:evaluate",
     "find_phrases": "xswe.phrases.find:find_phrases",
     "index": "xswe.search.index:index",
     "load_index": "xswe.search.index:load_index",
@@ -52,16 +58,20 @@ _PUBLIC = {
     "train": "xswe.training.train:train",
 }
 __all__ = [
+    "Comparison",
     "Ensemble",
     "Hit",
     "Hits",
     "Index",
     "MinedPairs",
+    "Scores",
     "SentencePCA",
     "StaticModel",
     "__version__",
+    "compare",
     "encode_file",
     "errors",
+    "evaluate",
     "find_phrases",
     "index",
     "load",

@@ -28,9 +28,9 @@ from experiments.words import bitext_of, parsed, split_words
 from figures import Study, Variant, as_json, as_markdown, as_table, draw
 from settings import run_script
 
-from xswe.commands.evaluate import evaluate, skipped
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.evaluate import run_tasks, skipped
 from xswe.evaluation.tasks import check
 from xswe.io.files import whole_file, write_json
 from xswe.io.results import table
@@ -175,7 +175,9 @@ def _measured(
         if tasks:
             called = "-".join(filter(None, [study.name, str(name).replace(" ", "-"), step.replace(" ", "-")]))
             encoder = StaticEncoder(model, called, threads)
-            rows += evaluate(encoder, tasks, Path(values["data"]) if values["data"] else None, folder / "ablation" / "mteb")
+            rows += run_tasks(
+                encoder, tasks, Path(values["data"]) if values["data"] else None, folder / "ablation" / "mteb"
+            )
         yield Variant(name, step, model.dim, sum(map(bool, model.units.tokens)), tuple(rows))
 
 

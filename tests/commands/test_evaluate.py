@@ -12,6 +12,7 @@ from test_compare import settings
 from xswe.commands import compare, evaluate
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation import mteb_bridge
+from xswe.evaluation.evaluate import shown
 from xswe.evaluation.metrics import Row
 from xswe.evaluation.tasks import is_path
 from xswe.model.static import StaticModel
@@ -99,7 +100,7 @@ def test_the_table_shows_the_main_score_where_nothing_else_is_known():
         Row("banking77classification", "en", "main_score", 0.7, 9),
         Row("banking77classification", "en", "f1_weighted", 0.6, 9),
     ]
-    assert [(row.task, row.metric) for row in evaluate.shown(rows)] == [
+    assert [(row.task, row.metric) for row in shown(rows)] == [
         ("sts12", "cosine_spearman"),
         ("banking77classification", "main_score"),
     ]

@@ -1,14 +1,21 @@
-"""Several models on the same figures: which is best, and which of the others may as well be."""
+"""``xswe.compare``: several models on the same figures: which is best, and which of the others may as well be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from xswe.evaluation.encoders import SentenceEncoder
-from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics
-from xswe.io.results import cell
+from xswe.errors import ConfigError
+from xswe.evaluation.encoders import SentenceEncoder, sample_texts, sentences_per_second
+from xswe.evaluation.evaluate import FIELDS, Model, as_encoder, check_measured, run_tasks, shown
+from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
+from xswe.evaluation.models import ModelSpec, check_exists
+from xswe.evaluation.tasks import check
+from xswe.io.parallel import available_threads
+from xswe.io.results import Result, cell, table
+from xswe.progress import track
 
 _EXTRA = ("average_s2s",)  # shown beside the primary metrics
 _LEVEL = 0.05
@@ -141,6 +148,121 @@ def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[li
             if row.value is None and row.note:
                 why.setdefault(f"{row.task} {row.subset}: {row.note}".replace(" -:", ":"), []).append(model.name)
     return header, lines, [*notes, *(f"skipped {reason} ({', '.join(names)})" for reason, names in why.items())]
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """Several models on the same tasks; printed it is a table with the best of each column marked.
+
+    Iterating gives the models.
+
+    Attributes:
+        models: the models and their figures.
+        tests: the best of each figure against every other.
+        threads: how many the models were timed with.
+    """
+
+    models: tuple[Measured, ...]
+    tests: tuple[PairedTest, ...]
+    threads: int
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.models)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(model.name for model in self)})"
+
+    def __str__(self) -> str:
+        header, lines, notes = self._outcome()
+        return "\n".join([table(header, lines), "", *notes]).rstrip()
+
+    def _outcome(self) -> tuple[list[str], list[list[Any]], list[str]]:
+        return outcome([model.only(shown(model.rows)) for model in self.models], self.tests)
+
+    def columns(self) -> tuple[str, ...]:
+        """Return ``model`` and the fields of a row."""
+        return "model", *FIELDS
+
+    def records(self) -> list[tuple[Any, ...]]:
+        """Return all rows of all models."""
+        return [(model.name, *row.as_dict().values()) for model in self.models for row in model.rows]
+
+    def layout(self) -> tuple[list[str], list[list[Any]]]:
+        """Return the table of the models: a line each, in percent, the best marked."""
+        return self._outcome()[:2]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the models, all their rows, and the tests."""
+        return {
+            "threads": self.threads,
+            "models": [model.as_dict() for model in self.models],
+            "rows": [{"model": model.name, **row.as_dict()} for model in self.models for row in model.rows],
+            "tests": [asdict(test) for test in self.tests],
+        }
+
+    def check(self, where: str = "") -> None:
+        """Refuse to end well without a single figure.
+
+        Raises:
+            ConfigError: no model has one; the message says why.
+        """
+        check_measured([row for model in self.models for row in model.rows], where)
+
+
+def compare(
+    models: Sequence[Model],
+    tasks: str | Sequence[str],
+    data: str | Path | None = None,
+    *,
+    seconds: float = 1.0,
+    bootstrap: Bootstrap | None = None,
+    threads: int | None = None,
+    results: str | Path | None = None,
+) -> Comparison:
+    r"""Evaluate models one after the other, time them, and test the best of each figure against the others.
+
+    Args:
+        models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows.
+        tasks: presets, names of mteb's tasks, and paths of files.
+        data: folder of data sets; None for the hub.
+        seconds: how long each model is timed on the sentences that come with the package; 0 for not.
+        bootstrap: draws for confidence intervals and paired tests.
+        threads: None for all processors.
+        results: folder of mteb's own result tree, kept; None for none.
+
+    Raises:
+        ConfigError: no model is named, two have the same name, or there is no such task.
+
+    Example:
+        >>> import pathlib, tempfile, xswe
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "own.tsv"
+        >>> pairs = "A cat sleeps.\t猫が寝ている。\nThe train is late.\t電車が遅れている。\n"
+        >>> _ = file.write_text(pairs, encoding="utf-8")
+        >>> models = ["mini", {"path": "mini", "name": "again"}]
+        >>> [model.name for model in xswe.compare(models, str(file), seconds=0)]
+        ['mini', 'again']
+    """
+    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    check(tasks)
+    given = [models] if isinstance(models, (str, Mapping)) else list(models or [])
+    if not given:
+        raise ConfigError("models is empty: name some, as in models=[runs/en-ja/model,wordllama,teacher:mini]")
+    for which in given:
+        if isinstance(which, (str, Mapping)):
+            check_exists(ModelSpec.of(which))
+    threads, bootstrap = threads or available_threads(), bootstrap or Bootstrap()
+    done: list[Measured] = []
+    for which in track(given, "compare", unit="model"):
+        encoder = as_encoder(which, threads)
+        if encoder.name in (other.name for other in done):
+            raise ConfigError(f"two models are called {encoder.name!r}: name them, as in {{path: …, name: other}}")
+        rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
+        rate = sentences_per_second(encoder, sample_texts(encoder.languages), seconds) if seconds else None
+        done.append(measured(encoder, rows, rate))
+    return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
 
 
 def _title(key: tuple[str, str, str, str | None], keys: Sequence[tuple[str, str, str, str | None]]) -> str:
