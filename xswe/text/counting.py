@@ -7,7 +7,6 @@ The counts are exact, and the same for any number of threads.
 
 from __future__ import annotations
 
-import heapq
 import tempfile
 import threading
 from collections import Counter
@@ -19,10 +18,10 @@ from numba import njit
 
 from xswe.io.compiler import start_compiler
 from xswe.io.parallel import Lock, share
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.progress import bar
 from xswe.text.compiled.alphabet import CJK
-from xswe.text.compiled.chunks import Fresh, contents, new_table, number, remember
+from xswe.text.compiled.chunks import Fresh, contents, distinct, new_table, number, remember
 from xswe.text.compiled.lookup import Deferred
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT
 from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
@@ -95,37 +94,41 @@ class _Files:
         self._paths = [folder / f"{k}.npy" for k in range(_FILES)]
         self._lock = Lock()
 
-    def write(self, data: np.ndarray, offsets: np.ndarray, keys: np.ndarray, counts: np.ndarray) -> None:
+    def write(self, words: Texts, keys: np.ndarray, counts: np.ndarray) -> None:
         """Add words and their counts."""
-        texts, shares = Texts(data, offsets), (keys >> np.uint64(32)) % np.uint64(_FILES)
+        shares = (keys >> np.uint64(32)) % np.uint64(_FILES)
         for k, path in enumerate(self._paths):
             rows = np.flatnonzero((shares == k) & (counts > 0))
-            part = texts.take(rows)
+            part = words.take(rows)
             with self._lock, path.open("ab") as stream:
                 for array in (part.data, part.offsets, counts[rows]):
                     np.save(stream, array)
 
     def most_frequent(self, most: int) -> Counter[str]:
         """Add all counts up, and return the most frequent words."""
-        best: list[tuple[int, str]] = []
-        for path in self._paths:
-            table, totals = new_table(1 << 12), np.zeros(0, np.int64)
-            if path.exists():
-                with path.open("rb") as stream:
-                    end = path.stat().st_size
-                    while stream.tell() < end:
-                        data, offsets, counts = (np.load(stream) for _ in range(3))
-                        table, numbers = number(table, data, offsets[:-1], offsets[1:])
-                        totals = np.concatenate([totals, np.zeros(int(table.used[0]) - len(totals), np.int64)])
-                        np.add.at(totals, numbers, counts)
-            if not len(totals) or not most:
-                continue
-            data, offsets, _ = contents(table)
-            least = np.partition(totals, -most)[-most] if most < len(totals) else 1
-            rows = np.flatnonzero(totals >= least)
-            found = zip((-totals[rows]).tolist(), Texts(data, offsets).take(rows), strict=True)
-            best = heapq.nsmallest(most, [*best, *found])
-        return Counter({word: -count for count, word in best})
+        words, totals = Texts.of([]), np.zeros(0, np.int64)
+        for path in self._paths if most else []:
+            part, counts = _added_up(path)
+            words, totals = concatenate([words, part]), np.concatenate([totals, counts])
+            if most < len(totals):  # those as frequent as the last one stay: the alphabet decides between them all
+                rows = np.flatnonzero(totals >= np.partition(totals, -most)[-most])
+                words, totals = words.take(rows), totals[rows]
+        ranked = sorted(zip((-totals).tolist(), words, strict=True))
+        return Counter({word: -count for count, word in ranked[:most]})
+
+
+def _added_up(path: Path) -> tuple[Texts, np.ndarray]:
+    """Return the words of one of the files, each once, and their counts, int64 (n,)."""
+    table, totals = new_table(1 << 12), np.zeros(0, np.int64)
+    if path.exists():
+        with path.open("rb") as stream:
+            end = path.stat().st_size
+            while stream.tell() < end:
+                data, offsets, counts = (np.load(stream) for _ in range(3))
+                table, numbers = number(table, data, offsets[:-1], offsets[1:])
+                totals = np.concatenate([totals, np.zeros(int(table.used[0]) - len(totals), np.int64)])
+                np.add.at(totals, numbers, counts)
+    return contents(table)[0], totals
 
 
 class _Forms:
@@ -190,8 +193,8 @@ class _Forms:
                 words = Texts.of([lookup.forms[i] for i in met])
                 self.add_spans(words.data, words.offsets[:-1], words.offsets[1:], pieces[met])
                 pieces[:] = 0
-        data, offsets, keys = contents(self.table)
-        self._files.write(data, offsets, keys, self.counts[: len(keys)])
+        words, keys = contents(self.table)
+        self._files.write(words, keys, self.counts[: len(keys)])
         self._begin()
 
 
@@ -225,13 +228,10 @@ class _Scanner(Deferred):
 
     def _add_runs(self, fresh: Fresh, where: np.ndarray) -> None:
         """Count the words of runs of Han and Kana; short ones are remembered with the numbers of their words."""
-        raw = fresh.text[: where[-1, 0] + where[-1, 1]].tobytes()
-        met = Counter([raw[start : start + size] for start, size in where[:, :2].tolist()])
-        runs, cut = self._of.cut(list(met))
-        times = np.fromiter((met[run] for run in runs), np.int64, len(runs))
+        runs, which = distinct(fresh.text, where)
+        order, cut = self._of.cut(runs)
+        runs, times = runs.take(order), np.bincount(which, minlength=len(runs))[order]
         numbers = self._forms.add_spans(cut.data, cut.starts, cut.ends, np.repeat(times, cut.sizes))
-        sizes = np.fromiter(map(len, runs), np.int64, len(runs))
-        columns = (np.cumsum(sizes) - sizes, sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
-        kept = np.stack(columns, axis=1).astype(np.int32)[sizes <= self._longest_run]
-        text = np.frombuffer(b"".join(runs), np.uint8)
-        self._own.words = remember(self._table(), Fresh(kept, text, numbers.astype(np.int32)), _RUNS)
+        columns = (runs.offsets[:-1], runs.sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
+        kept = np.stack(columns, axis=1).astype(np.int32)[runs.sizes <= self._longest_run]
+        self._own.words = remember(self._table(), Fresh(kept, runs.data, numbers.astype(np.int32)), _RUNS)

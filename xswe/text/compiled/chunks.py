@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN, LINE, prefetch
+from xswe.io.compiler import LEAN, LINE, load_word, prefetch
+from xswe.io.ragged import Texts
 
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
@@ -147,10 +148,20 @@ def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
 
 @njit(inline="always")
 def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk: np.ndarray) -> None:
-    """Copy bytes to the start of ``words``, of which ``chunk`` is the same memory as bytes."""
-    words[: max(WINDOW, (size + 7) >> 3)] = 0
-    for k in range(size):
-        chunk[k] = data[first + k]
+    """Copy bytes to the start of ``words``, of which ``chunk`` is the same memory as bytes; zeros follow."""
+    count = (size + 7) >> 3
+    for k in range(count, WINDOW):
+        words[k] = 0
+    if first + 8 * count <= len(data):
+        source = np.uintp(data.ctypes.data) + np.uintp(first)
+        for k in range(count):
+            words[k] = load_word(source + np.uintp(8 * k))
+        if size & 7:
+            words[count - 1] &= (np.uint64(1) << np.uint64(8 * (size & 7))) - np.uint64(1)
+    else:
+        words[:count] = 0
+        for k in range(size):
+            chunk[k] = data[first + k]
 
 
 @njit(**LEAN)
@@ -233,8 +244,9 @@ def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray)
         The table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
     """
     numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
+    keys = np.empty(_AHEAD, np.uint64)
     while True:
-        done = _number(table, data, starts, ends, words, words.view(np.uint8), done, numbers)
+        done = _number(table, data, starts, ends, words, words.view(np.uint8), keys, done, numbers)
         if done == len(starts):
             return table, numbers
         table = _grown(table, 2 * len(table.slots) // _SLOT, words)
@@ -248,16 +260,23 @@ def _number(
     ends: np.ndarray,
     words: np.ndarray,
     chunk: np.ndarray,
+    keys: np.ndarray,
     row: int,
     numbers: np.ndarray,
 ) -> int:
-    """Number chunks from ``row`` on; returns the first for which there is no room."""
+    """Number chunks from ``row`` on; returns the first for which there is no room. ``keys`` is for hashes in waiting."""
     slots, held, rest, _, used = table
     most = len(slots) // _SLOT * 5 // 8
+    asked = row
     while row < len(starts):
+        while asked < min(row + _AHEAD, len(starts)):
+            copy_chunk(data, starts[asked], ends[asked] - starts[asked], words, chunk)
+            keys[asked % _AHEAD] = hash_chunk(words, 0, ends[asked] - starts[asked])
+            call(table, keys[asked % _AHEAD])
+            asked += 1
         size: Any = np.int64(ends[row] - starts[row])
         copy_chunk(data, starts[row], size, words, chunk)
-        key = hash_chunk(words, 0, size)
+        key = keys[row % _AHEAD]
         found = find(table, words, 0, size, key)
         if found >= 0:
             numbers[row] = held[2 * _SLOT * found + _HELD]
@@ -277,19 +296,22 @@ def _number(
     return row
 
 
-def contents(table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the chunks of a table that :func:`number` filled, by their numbers.
+def distinct(text: np.ndarray, where: np.ndarray) -> tuple[Texts, np.ndarray]:
+    """Return chunks, each once, and which of them each of those given is, int64 (n,); ``where`` as in :class:`Fresh`."""
+    starts = where[:, 0].astype(np.int64)
+    table, numbers = number(new_table(1 << (len(where) * 8 // 5).bit_length()), text, starts, starts + where[:, 1])
+    return contents(table)[0], numbers
 
-    Returns:
-        uint8, their bytes; int64 (n + 1,), where each starts; uint64 (n,), a hash of each.
-    """
+
+def contents(table: Table) -> tuple[Texts, np.ndarray]:
+    """Return the chunks of a table that :func:`number` filled, by their numbers, and a hash of each, uint64 (n,)."""
     count = int(table.used[0])
     places, sizes, keys = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64)
     _places(table, places, sizes)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     data, words = np.empty(offsets[-1], np.uint8), np.zeros(1 << 13, np.uint64)
     _read(table, places, offsets, words, words.view(np.uint8), data, keys)
-    return data, offsets, keys
+    return Texts(data, offsets), keys
 
 
 @njit(**LEAN)

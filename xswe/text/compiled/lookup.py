@@ -196,13 +196,11 @@ class CutRuns(NamedTuple):
     """Runs as words.
 
     Attributes:
-        data: uint8, the bytes of all runs.
-        ends: int64 (words,), where each word ends in them; the next one starts there.
+        ends: int64 (words,), where each word ends in the bytes of all runs; the next one starts there.
         sizes: int64 (n,), how many words each run has.
         done: bool (n,), which runs could be cut; the others have no words here.
     """
 
-    data: np.ndarray
     ends: np.ndarray
     sizes: np.ndarray
     done: np.ndarray
@@ -244,20 +242,18 @@ class RunCutter:
         before = chunks("a")[0][0][:-1]
         return cls(state, Alphabet(normalise, chunks, before), mark) if before in ("", MARK) else None
 
-    def __call__(self, runs: list[bytes]) -> CutRuns:
+    def __call__(self, runs: Texts) -> CutRuns:
         """Cut runs."""
-        found = self._cut(runs)
-        if (found[1] == UNLEARNT).any():
+        ends, sizes, status = self._cut(runs)
+        if (status == UNLEARNT).any():
             with self._lock:
-                self._alphabet.learn(characters_of(Texts.of([run.decode("utf-8") for run in runs])))
-            found = self._cut(runs)
-        return CutRuns(found[0].data, found[0].ends, found[0].sizes, found[1] == DONE)
+                self._alphabet.learn(characters_of(runs))
+            ends, sizes, status = self._cut(runs)
+        return CutRuns(ends, sizes, status == DONE)
 
-    def _cut(self, runs: list[bytes]) -> tuple[CutRuns, np.ndarray]:
-        offsets = np.cumsum([0, *map(len, runs)])
-        data = np.frombuffer(b"".join(runs), np.uint8)
-        ends, sizes = np.empty(offsets[-1], np.int64), np.empty(len(runs), np.int64)
+    def _cut(self, runs: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ends, sizes = np.empty(runs.offsets[-1], np.int64), np.empty(len(runs), np.int64)
         status = np.empty(len(runs), np.uint8)
         letters, search, paths = self._alphabet.table[0], self._search, make_paths()
-        total = cut_runs(data, offsets, letters, self._kind, self._mark, search, paths, ends, sizes, status)
-        return CutRuns(data, ends[:total], sizes, status == DONE), status
+        total = cut_runs(*runs.frozen, letters, self._kind, self._mark, search, paths, ends, sizes, status)
+        return ends[:total], sizes, status

@@ -6,8 +6,8 @@ by the plain rules (lower case, back-off, the segmenter), and remembered in a ta
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, Alphabet
-from xswe.text.compiled.chunks import WINDOW, Fresh, Table, first_ids, new_table, remember
+from xswe.text.compiled.chunks import WINDOW, Fresh, Table, distinct, first_ids, new_table, remember
 from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
 from xswe.text.compiled.lookup import Deferred, RunCutter
 from xswe.text.compiled.scan import any_of
@@ -197,19 +197,18 @@ class OneLanguage(Deferred):
 
         super().__init__(Alphabet(normalise, chunks, ""), known, slow)
         self._segmenter, self._ids = segmenter, ids
-        self._cutter = ids.cutter_of(segmenter.tokenizer) if segmenter is not None else None
 
     def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        raw = fresh.text[: fresh.where[-1, 0] + fresh.where[-1, 1]].tobytes()
-        chunks = [raw[start : start + size] for start, size in fresh.where[:, :2].tolist()]
-        kinds = dict(zip(chunks, fresh.pieces[: len(chunks)].tolist(), strict=True))
-        words = [chunk for chunk, kind in kinds.items() if kind != CJK]
-        runs, cut = self.cut([chunk for chunk, kind in kinds.items() if kind == CJK])
-        word_ids = np.fromiter((self._word(word.decode("utf-8")) for word in words), np.int32, len(words))
+        chunks, which = distinct(fresh.text, fresh.where)
+        is_run = np.empty(len(chunks), bool)
+        is_run[which] = fresh.pieces[: len(which)] == CJK
+        words, runs = np.flatnonzero(~is_run), np.flatnonzero(is_run)
+        order, cut = self.cut(chunks.take(runs))
+        word_ids = np.fromiter(map(self._word, chunks.take(words)), np.int32, len(words))
         before, ids = self._entries(word_ids, self._ids_of(cut), cut)
-        place = {chunk: i for i, chunk in enumerate(chain(words, runs))}
-        places = np.fromiter(map(place.__getitem__, chunks), np.int64, len(chunks))
-        return before[places], np.diff(before)[places], ids
+        place = np.empty(len(chunks), np.int64)  # of each chunk among the entries
+        place[np.concatenate([words, runs[order]])] = np.arange(len(chunks))
+        return before[place[which]], np.diff(before)[place[which]], ids
 
     def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
         """Return what the table is to hold of words and runs: where each one's numbers start, (n + 1,), and the numbers.
@@ -228,31 +227,35 @@ class OneLanguage(Deferred):
         """Return what says where each word stands; ``slow`` does it for the texts that are left."""
         return Tracer(WordPlaces(self), True, np.zeros(0, bool), slow)
 
-    def cut(self, runs: list[bytes]) -> tuple[list[bytes], Words]:
-        """Cut runs of Han and Kana into words; returns them in the order in which they were cut, and the words."""
-        if not runs or self._segmenter is None:
+    @functools.cached_property
+    def _cutter(self) -> RunCutter | None:
+        return self._ids.cutter_of(self._segmenter.tokenizer) if self._segmenter is not None else None
+
+    def cut(self, runs: Texts) -> tuple[np.ndarray, Words]:
+        """Cut runs of Han and Kana into words; returns the order (rows) in which they were cut, and the words."""
+        everything = np.arange(len(runs))
+        if not len(runs) or self._segmenter is None:
             none = np.zeros(0, np.int64)
-            return [], Words(np.zeros(0, np.uint8), none, none, none)
+            return everything, Words(np.zeros(0, np.uint8), none, none, none)
         if self._cutter is None:
-            return runs, _words_of(self._segmenter.lines([run.decode("utf-8") for run in runs]))
+            return everything, _words_of(self._segmenter.lines(list(runs)))
         found = self._cutter(runs)
         starts = np.concatenate([np.zeros(1, np.int64), found.ends[:-1]])
         if found.done.all():
-            return runs, Words(found.data, starts, found.ends, found.sizes)
+            return everything, Words(runs.data, starts, found.ends, found.sizes)
         # A run that could not be cut has no word, but its bytes stand between those of its neighbours.
-        sizes, lengths = found.sizes[found.done], np.fromiter(map(len, runs), np.int64, len(runs))
-        firsts = np.cumsum(sizes) - sizes
-        starts[firsts] = (np.cumsum(lengths) - lengths)[found.done]
-        left = [run for run, done in zip(runs, found.done.tolist(), strict=True) if not done]
-        other = _words_of(self._segmenter.lines([run.decode("utf-8") for run in left]))
-        base = len(found.data)
+        done, left = np.flatnonzero(found.done), np.flatnonzero(~found.done)
+        sizes = found.sizes[done]
+        starts[np.cumsum(sizes) - sizes] = runs.offsets[done]
+        other = _words_of(self._segmenter.lines(list(runs.take(left))))
+        base = len(runs.data)
         words = Words(
-            np.concatenate([found.data, other.data]),
+            np.concatenate([runs.data, other.data]),
             np.concatenate([starts, other.starts + base]),
             np.concatenate([found.ends, other.ends + base]),
             np.concatenate([sizes, other.sizes]),
         )
-        return [run for run, done in zip(runs, found.done.tolist(), strict=True) if done] + left, words
+        return np.concatenate([done, left]), words
 
     def _ids_of(self, cut: Words) -> np.ndarray:
         """Return the ids of the words of runs, -1 for what is unknown, int32 (words,)."""
@@ -280,7 +283,7 @@ class WordPlaces(OneLanguage):
 
     def __init__(self, of: OneLanguage) -> None:
         Deferred.__init__(self, of._alphabet, of._known, of._slow)
-        self._lock, self._segmenter, self._ids, self._cutter = of._lock, of._segmenter, of._ids, of._cutter
+        self._lock, self._segmenter, self._ids = of._lock, of._segmenter, of._ids
 
     def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(cut.data & 0xC0 != 0x80)])  # characters before each byte
@@ -303,7 +306,10 @@ class Ids(dict[str, int]):
     def __init__(self, find: Callable[[str], int], identify: Callable[[str], int], pieces: Tokenizer | None) -> None:
         super().__init__()
         self.find, self.identify, self._pieces = find, identify, pieces
-        self._cutter = RunCutter.of(pieces) if pieces is not None else None
+
+    @functools.cached_property
+    def _cutter(self) -> RunCutter | None:
+        return RunCutter.of(self._pieces) if self._pieces is not None else None
 
     def cutter_of(self, tokenizer: Tokenizer | None) -> RunCutter | None:
         """Return the compiled twin of a segmenter's tokenizer, if it can have one; mostly it is that of the back-off."""
@@ -324,10 +330,9 @@ class Ids(dict[str, int]):
         unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
         if not unknown or self._cutter is None:
             return
-        packed = [word.encode("utf-8") for word in unknown]
-        cut = self._cutter(packed)
+        cut, raws = self._cutter(Texts.of(unknown)), [word.encode("utf-8") for word in unknown]
         ends, start, first = cut.ends.tolist(), 0, 0
-        for word, raw, size, done in zip(unknown, packed, cut.sizes.tolist(), cut.done.tolist(), strict=True):
+        for word, raw, size, done in zip(unknown, raws, cut.sizes.tolist(), cut.done.tolist(), strict=True):
             if done:
                 prefixes = [raw[: stop - start].decode("utf-8") for stop in reversed(ends[first : first + size - 1])]
                 found = (self.find(prefix) for prefix in prefixes)
