@@ -230,7 +230,8 @@ class _Scanner(Deferred):
         """Count the words of runs of Han and Kana; short ones are remembered with the numbers of their words."""
         runs, which = distinct(fresh.text, where)
         order, cut = self._of.cut(runs)
-        runs, times = runs.take(order), np.bincount(which, minlength=len(runs))[order]
+        times = np.bincount(which, minlength=len(runs))[order]
+        runs = runs if (np.diff(order) == 1).all() else runs.take(order)
         numbers = self._forms.add_spans(cut.data, cut.starts, cut.ends, np.repeat(times, cut.sizes))
         columns = (runs.offsets[:-1], runs.sizes, np.cumsum(cut.sizes) - cut.sizes, cut.sizes)
         kept = np.stack(columns, axis=1).astype(np.int32)[runs.sizes <= self._longest_run]

@@ -257,23 +257,24 @@ def follow_back(size: int, search: Search, paths: Paths) -> int:
 
 
 @njit(inline="always")
-def _pieces_back(size: int, search: Search, paths: Paths, origin: np.ndarray, ends: np.ndarray, total: int) -> Any:
-    """Write where the best path's pieces end in ``origin``'s terms to ``ends[total:]``, last first; returns the new total.
+def _pieces_back(size: int, search: Search, paths: Paths, start: int, ends: np.ndarray, total: int) -> Any:
+    """Write where the best path ends its pieces, from ``start`` on, to ``ends[total:]``, last first; returns the new total.
 
-    Neighbouring unknown characters are one piece; a piece that ends where nothing was read yet (a lone mark) is none.
+    ``paths.path`` has the places of the characters. Neighbouring unknown characters are one piece; a piece that ends where
+    nothing was read yet (a lone mark) is none.
     """
-    end, behind = size, False
-    while end > 0 and origin[end] > origin[0]:
+    end, behind, origin = size, False, paths.path
+    while end > 0 and origin[end] > 0:
         node = paths.node[end]
         unknown = node < 0 or search.values[node] == search.unknown
         if not (unknown and behind):
-            ends[total] = origin[end]
+            ends[total] = start + origin[end]
             total += 1
         behind, end = unknown, paths.came[end]
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def cut_runs(
     data: np.ndarray,
     offsets: np.ndarray,
@@ -304,13 +305,13 @@ def cut_runs(
     Returns:
         How many pieces all runs have.
     """
-    origin, total = np.empty(LONGEST_CHUNK + 2, np.int64), 0
+    origin, total = paths.path, 0  # where in its run each of its characters starts
     for row in range(len(offsets) - 1):
         place, stop, size = offsets[row], offsets[row + 1], 0
         status[row], counts[row] = DONE, 0
-        origin[0] = place
+        origin[0] = 0
         if mark >= 0:
-            paths.symbols[0], origin[1], size = mark, place, 1
+            paths.symbols[0], origin[1], size = mark, 0, 1
         while place < stop:
             code, width = decode_character(data, place)
             entry = entries[code]
@@ -319,13 +320,15 @@ def cut_runs(
                 break
             paths.symbols[size] = search.symbols[entry & ((1 << CLASS_SHIFT) - 1)]
             place, size = place + width, size + 1
-            origin[size] = place
+            origin[size] = place - offsets[row]
         if status[row] != DONE:
             continue
         viterbi(size, search, paths)
         begun = total
-        total = _pieces_back(size, search, paths, origin, ends, total)
-        ends[begun:total] = ends[begun:total][::-1].copy()
+        total = _pieces_back(size, search, paths, offsets[row], ends, total)
+        for k in range((total - begun) // 2):  # they were written last first
+            other = total - 1 - k
+            ends[begun + k], ends[other] = ends[other], ends[begun + k]
         counts[row] = total - begun
     return total
 
