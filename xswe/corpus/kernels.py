@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from xswe.io.compiler import LEAN
 from xswe.text.compiled.bytes import decode_character
 
 _C1, _C2, _C3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -21,7 +22,7 @@ def mix(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def hash_texts(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Hash each text to 64 bits; equal texts have equal hashes, and no hash is 0."""
     for row in range(len(out)):
@@ -41,7 +42,7 @@ def hash_texts(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
         out[row] = state if state != np.uint64(0) else _C1
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def hash_pairs(source: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
     """Hash pairs of text hashes; the order within a pair matters, and no hash is 0."""
     for row in range(len(out)):
@@ -59,7 +60,7 @@ def _slot(table: np.ndarray, key: np.uint64) -> int:
     return int(slot)
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def add_keys(table: np.ndarray, keys: np.ndarray, fresh: np.ndarray) -> int:
     """Put keys into a hash table, in order; ``fresh`` tells which were not there. Returns how many."""
     added = 0
@@ -72,7 +73,7 @@ def add_keys(table: np.ndarray, keys: np.ndarray, fresh: np.ndarray) -> int:
     return added
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def move_keys(old: np.ndarray, new: np.ndarray) -> None:
     """Put the keys of one table into a larger one."""
     for key in old:
@@ -80,14 +81,14 @@ def move_keys(old: np.ndarray, new: np.ndarray) -> None:
             new[_slot(new, key)] = key
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def find_keys(table: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
     """Tell which keys are in a table."""
     for row in range(len(keys)):
         found[row] = table[_slot(table, keys[row])] != np.uint64(0)
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def sketch(data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int, out: np.ndarray) -> None:
     """MinHash sketches of texts by their shingles of four bytes; letters are lower-cased, digits are all alike.
 
@@ -124,14 +125,14 @@ def sketch(data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int
             out[row, band] = state if state != np.uint64(0) else _C1
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def places_of(table: np.ndarray, keys: np.ndarray, places: np.ndarray) -> None:
     """Find where keys that are in a table stand."""
     for row in range(len(keys)):
         places[row] = _slot(table, keys[row])
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def admit(
     keys: np.ndarray,
     bands: np.ndarray,
@@ -203,7 +204,7 @@ def _filter_place(bits: np.ndarray, key: np.uint64) -> tuple[np.uint64, np.uint6
     return (scrambled >> np.uint64(30)) & np.uint64(len(bits) - 1), pattern
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
     """Put keys into a Bloom filter: uint64, a power of two in length up to 2 ** 34."""
     for key in keys:
@@ -211,7 +212,7 @@ def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
         bits[place] |= pattern
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
     """Tell which keys may be among those put into a filter; one that is, surely."""
     for row in range(len(keys)):
@@ -228,7 +229,7 @@ def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
 FINE, EMPTY, LONG, NOT_UTF8, NUL, FEW = 0, 1, 2, 3, 4, 5
 
 
-@njit(inline="always")
+@njit(**LEAN)
 def _blank_before(data: np.ndarray, low: int, high: int) -> int:
     """Return the width of the blank (as ``str.strip`` sees it) that ends at ``high``, 0 for none."""
     last = data[high - 1]
@@ -249,7 +250,7 @@ def _blank_before(data: np.ndarray, low: int, high: int) -> int:
     return 0
 
 
-@njit(inline="always")
+@njit(**LEAN)
 def _blank_after(data: np.ndarray, low: int, high: int) -> int:
     """Return the width of the blank that starts at ``low``, 0 for none."""
     lead = data[low]
@@ -262,7 +263,7 @@ def _blank_after(data: np.ndarray, low: int, high: int) -> int:
     return 0
 
 
-@njit(inline="always")
+@njit(**LEAN)
 def _stripped(data: np.ndarray, low: int, high: int) -> tuple[int, int]:
     while low < high:
         width = _blank_after(data, low, high)
@@ -277,7 +278,7 @@ def _stripped(data: np.ndarray, low: int, high: int) -> tuple[int, int]:
     return low, high
 
 
-@njit(inline="always")
+@njit(**LEAN)
 def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
     """Tell whether bytes are well-formed UTF-8: no surrogates, no over-long forms, nothing beyond U+10FFFF."""
     place = low
@@ -303,7 +304,7 @@ def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def cut_lines(  # noqa: C901 (one pass over the bytes; cut in two it would be two)
     data: np.ndarray, offsets: np.ndarray, first: int, second: int, longest: int, spans: np.ndarray, status: np.ndarray
 ) -> None:
@@ -360,14 +361,14 @@ def cut_lines(  # noqa: C901 (one pass over the bytes; cut in two it would be tw
             status[row] = FEW
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def strip_spans(data: np.ndarray, offsets: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
     """Find each text without the blanks at its ends."""
     for row in range(len(starts)):
         starts[row], ends[row] = _stripped(data, offsets[row], offsets[row + 1])
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def copy_spans(data: np.ndarray, starts: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Copy ``data[starts[i]:]`` to ``out[offsets[i]:offsets[i + 1]]``, for all i."""
     for row in range(len(starts)):
@@ -376,7 +377,7 @@ def copy_spans(data: np.ndarray, starts: np.ndarray, offsets: np.ndarray, out: n
             out[place] = data[place + shift]
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def characters(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
     """Count the characters of each text into ``out`` (n,)."""
     for row in range(len(out)):
@@ -386,7 +387,7 @@ def characters(data: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> None:
         out[row] = count
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def count_classes(data: np.ndarray, offsets: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Count the characters of each class in each text: ``out[row, table[code]]``; codes beyond the table are class 0."""
     for row in range(len(out)):

@@ -17,6 +17,10 @@ from numba.extending import intrinsic
 # How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
 # wherever it is taken out of a tuple, handed on or sliced, and to count is to lock a line of memory: some 5 ns, and more
 # where two threads hold the same array.
+#
+# What keeps compiling short: a number that is handed on is ``np.int64(0)``, not ``0``, for which numba would compile the
+# callee anew; arrays are made in Python; a slice is filled by a loop (numba's own way brings its code for error messages);
+# and ``inline="always"``, which copies a function's code to each place before it is compiled, is for few lines only.
 LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 
 LINE = 64  # bytes that memory moves at a time

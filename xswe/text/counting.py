@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import start_compiler
+from xswe.io.compiler import LEAN, start_compiler
 from xswe.io.parallel import Lock, share
 from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.progress import bar
@@ -75,7 +75,7 @@ def frequent_words(
         return forms.most_frequent(most)
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _tally(numbers: np.ndarray, counts: np.ndarray) -> None:
     """Count numbers; what is below 0 stands for a word that is counted elsewhere."""
     for k in numbers:

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from tokenizers import Tokenizer
 
+from xswe.io.compiler import LEAN
 from xswe.io.ragged import Bags
 from xswe.text.languages import is_punctuation
 
@@ -57,7 +58,7 @@ def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndar
     return bags, spans, characters
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: np.ndarray) -> None:
     """Shrink the spans of each text in place, as :func:`xswe.text.units.settle` does one."""
     for row in range(len(offsets) - 1):
@@ -73,24 +74,37 @@ def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: 
             spans[t, 0], spans[t, 1] = start, end
 
 
-@njit(nogil=True, cache=True)
 def place_words(
-    ids: np.ndarray, offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: np.ndarray, kinds: np.ndarray
+    bags: Bags, spans: np.ndarray, characters: tuple[np.ndarray, np.ndarray], kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Join the places of pieces to those of words.
 
     Args:
-        ids: int32 (pieces,).
-        offsets: int64 (n + 1,), text ``i`` has the pieces ``offsets[i]`` to ``offsets[i + 1]``.
+        bags: the pieces.
         spans: int32 (pieces, 2), see :func:`locate_pieces`.
-        traits: uint8 (characters,), likewise.
-        bounds: int64 (n + 1,), likewise.
+        characters: likewise.
         kinds: uint8 (vocabulary,), what each piece is.
 
     Returns:
         int32 (words, 2), first character and one past the last, and int64 (n + 1,), how many words end before each text.
     """
-    places, ends = np.empty((len(ids), 2), np.int32), np.zeros(len(offsets), np.int64)
+    places, ends = np.empty((len(bags.ids), 2), np.int32), np.zeros(len(bags.offsets), np.int64)
+    _place(bags.ids, bags.offsets, spans, *characters, kinds, places, ends)
+    return places[: ends[-1]], ends
+
+
+@njit(**LEAN)
+def _place(
+    ids: np.ndarray,
+    offsets: np.ndarray,
+    spans: np.ndarray,
+    traits: np.ndarray,
+    bounds: np.ndarray,
+    kinds: np.ndarray,
+    places: np.ndarray,
+    ends: np.ndarray,
+) -> None:
+    """See :func:`place_words`."""
     found = 0
     for row in range(len(offsets) - 1):
         inside = False  # a word of a spaced script
@@ -110,4 +124,3 @@ def place_words(
                 places[found, 0], places[found, 1] = start, end
                 found += 1
         ends[row + 1] = found
-    return places[:found].copy(), ends

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
+from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts, concatenate_bags
 from xswe.text.languages import CJK_CHARACTERS, is_punctuation
@@ -96,8 +97,10 @@ def cut_texts(cutter: Cutter, texts: Sequence[str], threads: int = 1) -> Cut:
     return join_cuts(parts)
 
 
-@njit(nogil=True, cache=True)
-def _group(ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.ndarray, words: np.ndarray, texts: np.ndarray):  # type: ignore[no-untyped-def]  # noqa: ANN202
+@njit(**LEAN)
+def _group(
+    ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.ndarray, words: np.ndarray, texts: np.ndarray
+) -> tuple[int, int]:
     """Group pieces into words; returns how many rows and words there are.
 
     ``words`` receives each word's first place in ``kept``, ``texts`` the number of words before the end of each text.
@@ -160,7 +163,7 @@ class _Pieces:
         out: list[np.ndarray] = []
         for block in in_blocks(texts):
             bags, spans, characters = locate_pieces(self._tokenizer, block)
-            places, ends = place_words(bags.ids, bags.offsets, spans, *characters, self._kinds)
+            places, ends = place_words(bags, spans, characters, self._kinds)
             out += np.split(places, ends[1:-1])
         return out
 

@@ -7,7 +7,7 @@ not at once: it is asked of memory, and has its turn when some others have had t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -56,7 +56,6 @@ class Waiting(NamedTuple):
     high: np.ndarray
 
 
-@njit(nogil=True, cache=True)
 def search_block(
     table: np.ndarray,
     codes: np.ndarray,
@@ -90,11 +89,10 @@ def search_block(
         np.empty((2, LANES), np.int64),
         np.empty((2, LANES), np.int64),
     )
-    longest = 0
-    for text in range(start, stop):
-        longest = max(longest, block.texts[text + 1] - block.texts[text])
+    longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
     room, limits = make_room(longest, task.max_size), make_limits(task, top)
-    return _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, room)
+    counts: tuple[int, int] = _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, room)
+    return counts
 
 
 @njit(**LEAN)
@@ -115,7 +113,8 @@ def _scan(
     min_size, max_size = task.min_size, task.max_size
     sizes, step = max_size + 1 - min_size, part_size(max_size)
     alive = room.alive
-    seen, scored, now = 0, 0, 0
+    seen, scored = 0, 0
+    now: Any = np.int64(0)
     for text in range(start, stop):
         wanted, end = allowed[text], block.texts[text + 1]
         if wanted == 0 or end - block.texts[text] < min_size:
@@ -132,7 +131,7 @@ def _scan(
             while there:
                 lane = np.int64(trailing_zeros(there))
                 there &= there - np.uint64(1)
-                low, high = 0, starts
+                low, high = np.int64(0), starts
                 if task.prune:
                     low, high = _range(alive, lane, step, starts)
                     words = codes, lane, block.rows, block.row_lengths, first, count

@@ -55,13 +55,9 @@ class Block(NamedTuple):
     levels: np.ndarray
 
 
-@njit(nogil=True, cache=True)
 def tiles_of(texts: np.ndarray) -> np.ndarray:
     """Number the tiles: text ``i`` has tiles ``out[i]`` to ``out[i + 1]``; int64 (n + 1,)."""
-    out = np.zeros(len(texts), np.int64)
-    for i in range(len(texts) - 1):
-        out[i + 1] = out[i] + (texts[i + 1] - texts[i] + TILE - 1) // TILE
-    return out
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum((np.diff(texts) + TILE - 1) // TILE)])
 
 
 @njit(inline="always")

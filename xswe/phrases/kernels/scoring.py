@@ -7,7 +7,7 @@ depend on what stands around it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -82,7 +82,6 @@ class Room(NamedTuple):
     alive: np.ndarray
 
 
-@njit(nogil=True, cache=True)
 def make_room(words: int, max_size: int) -> Room:
     """Return room for passages of so many words at most."""
     height = max(words, TILE) + max_size + STARTS
@@ -96,15 +95,20 @@ def make_room(words: int, max_size: int) -> Room:
     )
 
 
-@njit(nogil=True, cache=True)
 def make_limits(task: Task, top: Top) -> Limits:
     """Return the limits of all queries."""
     width = len(task.floors)
     bounds, everyone = np.zeros((LEVELS, LANES), np.uint8), np.full(1, 0xFFFFFFFFFFFFFFFF, np.uint64)
     limits = Limits(np.empty(width, np.float32), np.empty(width, np.float32), bounds, everyone)
-    for lane in range(width):
-        update(limits, lane, task, top)
+    _update_all(limits, task, top)
     return limits
+
+
+@njit(**LEAN)
+def _update_all(limits: Limits, task: Task, top: Top) -> None:
+    """Bring all queries' limits up to date."""
+    for lane in range(len(task.floors)):
+        update(limits, lane, task, top)
 
 
 @njit(**LEAN)
@@ -233,7 +237,9 @@ def take(
         taken[j] = False
     while True:
         least = max(floor, top.scores[lane, -1] - SLACK) if top.used[lane] == top.scores.shape[1] else floor
-        best, at, until = least, -1, -1
+        best = least
+        at: Any = np.int64(-1)
+        until: Any = np.int64(-1)
         for i in range(low, high):
             if highest[i - low] > best:
                 score, end = _best_from(i, low, products, block, text, task, taken)

@@ -37,7 +37,10 @@ def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
         words: int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
         size: rows of the table.
     """
-    rows, examples = _number(names, words, size)
+    several = int(np.count_nonzero(np.diff(words) != 1))
+    alone, slots = np.full(size, -1, np.int32), np.full(max(16, 1 << (2 * several - 1).bit_length()), -1, np.int32)
+    rows, examples = np.empty(len(words) - 1, np.int32), np.empty(len(words) - 1, np.int64)
+    examples = examples[: _number(names, words, alone, slots, rows, examples)]
     counts = np.bincount(rows, minlength=len(examples))
     order = np.argsort(-counts, kind="stable")
     number = np.empty(len(order), np.int32)
@@ -65,21 +68,17 @@ def key_of(names: np.ndarray, first: int, last: int) -> np.uint64:
     return key
 
 
-@njit(nogil=True, cache=True)
-def _number(names: np.ndarray, words: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct words as they come; returns the number of each word, and a word of each number."""
-    count = len(words) - 1
-    alone = np.full(size, -1, np.int32)  # the number of a word of one piece
-    several = 0
-    for j in range(count):
-        several += words[j + 1] - words[j] != 1
-    slots = 16
-    while slots < 2 * several:
-        slots *= 2
-    table = np.full(slots, -1, np.int32)
-    rows, examples = np.empty(count, np.int32), np.empty(count, np.int64)
-    found = 0
-    for j in range(count):
+@njit(**LEAN)
+def _number(
+    names: np.ndarray, words: np.ndarray, alone: np.ndarray, table: np.ndarray, rows: np.ndarray, examples: np.ndarray
+) -> int:
+    """Number the distinct words as they come; returns how many there are.
+
+    ``alone`` has the numbers of words of one piece, ``table`` those of others; ``rows`` receives the number of each word,
+    ``examples`` a word of each number.
+    """
+    found, slots = 0, len(table)
+    for j in range(len(rows)):
         first, last = words[j], words[j + 1]
         if last - first == 1:
             row = alone[names[first]]
@@ -97,7 +96,7 @@ def _number(names: np.ndarray, words: np.ndarray, size: int) -> tuple[np.ndarray
             examples[found] = j
             found += 1
         rows[j] = row
-    return rows, examples[:found].copy()
+    return found
 
 
 @njit(inline="always")
@@ -197,7 +196,7 @@ def insert(
     return True
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
     """Put the hits of later passages into the lists of earlier ones.
 

@@ -159,7 +159,8 @@ def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk
         if size & 7:
             words[count - 1] &= (np.uint64(1) << np.uint64(8 * (size & 7))) - np.uint64(1)
     else:
-        words[:count] = 0
+        for k in range(count):
+            words[k] = 0
         for k in range(size):
             chunk[k] = data[first + k]
 

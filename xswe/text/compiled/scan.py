@@ -214,7 +214,7 @@ def _look_up(
     """Look the ``size`` waiting chunks up."""
     waiting, state = scratch.waiting, scratch.state
     _hash(size, scratch, table, known, defer)
-    w = 0
+    w = np.int64(0)
     while True:
         w = _take_known(w, size, scratch, table, known, defer, ids, ends, status)
         if w == size:
@@ -308,8 +308,10 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
     """See :func:`scan`."""
     entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
-    count, end = 0, 0  # of the waiting chunks, and of their bytes
-    status[:] = DONE
+    count: Any = np.int64(0)  # of the waiting chunks
+    end: Any = np.int64(0)  # of their bytes
+    for row in range(len(status)):
+        status[row] = DONE
     for row in range(len(offsets) - 1):
         own = count  # the first of this text's waiting chunks
         place, stop = offsets[row], offsets[row + 1]
@@ -350,8 +352,9 @@ def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is pass
                 end = _place_after(start, end - start)
                 if count == _WAITING or end > _ROOM:
                     _look_up(count, scratch, search, table, known, defer, ids, ends, status, fresh)
-                    words[: end >> 3] = 0
-                    count, own, end = 0, 0, 0
+                    for k in range(end >> 3):
+                        words[k] = 0
+                    count, own, end = np.int64(0), np.int64(0), np.int64(0)
                 start = end
             if entry < 0:
                 break

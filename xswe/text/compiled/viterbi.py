@@ -57,7 +57,8 @@ def build_trie(pieces: Sequence[str]) -> Trie:
     size, used = len(keys) + 2 * len(codes) + 1024, -1
     while used < 0:
         base, check, value = (np.full(size, fill, np.int32) for fill in (0, -1, -1))
-        used = _build(keys, offsets, values, len(codes), base, check, value)
+        queue, firsts = np.empty((len(keys) + 2, 4), np.int64), np.empty((len(codes) + 1, 2), np.int64)
+        used = _build(keys, offsets, values, len(codes), base, check, value, queue, firsts)
         size *= 2
     return Trie(symbols, base[:used].copy(), check[:used].copy(), value[:used].copy())
 
@@ -67,7 +68,7 @@ def _codes(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-@njit(cache=True)
+@njit(**LEAN)
 def _build(  # noqa: C901 (one search loop)
     keys: np.ndarray,
     offsets: np.ndarray,
@@ -76,17 +77,16 @@ def _build(  # noqa: C901 (one search loop)
     base: np.ndarray,
     check: np.ndarray,
     value: np.ndarray,
+    queue: np.ndarray,
+    children: np.ndarray,
 ) -> int:
     """Place the nodes of sorted keys, breadth first; returns how many places to keep, -1 if there is too little room."""
-    count = len(values)
     # A queue of (node, first key, last key, depth): the keys below a node are neighbours because they are sorted.
-    queue = np.empty((len(keys) + 2, 4), np.int64)
-    queue[0] = (0, 0, count, 0)
+    queue[0, 0], queue[0, 1], queue[0, 2], queue[0, 3] = 0, 0, len(values), 0
+    symbols, firsts = children[:, 0], children[:, 1]
     head, tail = 0, 1
     check[0] = 0
     free, highest = 1, 0
-    symbols = np.empty(highest_symbol, np.int64)
-    firsts = np.empty(highest_symbol + 1, np.int64)
     while head < tail:
         node, low, high, depth = queue[head, 0], queue[head, 1], queue[head, 2], queue[head, 3]
         head += 1
@@ -131,7 +131,7 @@ def _build(  # noqa: C901 (one search loop)
             child = start + symbols[c]
             check[child] = node
             highest = max(highest, child)
-            queue[tail] = (child, firsts[c], firsts[c + 1], depth + 1)
+            queue[tail, 0], queue[tail, 1], queue[tail, 2], queue[tail, 3] = child, firsts[c], firsts[c + 1], depth + 1
             tail += 1
     return highest + highest_symbol + 1
 
@@ -333,7 +333,7 @@ def cut_runs(
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def cut_chunks(
     text: np.ndarray,
     where: np.ndarray,
