@@ -21,7 +21,6 @@ from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel, pool
 from xswe.text.subwords import SubwordUnits
-from xswe.text.units import FEW
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
@@ -98,11 +97,11 @@ def test_an_error_in_a_thread_reaches_the_caller(model):
         model.encode(["a"] * 10_000 + [None] * 10, threads=2)
 
 
-@pytest.mark.parametrize("seen", [0, FEW])  # without and with the compiled look-up
-def test_what_is_no_text_is_named(any_model, seen):
+@pytest.mark.parametrize("worth", [False, True])  # without and with the compiled look-up
+def test_what_is_no_text_is_named(any_model, worth):
     parts = getattr(any_model, "parts", [any_model])
     for part in parts:
-        part.units._seen = seen
+        part.units._worth = lambda _: worth
     for bad in (None, 5, float("nan"), b"cat", b"\xff", ["cat"], ("a", "b"), np.array(["cat", "dog"])):
         message = rf"texts\[2\] is {type(bad).__name__}, not a str"
         with pytest.raises(TypeError, match=message):
@@ -174,16 +173,21 @@ def any_model(request, model, tokenizer, tmp_path):
     return makers[request.param]()
 
 
+class Always:
+    """Takes any texts to be worth a compiled look-up."""
+
+    def __call__(self, texts):
+        return True
+
+
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_copies_encode_alike(any_model, sample, duplicate):
     texts = [text for code in ALL for text in sample[code][:40]]
     for part in getattr(any_model, "parts", [any_model]):
-        part.units._seen = FEW  # as after much text: with the compiled look-up
+        part.units._worth = Always()  # with the compiled look-up
     expected = any_model.encode(texts, threads=2)
     copied = duplicate(any_model)
     assert copied.encode(texts).tobytes() == expected.tobytes()
-    for part in getattr(copied, "parts", [copied]):
-        part.units._seen = FEW
     assert copied.encode(texts, threads=2).tobytes() == expected.tobytes()
 
 

@@ -68,7 +68,7 @@ def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(tokenizer_
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
     texts = [*sample["en"][:50], "x\u0301y" * 20, "", *sample["ja"][:50], *sample["zh"][:50]]
     plain = units._locate_by_tokenizer(texts)
-    monkeypatch.setattr("xswe.text.subwords.FEW", 2000)
+    monkeypatch.setattr(units, "_worth", lambda _: True)
     calls = []
     slowly = units._locate_by_tokenizer
     monkeypatch.setattr(units, "_locate_by_tokenizer", lambda some: calls.append(len(some)) or slowly(some))

@@ -115,9 +115,8 @@ def test_very_long_words_and_runs(units):
 def test_the_compiled_look_up_takes_over_without_a_trace(units, sample, monkeypatch):
     texts = sample["en"][:50] + sample["ja"][:50] + sample["zh"][:50]
     plain = units._plainly(texts)
-    monkeypatch.setattr("xswe.text.words.FEW", 2000)
     monkeypatch.setattr(units, "_fast", None)
-    monkeypatch.setattr(units, "_seen", 0)
+    monkeypatch.setattr(units, "_worth", lambda some: len(some[0]) > 40)
     found = [units.bags([text]).ids.tolist() for text in texts]
     assert units._fast is not None
     assert found == [plain.ids[a:b].tolist() for a, b in zip(plain.offsets[:-1], plain.offsets[1:], strict=True)]
@@ -126,9 +125,8 @@ def test_the_compiled_look_up_takes_over_without_a_trace(units, sample, monkeypa
 def test_places_are_found_in_compiled_code_once_there_is_enough_to_do(units, sample, monkeypatch):
     texts = [*sample["en"][:50], "x\u0301y" * 20, *sample["ja"][:50], *sample["zh"][:50]]
     plain = units._locate_plainly(texts)
-    monkeypatch.setattr("xswe.text.words.FEW", 2000)
     monkeypatch.setattr(units, "_fast", None)
-    monkeypatch.setattr(units, "_seen", 0)
+    monkeypatch.setattr(units, "_worth", lambda _: True)
     monkeypatch.setattr("xswe.text.compiled.locate._AT_ONCE", 500)
     calls = []
     slowly = units._locate_plainly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import mmap
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
 
 # How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
@@ -26,6 +28,35 @@ LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
 LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
+
+
+logger = logging.getLogger(__name__)
+
+
+class _Announcer(event.Listener):
+    """Says once that functions of this package are compiled; those that come from the cache are not."""
+
+    _told = False
+
+    def on_start(self, event: Any) -> None:
+        if not self._told and event.data["dispatcher"].py_func.__module__.startswith("xswe."):
+            self._told = True
+            logger.info("compiling, once for this version: it takes some seconds")
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
+
+
+def is_compiled(function: Any) -> bool:
+    """Tell whether a function was compiled already: here, or by an earlier process, which left it in the cache."""
+    if function.overloads:
+        return True
+    source = Path(function.py_func.__code__.co_filename)
+    kept = Path(function.stats.cache_path).glob(f"{source.stem}.{function.__name__}-*.nbi")
+    return any(index.stat().st_mtime > source.stat().st_mtime for index in kept)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ few texts in a process that has not loaded the compiler's run time yet, which ta
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -30,7 +29,7 @@ from xswe.text.languages import LANGUAGES, check_languages, in_script
 from xswe.text.tokenizers import MARK
 from xswe.text.units import Units
 
-_FEW = 20_000  # rows to gather for which loading the compiled code does not pay
+_FEW = 4000  # rows to gather for which loading the compiled code does not pay
 _NO_SCALES = np.ones(1, np.float32)
 
 
@@ -57,7 +56,7 @@ def pool(
         float32 (n, d).
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
-    if "numba" not in sys.modules and len(bags.ids) < _FEW:
+    if len(bags.ids) < _FEW:
         pool_plainly(matrix, scales, bags, normalise, out)
         return out
     from xswe.model.kernels import pool_rows

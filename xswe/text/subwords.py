@@ -16,7 +16,7 @@ from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts, concatenate_bags
 from xswe.text.languages import check_languages
 from xswe.text.tokenizers import MARK, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
-from xswe.text.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks
+from xswe.text.units import BLOCK, LocatedBags, UnitKind, Worth, in_blocks
 
 if TYPE_CHECKING:
     from xswe.text.compiled.locate import Tracer
@@ -52,7 +52,7 @@ class SubwordUnits:
         self._source = tokenizer if isinstance(tokenizer, bytes) else _whole_texts(tokenizer)
         self._fast: FastLookup | None = None
         self._traced: Tracer | None = None
-        self._seen = self._located = 0  # characters looked up, and located, by the tokenizer so far
+        self._worth = Worth()
         self._lock = Lock()
         state = state or self.state()
         self.trained_here = is_trained_here(state)
@@ -72,13 +72,7 @@ class SubwordUnits:
         self._is_unit[dropped] = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_fast": None,
-            "_traced": None,
-            "_seen": 0,
-            "_located": 0,
-        }  # the compiled look-up is made again where it pays
+        return {**self.__dict__, "_fast": None, "_traced": None}  # the compiled look-up is made again where it pays
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -125,23 +119,18 @@ class SubwordUnits:
         blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
         return concatenate_bags([fast(Texts.of(block)) for block in blocks])
 
-    def prepare(self) -> None:
-        """Have the compiled look-up made for the next texts, however few: there is much to do."""
-        self._seen = FEW
-
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
-        """Return the compiled look-up, made once there is enough to do for it; None for the tokenizer itself."""
-        if self._fast is None and self.trained_here:
-            self._seen += characters(texts) if len(texts) < FEW else FEW
-            if self._seen >= FEW:
-                with self._lock:
-                    if self._fast is None:
-                        from xswe.io.compiler import start_compiler
-                        from xswe.text.compiled.lookup import FastLookup
+        """Return the compiled look-up; None where the tokenizer itself is as good."""
+        if not self.trained_here or not self._worth(texts):
+            return None
+        with self._lock:
+            if self._fast is None:
+                from xswe.io.compiler import start_compiler
+                from xswe.text.compiled.lookup import FastLookup
 
-                        start_compiler()
-                        self._fast = FastLookup(self.state(), self._is_unit, self._by_tokenizer)
-        return self._fast
+                start_compiler()
+                self._fast = FastLookup(self.state(), self._is_unit, self._by_tokenizer)
+            return self._fast
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         """Look well-formed texts up with the tokenizer itself."""
@@ -158,19 +147,17 @@ class SubwordUnits:
         return together([tracer(Texts.of(block)) for block in blocks])
 
     def _tracer(self, texts: Sequence[str]) -> Tracer | None:
-        """Return what finds places in compiled code, made once there is enough to do for it; None if there is nothing."""
-        if self._traced is None and self.trained_here:
-            self._located += characters(texts) if len(texts) < FEW else FEW
-            if self._located >= FEW:
-                with self._lock:
-                    if self._traced is None:
-                        from xswe.io.compiler import start_compiler
-                        from xswe.text.compiled.locate import PiecePlaces, Tracer
+        """Return what finds places in compiled code; None where the tokenizer itself is as good."""
+        if not self.trained_here or not self._worth(texts):
+            return None
+        with self._lock:
+            if self._traced is None:
+                from xswe.io.compiler import start_compiler
+                from xswe.text.compiled.locate import PiecePlaces, Tracer
 
-                        start_compiler()
-                        places = PiecePlaces(self.state())
-                        self._traced = Tracer(places, False, self._is_unit, self._locate_by_tokenizer)
-        return self._traced
+                start_compiler()
+                self._traced = Tracer(PiecePlaces(self.state()), False, self._is_unit, self._locate_by_tokenizer)
+            return self._traced
 
     def _locate_by_tokenizer(self, texts: Sequence[str]) -> LocatedBags:
         """Locate the pieces with the tokenizer itself: what the compiled way must equal."""

@@ -18,7 +18,9 @@ from xswe.io.ragged import Bags, Texts
 
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
-FEW = 300_000  # characters for which a compiled look-up does not pay (code to load, tables to build)
+FEW = 50_000  # characters for which a compiled look-up does not pay (code to load, tables to build)
+_MANY = 2048  # texts for which it does, however short
+_UNCOMPILED = 300_000  # characters for which it does not pay to compile it
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,30 @@ class Units(Protocol):
         """Write the files from which :func:`xswe.model.folder.load_units` makes the same units again."""
 
 
-def characters(texts: Sequence[str]) -> int:
+class Worth:
+    """Says whether texts are worth a compiled look-up: a matter of their size alone, once its code has been compiled.
+
+    Where it has not, by no process before, that is put off until texts enough have come to be worth that, too.
+    """
+
+    def __init__(self) -> None:
+        self._compiled, self._waited = False, 0
+
+    def __call__(self, texts: Sequence[str]) -> bool:
+        """Say whether these texts are."""
+        size = _UNCOMPILED if len(texts) >= _MANY else _characters(texts)
+        if size < FEW:
+            return False
+        if not self._compiled:
+            from xswe.io.compiler import is_compiled
+            from xswe.text.compiled.scan import scan_all
+
+            self._waited += size
+            self._compiled = self._waited >= _UNCOMPILED or is_compiled(scan_all)
+        return self._compiled
+
+
+def _characters(texts: Sequence[str]) -> int:
     """Count characters; of flat texts bytes, which cost nothing to count."""
     return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 

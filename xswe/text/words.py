@@ -19,7 +19,7 @@ from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_st
 from xswe.text.pieces import TextPieces
 from xswe.text.segmenters import WHOLE_TEXTS, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
-from xswe.text.units import BLOCK, FEW, LocatedBags, UnitKind, characters, in_blocks, settle
+from xswe.text.units import BLOCK, LocatedBags, UnitKind, Worth, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.text.compiled.chunks import Table
@@ -196,12 +196,12 @@ class WordUnits:
         self.index = {word: i for i, word in enumerate(self.tokens)}
         self._backed_off: dict[str, int] = {}
         self._fast: WordLookup | None = None
-        self._seen = 0  # characters looked up plainly so far
+        self._worth = Worth()
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         # The compiled look-up is made again where it pays, and what was found out comes back by itself.
-        return {**self.__dict__, "_backed_off": {}, "_fast": None, "_seen": 0}
+        return {**self.__dict__, "_backed_off": {}, "_fast": None}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -278,13 +278,12 @@ class WordUnits:
         return concatenate_bags([fast(Texts.of(block)) for block in blocks])
 
     def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
-        """Return the compiled look-up, made once there is enough to do for it."""
-        if self._fast is None:
-            self._seen += characters(texts) if len(texts) < FEW else FEW
-            if self._seen >= FEW:
-                with self._lock:
-                    self._fast = self._fast or self._make_fast()
-        return self._fast
+        """Return the compiled look-up; None where the plain one is as good."""
+        if not self._worth(texts):
+            return None
+        with self._lock:
+            self._fast = self._fast or self._make_fast()
+            return self._fast
 
     def _make_fast(self) -> WordLookup:
         from xswe.io.compiler import start_compiler

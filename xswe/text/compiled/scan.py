@@ -260,7 +260,7 @@ def scan(
         How many new chunks there are. Those that find no room are not remembered, or their texts are left if ``defer``.
     """
     scratch = _scratch()
-    _scan(data, offsets, alphabet, search, table, known, defer, ids, ends, status, fresh, scratch)
+    scan_all(data, offsets, alphabet, search, table, known, defer, ids, ends, status, fresh, scratch)
     np.maximum.accumulate(ends, out=ends)  # a text without a chunk ends where the one before it does
     return int(scratch.state[1])
 
@@ -291,7 +291,7 @@ def _copy_plain(
 
 
 @njit(**LEAN)
-def _scan(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
+def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is passed back and forth)
     data: np.ndarray,
     offsets: np.ndarray,
     alphabet: Letters,

@@ -102,7 +102,6 @@ class WholeTexts:
 
     def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
         self._pieces, self.words, self.forms = pieces.units, words, pieces.forms
-        self._pieces.prepare()
         self._ids = np.array([find(form) if form else -1 for form in pieces.forms], np.int32)
 
     def __call__(self, texts: Texts) -> Bags:

@@ -1,0 +1,45 @@
+import pytest
+
+from xswe.io.ragged import Texts
+from xswe.text import units
+from xswe.text.units import FEW, Worth
+
+
+def alone(x):
+    return x
+
+
+FEW_LONG, MANY_SHORT, FEW_SHORT = ["a" * FEW], ["a"] * 5000, ["a cat"] * 100
+
+
+@pytest.fixture(params=[list, Texts.of])
+def form(request):
+    return request.param
+
+
+def test_once_compiled_a_call_is_judged_by_its_size_alone(form, monkeypatch):
+    monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: True)
+    worth = Worth()
+    for _ in range(3):
+        assert [worth(form(texts)) for texts in (FEW_SHORT, FEW_LONG, MANY_SHORT, [])] == [False, True, True, False]
+
+
+def test_compiling_waits_for_as_much_text_as_it_is_worth(form, monkeypatch):
+    monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: False)
+    assert Worth()(form(MANY_SHORT))
+    worth, calls = Worth(), units._UNCOMPILED // FEW
+    assert not any(worth(form(FEW_SHORT)) for _ in range(1000))
+    assert [worth(form(FEW_LONG)) for _ in range(calls + 1)] == [False] * (calls - 1) + [True] * 2
+
+
+def test_what_is_compiled_and_kept_is_known(tmp_path, monkeypatch):
+    from numba import njit
+
+    from xswe.io.compiler import is_compiled
+
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    first, second = njit(cache=True)(alone), njit(cache=True)(alone)
+    assert not is_compiled(first)
+    first(1)
+    assert is_compiled(first)
+    assert is_compiled(second)
