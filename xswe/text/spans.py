@@ -10,11 +10,12 @@ look-up, ``places`` reads texts again, with character offsets.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numba import njit
@@ -26,8 +27,11 @@ from xswe.text.languages import CJK_CHARACTERS, is_punctuation
 from xswe.text.places import DROPPED, MARKED, NOTHING, PART, SILENT, WHOLE, locate_pieces, place_words
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, unknown_id
-from xswe.text.units import BLOCK, Units, in_blocks
+from xswe.text.units import BLOCK, Units, Worth, in_blocks
 from xswe.text.words import WordUnits
+
+if TYPE_CHECKING:
+    from xswe.text.compiled.lookup import FastLookup
 
 _CJK_CHARACTER = re.compile(f"[{CJK_CHARACTERS}]")
 
@@ -131,8 +135,6 @@ class _Pieces:
     """Words from the pieces of a sub-word tokenizer of this library: its marks and chunks tell them without the text."""
 
     def __init__(self, units: SubwordUnits) -> None:
-        from xswe.text.compiled.lookup import FastLookup
-
         self._tokenizer = units.tokenizer
         vocabulary = units.tokenizer.get_vocab(with_added_tokens=True)
         self._kinds = np.full(max(vocabulary.values()) + 1, NOTHING, np.uint8)
@@ -142,8 +144,14 @@ class _Pieces:
             self._kinds[i] = NOTHING if i == unknown else _kind(piece)
             if piece == MARK:
                 self._kinds[i] += SILENT  # begins a word
+        self._state, self._worth = state, Worth()
+
+    @functools.cached_property
+    def _fast(self) -> FastLookup:
+        from xswe.text.compiled.lookup import FastLookup
+
         # Every piece is wanted here, also those that are no units: they tell where words begin.
-        self._look_up = FastLookup(state, np.ones(len(self._kinds), bool), self._by_tokenizer)
+        return FastLookup(self._state, np.ones(len(self._kinds), bool), self._by_tokenizer)
 
     def _by_tokenizer(self, texts: list[str]) -> Bags:
         encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
@@ -151,8 +159,11 @@ class _Pieces:
 
     def cut(self, texts: Sequence[str]) -> Cut:
         """See :class:`Cutter`."""
-        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-        bags = concatenate_bags([self._look_up(Texts.of(block)) for block in blocks])
+        if self._worth(texts):
+            blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+            bags = concatenate_bags([self._fast(Texts.of(block)) for block in blocks])
+        else:
+            bags = concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
         ids, words = np.empty(len(bags.ids), np.int32), np.empty(len(bags.ids) + 1, np.int64)
         ends = np.zeros(len(bags) + 1, np.int64)
         count, found = _group(bags.ids, bags.offsets, self._kinds, ids, words, ends)
