@@ -404,7 +404,7 @@ def _sketches(rows: Rows) -> np.ndarray:
     made = []
     for side in (rows.source, rows.target):
         out = np.empty((len(side), _BANDS), np.uint64)
-        sketch(np.asarray(side.data), np.asarray(side.offsets), factors, _BAND_ROWS, out)
+        sketch(np.asarray(side.data), np.asarray(side.offsets), factors, _BAND_ROWS, np.empty_like(factors), out)
         made.append(out)
     keys = np.empty(made[0].size, np.uint64)
     hash_pairs(made[0].ravel(), made[1].ravel(), keys)

@@ -89,7 +89,9 @@ def find_keys(table: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
 
 
 @njit(**LEAN)
-def sketch(data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int, out: np.ndarray) -> None:
+def sketch(
+    data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int, least: np.ndarray, out: np.ndarray
+) -> None:
     """MinHash sketches of texts by their shingles of four bytes; letters are lower-cased, digits are all alike.
 
     Args:
@@ -97,11 +99,12 @@ def sketch(data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int
         offsets: int64 (n + 1,).
         factors: uint64 (bands * rows,), odd; each makes one hash function.
         rows: hash functions a band.
+        least: uint64 (bands * rows,), room to work in.
         out: uint64 (n, bands) out; two texts of Jaccard similarity s agree in a band with probability s ** rows.
     """
-    least = np.empty(len(factors), np.uint64)
     for row in range(len(out)):
-        least[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+        for k in range(len(factors)):
+            least[k] = np.uint64(0xFFFFFFFFFFFFFFFF)
         shingle = np.uint64(0)
         for place in range(offsets[row], offsets[row + 1]):
             byte = data[place]
