@@ -1,7 +1,8 @@
 """The one progress helper: every long loop of the library reports through it, and it can be silenced.
 
-Set the environment variable ``XSWE_PROGRESS=0`` (or call :func:`silence`) for no bars at all; without a terminal the bars
-refresh every ten seconds only, so that logs stay short.
+Set the environment variable ``XSWE_PROGRESS=0`` or ``TQDM_DISABLE=1`` (or call :func:`silence`) for no bars at all; without
+a terminal the bars refresh every ten seconds only, so that logs stay short. Nothing here is coloured, whatever ``NO_COLOR``
+says.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from typing import TypeVar
 from tqdm import tqdm
 
 T = TypeVar("T")
-_silent = os.environ.get("XSWE_PROGRESS", "1") == "0"
+_silent = os.environ.get("XSWE_PROGRESS", "1") == "0" or os.environ.get("TQDM_DISABLE", "0").lower() not in (
+    "",
+    "0",
+    "false",
+)
 
 
 def silence(silent: bool = True) -> None:

@@ -123,3 +123,16 @@ def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypa
     monkeypatch.setattr(files, "lock", lock)
     with files.held(here / "work"), pytest.raises(ConfigError, match="busy"), files.held(here / "work", "busy"):
         pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no modes here")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_files_get_the_mode_that_the_umask_asks_for(here, umask, mode):
+    before = os.umask(umask)
+    try:
+        with files.whole_folder("made") as folder, files.whole_file("one.bin") as file:
+            for path in (folder / "model.safetensors", file):
+                path.touch(0o600)
+    finally:
+        os.umask(before)
+    assert {(here / name).stat().st_mode & 0o777 for name in ("made/model.safetensors", "one.bin")} == {mode}

@@ -6,12 +6,14 @@ import copy
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from xswe.io.parallel import Lock, alongside, in_order, run, share
+from xswe.io.parallel import Lock, alongside, available_threads, in_order, run, share
 from xswe.io.team import awake
 from xswe.search.exact import work_off
 
@@ -180,3 +182,20 @@ def test_whoever_stops_early_ends_the_thread_and_the_iterable():
     results.close()
     assert ended.is_set()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("xswe-alongside")]
+
+
+@pytest.mark.parametrize(("said", "expected"), [("1", 1), ("1,2", 1), ("999", None), ("0", None), ("many", None)])
+def test_omp_num_threads_is_the_most(monkeypatch, said, expected):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    processors = available_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert available_threads() == (expected or processors)
+
+
+@pytest.mark.parametrize(("name", "value", "shown"), [("TQDM_DISABLE", "1", False), ("TQDM_DISABLE", "0", True)])
+def test_bars_are_switched_off_as_those_of_tqdm_are_and_have_no_colour(name, value, shown):
+    program = "from xswe.progress import track; list(track(range(3), 'work'))"
+    environment = {key: said for key, said in os.environ.items() if key != "XSWE_PROGRESS"} | {name: value}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert ("work" in done.stderr) is shown
+    assert "\x1b[3" not in done.stderr

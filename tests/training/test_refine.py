@@ -424,3 +424,15 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
     }
     assert not later & set(decisive(RefineConfig()))
     assert decisive(RefineConfig(near=True))["near"] is True
+
+
+def test_many_passes_without_improvement_stop_before_many_looks():
+    config = RefineConfig(max_steps=200, batch_size=32, eval_steps=10, patience=10, patience_epochs=4)
+    made = refine(start(), [toy()], [toy(60, seed=1)], config, Objective())
+    patient = refine(start(), [toy()], [toy(60, seed=1)], replace(config, patience_epochs=0.0), Objective())
+    assert made.steps < patient.steps
+    if made.best_step == patient.best_step:
+        np.testing.assert_array_equal(made.matrix, patient.matrix)
+    assert config.waited(40, 10)
+    assert not config.waited(39, 10)
+    assert config.waited(100, 1000)

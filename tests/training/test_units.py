@@ -6,6 +6,7 @@ import pytest
 
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
+from xswe.training.checks import check_units
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
 from xswe.training.recipes import sample_paths
 from xswe.training.stages import Stages, decisive
@@ -73,3 +74,25 @@ def test_a_switch_at_its_default_is_not_in_the_fingerprint():
     assert not {"folding", "lowercase"} & set(decisive(UnitsConfig()))
     switched = decisive(UnitsConfig("words", folding=False, lowercase=True))
     assert (switched["folding"], switched["lowercase"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"vocabulary": "mini", "size": 5},
+        {"kind": "words", "size": 5},
+        {"vocabulary": "a/tokenizer.json", "sample": 5},
+        {"most_frequent": {"en": 5}},
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(settings):
+    with pytest.raises(ConfigError, match=list(settings)[-1]):
+        check_units(UnitsConfig(**settings))
+
+
+def test_a_size_that_is_asked_for_is_had_however_small_the_corpus(make, caplog):
+    caplog.set_level("INFO", "xswe")
+    assert len(make(UnitsConfig(size=4000)).tokens) <= 4000
+    assert "auto: corpus (units.size=4,000 is set)" in caplog.text
+    make(UnitsConfig())
+    assert "auto: mini (" in caplog.text

@@ -110,6 +110,14 @@ def _temporary(path: Path, end: str = "tmp") -> Path:
     return path.with_name(f"{ours}{os.getpid()}.{end}")
 
 
+def _share(path: Path) -> None:
+    """Give a file that only its owner may read (as some libraries make theirs) the mode that the umask asks for."""
+    if os.name == "posix" and path.stat().st_mode & 0o077 == 0:
+        umask = os.umask(0o022)
+        os.umask(umask)
+        path.chmod(0o666 & ~umask)
+
+
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
@@ -134,6 +142,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     temporary = _temporary(path)
     try:
         yield temporary
+        _share(temporary)
         _sync(temporary)
         os.replace(temporary, path)
         _sync(path.parent)
@@ -154,6 +163,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
+                _share(file)
                 _sync(file)
         if path.exists():
             doomed = _temporary(path, "old")

@@ -49,7 +49,14 @@ _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
 def available_threads() -> int:
-    """Return how many processors this process may use."""
+    """Return how many processors this process may use: at most as many as ``OMP_NUM_THREADS`` says, where it is set."""
+    most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if most.isdecimal() and int(most):
+        return min(int(most), _processors())
+    return _processors()
+
+
+def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

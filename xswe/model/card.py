@@ -5,6 +5,7 @@ The licence of a model's weights, derived from what the sources of its training 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -249,7 +250,7 @@ def card(
     parts = [
         _front_matter(model, name, settings, rows, licence),
         f"# {name}\n\n{_summary(model)}",
-        _USE.format(name=name),
+        _USE.format(name=name, examples=_examples(model.languages)),
         _made(model, settings, versions or {}),
         _data(sources, licence, why),
         _figures(rows),
@@ -300,13 +301,21 @@ def _summary(model: StaticModel) -> str:
     )
 
 
+_CAT = {"en": "A cat sleeps.", "de": "Eine Katze schläft.", "zh": "一只猫在睡觉。", "ja": "猫が寝ている。"}
+
+
+def _examples(languages: Sequence[str]) -> str:
+    """Return a list of sentences in the model's own languages, as it stands in a program."""
+    return f"[{', '.join(json.dumps(_CAT[code], ensure_ascii=False) for code in languages)}]"
+
+
 _USE = """## Use
 
 ```python
 import xswe
 
 model = xswe.load("{name}")  # this folder, or its name on the hub
-vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])
+vectors = model.encode({examples})
 ```
 
 The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in

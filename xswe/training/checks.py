@@ -8,6 +8,7 @@ from xswe.errors import ConfigError
 from xswe.teacher.protocol import Teacher
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
+from xswe.training.inputs import UnitsConfig
 from xswe.training.sentence_pca import components_removed
 
 logger = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         ConfigError: they cannot work together, or one of them would be ignored.
     """
     languages = check_languages(config.languages)
+    check_units(config.units)
     if config.objective.distillation and distilled is None:
         raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
     if len(languages) == 1 and not config.objective.ranking and "source" not in config.objective.distillation_on:
@@ -46,3 +48,19 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
             " and the ".join(config.objective.distillation_on),
             ", ".join(languages),
         )
+
+
+def check_units(units: UnitsConfig) -> None:
+    """Refuse settings of the units that their kind, or a vocabulary that is there already, would ignore.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    usual = UnitsConfig()
+    taken = units.kind == "subwords" and units.vocabulary not in ("auto", "corpus")
+    for name in ("size", "sample"):
+        if getattr(units, name) != getattr(usual, name) and (units.kind != "subwords" or taken):
+            what = f"units.vocabulary={units.vocabulary} is as large as it is" if taken else f"units={units.kind} has none"
+            raise ConfigError(f"units.{name}={getattr(units, name)} is for a vocabulary that is trained: {what}")
+    if units.kind != "words" and units.most_frequent != usual.most_frequent:
+        raise ConfigError(f"units.most_frequent is for units=words, not for units={units.kind}: set units.size")

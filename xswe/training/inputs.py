@@ -51,7 +51,8 @@ class UnitsConfig:
     Attributes:
         kind: ``subwords``, ``words`` or ``teacher``.
         vocabulary: for ``subwords``: ``corpus`` trains one on the corpus, ``mini`` takes the one in the package (four
-            languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` from 30,000 pairs on, else ``mini``.
+            languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` from 30,000 pairs on, and
+            where another ``size`` is asked for, else ``mini``.
         size: for ``subwords``: pieces.
         sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
         most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
@@ -141,6 +142,8 @@ def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, 
         for pair, found in files.items():
             counts, sizes = prepare(found, pair, config, seed, folder, stages.folder, threads)
             report["-".join(pair)] = asdict(counts) | sizes
+            told = "%s: %s pairs to learn from, %s for development, %s held out"
+            logger.info(told, "-".join(pair), *(f"{sizes[part]:,}" for part in PARTS))
             if not sizes["train"]:
                 raise ConfigError(f"{'-'.join(pair)}: no training pair is left ({counts.summary()}); give a larger corpus")
         write_json(folder / "report.json", report)
@@ -227,8 +230,15 @@ def make_units(
     bitexts = corpus.part("train")
     vocabulary = config.vocabulary
     if config.kind == "subwords" and vocabulary == "auto":
-        vocabulary = "corpus" if sum(map(len, bitexts)) >= _ENOUGH_PAIRS else "mini"
-        logger.info("units.vocabulary=auto: %s", vocabulary)
+        # A size that was asked for is that of a vocabulary of one's own, however small the corpus.
+        pairs, asked = sum(map(len, bitexts)), config.size != UnitsConfig.size
+        vocabulary = "corpus" if asked or pairs >= _ENOUGH_PAIRS else "mini"
+        why = (
+            f"units.size={config.size:,} is set"
+            if asked
+            else f"{pairs:,} pairs, and {_ENOUGH_PAIRS:,} are enough for its own"
+        )
+        logger.info("units.vocabulary=auto: %s (%s)", vocabulary, why)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
     inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
     inputs["ready"] = fingerprint(ready.to_str()) if ready else None

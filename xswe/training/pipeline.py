@@ -331,8 +331,9 @@ class _Run:
         folder, identity = self.stages.run("pca", [matrix_id, decisive(settings), self.config.seed], make)
         self.report["pca"] = read_report(folder)
         if settings == self.config.pca:
-            what = "sentence PCA: the first %d of %d components are removed (pca.drop=%s), the next %d are kept"
-            logger.info(what, self.report["pca"]["drop"], matrix.shape[1], settings.drop, settings.dim)
+            what = "sentence PCA: the first %d of %d components are removed (pca.drop=%s%s), the next %d are kept"
+            why = ": a hundredth of them" if settings.drop == "auto" else ""
+            logger.info(what, self.report["pca"]["drop"], matrix.shape[1], settings.drop, why, settings.dim)
         return load_file(folder / "pca.safetensors")["embeddings"], identity
 
     def sentence_vectors(self, matrix: np.ndarray, settings: PCAConfig) -> Iterator[np.ndarray]:

@@ -47,6 +47,8 @@ class RefineConfig:
         max_grad_norm: largest gradient norm, 0 for none (reference code: 5.0).
         eval_steps: steps between looks at the development pairs (reference code: 40).
         patience: looks without improvement before stopping early (reference code: 5); 0 for never.
+        patience_epochs: passes over the training pairs without improvement before stopping early, however few looks they
+            are: on a small corpus a look is many passes. 0 for never.
         seed: decides the batches.
         threads: how many threads share a step.
         duplicates: equal sentences of a batch are no negatives of each other (``mask``), no batch has a sentence twice
@@ -86,6 +88,7 @@ class RefineConfig:
     warmup: float = field(default=0.0, metadata=OFF)
     schedule: Literal["linear", "cosine"] = field(default="linear", metadata=OFF)
     weight_decay: float = field(default=0.0, metadata=OFF)
+    patience_epochs: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
         if self.duplicates not in ("mask", "drop", "keep"):
@@ -101,6 +104,8 @@ class RefineConfig:
         if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1 or not 0 <= self.decay_start <= 1:
             raise ConfigError("refine needs batch_size >= 2, max_steps >= 0, eval_steps >= 1 and 0 <= decay_start <= 1")
 
+        if not 0 <= self.patience_epochs < math.inf:
+            raise ConfigError("refine needs patience_epochs >= 0")
         if not 0 < self.learning_rate < math.inf or not 0 <= self.max_grad_norm < math.inf or self.patience < 0:
             raise ConfigError("refine needs learning_rate > 0, max_grad_norm >= 0 and patience >= 0")
         if self.schedule not in ("linear", "cosine"):
@@ -122,6 +127,11 @@ class RefineConfig:
     def for_corpus(self, per_epoch: int) -> RefineConfig:
         """Return the settings by steps alone, ``per_epoch`` of them a pass over the training pairs."""
         return replace(self, max_steps=math.ceil(self.epochs * per_epoch), epochs=0.0) if self.epochs else self
+
+    def waited(self, steps: int, per_epoch: int) -> bool:
+        """Tell whether so many steps without improvement are enough, ``per_epoch`` of them a pass over the pairs."""
+        looks, epochs = steps // self.eval_steps, steps / per_epoch
+        return 0 < self.patience <= looks or 0 < self.patience_epochs <= epochs
 
     def rate_at(self, step: int) -> float:
         """Learning rate of ``step`` (from 0)."""
@@ -264,8 +274,7 @@ def refine(
                 state.look(_development_loss(trainer, development) if development else None)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
                 log(state.history)
-                waited = (step + 1 - state.step) // config.eval_steps
-                if development and config.patience and waited >= config.patience:
+                if development and config.waited(step + 1 - state.step, schedule.per_epoch):
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     break
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
