@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import importlib
 import keyword
 import logging
 import os
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 VERBS = {
@@ -34,7 +37,7 @@ def usage() -> str:
     verbs = "\n".join(f"  {verb:<13} {what}" for verb, what in VERBS.items())
     return (
         f"usage: python -m xswe <verb> key=value ...\n\n{verbs}\n\n"
-        "python -m xswe <verb> --help   its settings and their values\n"
+        "python -m xswe <verb> --help      what it does, examples, and its settings\n"
         "python -m xswe <verb> --cfg job   the composed configuration"
     )
 
@@ -56,7 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
-        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}")
+        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{_meant(verb, VERBS)}")
+    if asked := {"-h", "--help", "--help-all"} & set(rest):
+        from xswe.commands.help import verb_help
+
+        with contextlib.suppress(BrokenPipeError):  # of a pager
+            print(verb_help(verb, VERBS[verb], "--help-all" in asked), flush=True)  # noqa: T201
+        return 0
     return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
 
 
@@ -117,6 +126,12 @@ def quoted(arguments: list[str]) -> list[str]:
     ]
 
 
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return a question that names the known name most like a mistyped one, "" where none is."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
 def _complain(message: str) -> int:
     print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
     return 2
@@ -140,7 +155,10 @@ def _explain(error: Exception, verb: str) -> str:
                 return str(wrong)
         return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
     if key := re.search(r"Could not override '([^']+)'", message):
-        return f"there is no setting {key.group(1)!r}; python -m xswe {verb} --help lists them"
+        from xswe.commands.help import settings
+
+        guess = _meant(key.group(1), [setting.name for setting in settings(verb)])
+        return f"there is no setting {key.group(1)!r}{guess or ';'} python -m xswe {verb} --help lists them"
     return f"{message}; see python -m xswe {verb} --help"
 
 
