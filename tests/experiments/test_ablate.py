@@ -80,7 +80,7 @@ def test_stages_are_one_run(small):
 def test_tasks_that_were_skipped_are_told_below_the_table(small, monkeypatch):
     _, common = small
     rows = [Row("tatoeba", "en-ja", "skipped", None, 0, "mteb", note="no network")]
-    monkeypatch.setattr(ablate, "evaluate", lambda *_: list(rows))
+    monkeypatch.setattr(ablate, "run_tasks", lambda *_: list(rows))
     table = run(*common, "study=stages", "tasks=tatoeba")
     assert table.count("skipped tatoeba en-ja: no network") == 1
 

@@ -202,24 +202,6 @@ def test_members_of_clusters_are_all_there_and_rise():
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 
-@pytest.mark.parametrize(("method", "least"), [("ivf", 1.0), ("hnsw", 0.99), ("ivfpq", 0.95)])
-def test_faiss_methods_behind_the_same_call(vectors, method, least):
-    pytest.importorskip("faiss")
-    a, b = vectors(1200, 1000, 32, planted=1000)
-    config = SearchConfig(method=method, clusters=8, probes=8, candidates=40, threads=1)
-    found, whole = find_neighbours(a, b, 1, config), find_neighbours(a, b, 1, ONE)
-    assert (found.forward_ids == whole.forward_ids)[:1000].mean() >= least
-    assert (found.backward_ids == whole.backward_ids).mean() >= least
-    agree = found.forward_ids == whole.forward_ids
-    np.testing.assert_allclose(found.forward[agree], whole.forward[agree], atol=1e-6)
-
-
-def test_too_few_lines_for_codes_are_searched_without(vectors):
-    pytest.importorskip("faiss")
-    a, b = vectors(20, 3)
-    assert_neighbours(find_neighbours(a, b, 2, SearchConfig(method="ivfpq", threads=1)), a, b, 2)
-
-
 def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
     pytest.importorskip("torch")
     from xswe.search import exact as device
@@ -245,7 +227,7 @@ def test_a_device_gives_what_the_processor_gives(vectors, monkeypatch):
         (lambda a: FilterConfig(length_ratio=float("nan")), "filters.length_ratio=nan"),
         (lambda a: MineConfig(threshold=float("nan")), "threshold=nan"),
         (lambda a: MineConfig(max_score=float("nan")), "max_score=nan"),
-        (lambda a: SearchConfig(device="cuda", method="ivf"), "exact"),
+        (lambda a: SearchConfig(device="cuda", method="clusters"), "exact"),
         (lambda a: find_neighbours(a, a, 2, SearchConfig(device="nonsense")), "device=nonsense"),
     ],
 )

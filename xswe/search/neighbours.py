@@ -1,4 +1,4 @@
-"""The nearest neighbours of two sets of vectors in each other: one interface to an exact and to approximate searches."""
+"""The nearest neighbours of two sets of vectors in each other: exactly, or in clusters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.search.clusters import search_clusters
 from xswe.search.exact import search_exact, search_on_device
-from xswe.search.indexes import search_indexes
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Vectors, as_vectors
 
@@ -30,12 +29,12 @@ def find_neighbours(
         target: unit vectors (m, d).
         k: length of the lists.
         config: method and limits.
-        checkpoint: a folder for the state of a search (``exact`` and ``clusters``): the same call with the
+        checkpoint: a folder for the state of a search: the same call with the
             same vectors goes on from there, to the same result. At the end it stays, and holds the result.
 
     Raises:
         ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines.
-        DependencyError: the method's library is not installed.
+        DependencyError: the device's library is not installed.
     """
     config = config or SearchConfig()
     source, target = as_vectors(source), as_vectors(target)
@@ -51,6 +50,4 @@ def find_neighbours(
         return search_on_device(source, target, k, config)
     if config.method == "exact":
         return search_exact(source, target, k, config, checkpoint)
-    if config.method == "clusters":
-        return search_clusters(source, target, k, config, checkpoint)
-    return search_indexes(source, target, k, config)
+    return search_clusters(source, target, k, config, checkpoint)

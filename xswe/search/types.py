@@ -12,8 +12,8 @@ from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
 from xswe.search.kernels import empty_lists
 
-Method = Literal["exact", "clusters", "ivf", "hnsw", "ivfpq"]
-METHODS = ("exact", "clusters", "ivf", "hnsw", "ivfpq")
+Method = Literal["exact", "clusters"]
+METHODS = ("exact", "clusters")
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,10 @@ class SearchConfig:
     """How neighbours are sought.
 
     Attributes:
-        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides);
-            or faiss' ``ivf``, ``hnsw`` and ``ivfpq``.
+        method: ``exact``; ``clusters`` (exact products within overlapping clusters of both sides).
         memory: GiB that blocks of vectors and the lists of the current block may take.
-        clusters: number of clusters (``clusters``, ``ivf``, ``ivfpq``); 0 for a number that suits the sizes.
-        probes: clusters that a vector belongs to (``clusters``) or is sought in (``ivf``, ``ivfpq``); for ``hnsw`` the
-            breadth of the search is 16 times this.
-        candidates: of each line that ``ivfpq`` keeps for exact scoring.
+        clusters: number of clusters; 0 for a number that suits the sizes.
+        probes: clusters that a vector belongs to.
         device: ``cpu``, or ``cuda`` for the exact method on a graphics card (through torch).
         seed: of the sample that the clusters are made from.
         threads: null for all processors.
@@ -37,7 +34,6 @@ class SearchConfig:
     memory: float = 2.0
     clusters: int = 0
     probes: int = 8
-    candidates: int = 64
     device: str = "cpu"
     seed: int = 0
     threads: int | None = None
@@ -47,9 +43,8 @@ class SearchConfig:
             raise ConfigError(f"neighbours.method={self.method!r}: use one of {', '.join(METHODS)}")
         if not 0 < self.memory < float("inf"):
             raise ConfigError(f"neighbours.memory={self.memory}: give GiB, as in neighbours.memory=2")
-        for name in ("probes", "candidates"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"neighbours.{name}={getattr(self, name)}: must be at least 1")
+        if self.probes < 1:
+            raise ConfigError(f"neighbours.probes={self.probes}: must be at least 1")
         if self.clusters < 0:
             raise ConfigError(f"neighbours.clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
         if self.threads is not None and self.threads < 0:
