@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -53,7 +54,7 @@ def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
     """Return the running words of both sides, each with a blank after it: drawn at random they keep their frequencies."""
     sides: tuple[list[str], list[str]] = ([], [])
     for file in files:
-        bitext, _ = _load(file)
+        bitext = _converted(file)
         for words, side in zip(sides, (bitext.source, bitext.target), strict=True):
             for text in side:
                 words.extend(f"{word} " for word in text.split())
@@ -62,10 +63,9 @@ def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
     return [Texts.of(words) for words in sides]
 
 
-def _load(file: PairFile) -> tuple[Bitext, object]:
-    from xswe.corpus.bitext import load_bitext
-
-    return load_bitext([file], PAIR, CorpusConfig(on_error="skip"))
+def _converted(file: PairFile) -> Bitext:
+    with tempfile.TemporaryDirectory() as folder:  # whose files, mapped, stay as long as they are in use
+        return convert([file], PAIR, CorpusConfig(on_error="skip"), Path(folder) / "bitext")[0]
 
 
 def sentences(words: Texts, seed: list[int], count: int) -> bytes:

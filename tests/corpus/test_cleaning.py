@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.corpus.loading import load_bitext
 from xswe.corpus import cards as sources
 from xswe.corpus import cleaning as decontamination
-from xswe.corpus.bitext import CorpusConfig, describe, load_bitext
+from xswe.corpus.bitext import CorpusConfig, describe
 from xswe.corpus.cleaning import REASONS, CleanConfig, EvaluationTexts
 from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission, KeySet

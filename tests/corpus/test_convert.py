@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import moses_zip
 from xswe.corpus import blocks
-from xswe.corpus.bitext import Bitext, CorpusConfig, load_bitext
+from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert, open_training, prepare
 from xswe.corpus.formats import find_pairs

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import fast
-from xswe.corpus.bitext import CorpusConfig, corpus_files, load_bitext
+from xswe.corpus.bitext import CorpusConfig, corpus_files
 from xswe.corpus.blocks import read_jobs
 from xswe.corpus.cards import corpus_sources
 from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, find_pairs, read_pairs

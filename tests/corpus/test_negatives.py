@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from xswe.corpus.bitext import Bitext, CorpusConfig, describe_files, load_bitext
+from tests.corpus.loading import load_bitext, split
+from xswe.corpus.bitext import Bitext, CorpusConfig, describe_files
 from xswe.corpus.convert import convert
 from xswe.corpus.formats import find_pairs
 from xswe.corpus.rows import Negatives
-from xswe.corpus.splits import split
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 

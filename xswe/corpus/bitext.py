@@ -24,13 +24,12 @@ from xswe.corpus.cleaning import (
     evaluation_identity,
 )
 from xswe.corpus.formats import PairFile, check_columns
-from xswe.corpus.rows import Negatives, Rows, copied, join_negatives
+from xswe.corpus.rows import Negatives, Rows, copied
 from xswe.corpus.seen import Admission
 from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.parallel import call, in_order
-from xswe.io.ragged import Texts, TextView, concatenate
-from xswe.progress import bar
+from xswe.io.ragged import Texts, TextView
 from xswe.text.detection import detector
 
 logger = logging.getLogger(__name__)
@@ -214,31 +213,6 @@ def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:
         return rows
     sides = [copied(side.data, side.offsets[kept], side.offsets[kept + 1]) for side in (rows.source, rows.target)]
     return Rows(sides[0], sides[1], negatives=None if rows.negatives is None else rows.negatives.take(kept))
-
-
-def load_bitext(
-    files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, threads: int = 1
-) -> tuple[Bitext, CorpusReport]:
-    """Read pairs into memory, dropping what the settings say: by default blank, over-long and repeated ones.
-
-    Returns:
-        The bitext, in file order, and the report.
-    """
-    report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config, threads)
-    blocks: list[Rows] = []
-    with bar(f"read {'-'.join(languages)}", unit="pair") as progress:
-        for file in files:
-            for block in clean_file(file, config, cleaner, threads):
-                reasons = reasons_of(block, admission)
-                report.add(len(block.rows), reasons, block.rows.skipped)
-                blocks.append(kept_rows(block.rows, reasons))
-                progress.update(len(block.rows))
-            report.checksums |= {str(path): digest_of(path) for path in file.files}
-    negatives = join_negatives([rows.negatives for rows in blocks], [len(rows) for rows in blocks])
-    sides = [concatenate([getattr(rows, side) for rows in blocks]) for side in ("source", "target")]
-    bitext = Bitext(languages, sides[0], sides[1], negatives)
-    logger.info("%s: %s", bitext.name, report.summary())
-    return bitext, report
 
 
 def content_settings(config: CorpusConfig) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def convert(
     threads: int = 1,
     shard_pairs: int = SHARD_PAIRS,
 ) -> tuple[Bitext, CorpusReport]:
-    """Convert files to a folder that is memory-mapped, unless it is there; the pairs are those of ``load_bitext``.
+    """Convert files to a folder that is memory-mapped, unless it is there; in the order of the files.
 
     Args:
         files: what to read.

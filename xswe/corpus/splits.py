@@ -225,27 +225,6 @@ def _rows_with(side: Texts | TextView, keys: KeySet) -> np.ndarray:
     return np.concatenate(found)
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A bitext cut in three at random; the parts are those of :class:`SplitRows`.
-
-    Attributes:
-        train: what is learnt from; a view of the bitext.
-        development: decides when to stop.
-        held_out: reported on, and used for nothing else.
-    """
-
-    train: Bitext
-    development: Bitext
-    held_out: Bitext
-
-
-def split(bitext: Bitext, config: CorpusConfig, seed: int) -> Split:
-    """Cut a bitext in three; see :func:`split_rows`."""
-    rows = split_rows(bitext, config, seed)
-    return Split(part_of(bitext, rows.train), bitext.take(rows.development), bitext.take(rows.held_out))
-
-
 def part_of(bitext: Bitext, rows: np.ndarray) -> Bitext:
     """Return ascending rows of a bitext as a view, without a copy of its texts."""
     sides = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -385,9 +385,3 @@ def most_frequent(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) 
         for word in words:
             total[word] += counts[language][word]
     return [word for word, _ in sorted(total.items(), key=lambda item: (-item[1], item[0]))]
-
-
-def iterate(texts: Sequence[str]) -> Iterator[str]:
-    """Iterate over texts as well-formed strings."""
-    for block in in_blocks(texts):
-        yield from block

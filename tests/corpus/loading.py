@@ -1,0 +1,44 @@
+"""Bitexts read and cut the plain way."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+from xswe.corpus.bitext import (
+    Bitext,
+    CorpusConfig,
+    CorpusReport,
+    clean_file,
+    kept_rows,
+    make_admission,
+    make_cleaner,
+    reasons_of,
+)
+from xswe.corpus.cards import digest_of
+from xswe.corpus.formats import PairFile
+from xswe.corpus.rows import Rows, join_negatives
+from xswe.corpus.splits import part_of, split_rows
+from xswe.io.ragged import concatenate
+
+
+def load_bitext(
+    files: Sequence[PairFile], languages: tuple[str, str], config: CorpusConfig, threads: int = 1
+) -> tuple[Bitext, CorpusReport]:
+    """Read pairs into memory, block by block: what a conversion must equal."""
+    report, admission, cleaner = CorpusReport(), make_admission(config), make_cleaner(languages, config, threads)
+    blocks: list[Rows] = []
+    for file in files:
+        for block in clean_file(file, config, cleaner, threads):
+            reasons = reasons_of(block, admission)
+            report.add(len(block.rows), reasons, block.rows.skipped)
+            blocks.append(kept_rows(block.rows, reasons))
+        report.checksums |= {str(path): digest_of(path) for path in file.files}
+    negatives = join_negatives([rows.negatives for rows in blocks], [len(rows) for rows in blocks])
+    sides = [concatenate([getattr(rows, side) for rows in blocks]) for side in ("source", "target")]
+    return Bitext(languages, sides[0], sides[1], negatives), report
+
+
+def split(bitext: Bitext, config: CorpusConfig, seed: int) -> SimpleNamespace:
+    """Cut a bitext in three."""
+    rows = split_rows(bitext, config, seed)
+    parts = {"development": bitext.take(rows.development), "held_out": bitext.take(rows.held_out)}
+    return SimpleNamespace(train=part_of(bitext, rows.train), **parts)
