@@ -184,7 +184,7 @@ def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[d
                     "set": f"planted {share:.0%}",
                     "noise": noise,
                     "pair": f"en-{language}",
-                    "score": score,
+                    "score": kind,
                     "gold": len(right),
                 }
                 row |= {

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.corpus.records import RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
@@ -22,7 +23,7 @@ from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_vectors, work_folder
-from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file, score_pairs
+from xswe.mining.score import ScoreConfig, score_file, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
@@ -331,7 +332,7 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
     config = ScoreConfig(score=score, k=2, neighbours=ONE)
-    report = score_file(model, lambda: read_table(str(path), config), str(out), config, tmp_path / "work")
+    report = score_file(model, RecordFile((str(path),)), str(out), config, tmp_path / "work")
     lines = out.read_bytes().split(b"\n")
     back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)
     assert back == RAW
@@ -361,33 +362,31 @@ def test_scoring_lines_that_cannot_be_scored(model, tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"A cat.\tx\nonly one\nb\xffd\ty\n")
     with pytest.raises(InputError, match=r"a\.tsv:2: 1 tab-separated columns"):
-        list(read_table(str(path), ScoreConfig()))
+        list(RecordFile((str(path),)).read())
     for score in ("cosine", "ratio"):
-        config = ScoreConfig(score=score, on_error="skip", neighbours=ONE)
-        report = score_file(
-            model, lambda config=config: read_table(str(path), config), str(tmp_path / "o"), config, tmp_path / score
-        )
+        config = ScoreConfig(score=score, neighbours=ONE)
+        report = score_file(model, RecordFile((str(path),), on_error="skip"), str(tmp_path / "o"), config, tmp_path / score)
         assert report["unscored"] == 2
         lines = (tmp_path / "o").read_bytes().splitlines()
         assert lines[1:] == [b"only one\tnan", b"b\xffd\ty\tnan"]
     with pytest.raises(ConfigError, match="two columns"):
-        ScoreConfig(columns=(1,))
+        RecordFile(("a.tsv",), columns=(1,))
 
 
 def test_scoring_two_aligned_files(model, tmp_path):
     for name, text in (("a", "one\r\ntwo\n"), ("b", "eins\nzwei\n"), ("c", "eins\n")):
         (tmp_path / name).write_bytes(text.encode())
-    lines = list(read_moses(str(tmp_path / "a"), str(tmp_path / "b"), ScoreConfig()))
+    lines = list(RecordFile((str(tmp_path / "a"), str(tmp_path / "b"))).read())
     assert [(line.raw, line.end) for line in lines] == [(b"one\teins", b"\r\n"), (b"two\tzwei", b"\n")]
     with pytest.raises(InputError, match=r"c:2: ends before line 2"):
-        list(read_moses(str(tmp_path / "a"), str(tmp_path / "c"), ScoreConfig()))
+        list(RecordFile((str(tmp_path / "a"), str(tmp_path / "c"))).read())
     (tmp_path / "d").write_bytes("\ufeffeins\n".encode() + b"zw\xffei\n")
     with pytest.raises(InputError, match=r"/d:2: not UTF-8"):
-        list(read_moses(str(tmp_path / "a"), str(tmp_path / "d"), ScoreConfig()))
-    lines = list(read_moses(str(tmp_path / "a"), str(tmp_path / "d"), ScoreConfig(on_error="skip")))
+        list(RecordFile((str(tmp_path / "a"), str(tmp_path / "d"))).read())
+    lines = list(RecordFile((str(tmp_path / "a"), str(tmp_path / "d")), on_error="skip").read())
     assert [line.texts for line in lines] == [("one", "eins"), None]
     (tmp_path / "e.gz").write_bytes(gzip.compress(b"a\tb\n" * 5)[:-9])
     with pytest.raises(InputError, match=r"e\.gz:\d: the archive is truncated or damaged"):
-        list(read_table(str(tmp_path / "e.gz"), ScoreConfig()))
+        list(RecordFile((str(tmp_path / "e.gz"),)).read())
     with pytest.raises(ConfigError, match="2 source texts for 1"):
         score_pairs(model, ["a", "b"], ["a"])

@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
 from xswe.io.settings import build
 from xswe.mining.mined import mine
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, work_folder
-from xswe.mining.score import ScoreConfig, read_moses, read_table, score_file
+from xswe.mining.score import ScoreConfig, score_file
 from xswe.mining.side import FilterConfig
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
@@ -63,38 +64,38 @@ def _mine(values: dict[str, Any]) -> str:
 def _score(values: dict[str, Any]) -> str:
     table, moses = values["input"], (values["source"], values["target"])
     if bool(table) == bool(all(moses)) or (table and any(moses)):
-        raise ConfigError("mode=score needs input= (a tab-separated bitext, - for standard input), or source= and target=")
-    if (kind := output_format(values["format"], str(values["output"]))) != "laser":
-        raise ConfigError(
-            f"mode=score appends a column to the lines as they are, which makes no {kind}: give output=scored.tsv"
-        )
-    config = build(
-        ScoreConfig,
-        {
-            "score": "cosine" if values["score"] == "auto" else values["score"],
-            "k": values["k"],
-            "columns": values["columns"],
-            "on_error": values["corpus"]["on_error"],
-            "storage": values["storage"],
-            "neighbours": build(SearchConfig, _search(values), "neighbours"),
-        },
-        "mine",
-    )
-    model = load_any(locate(values["model"]))
-    files = [str(table)] if table else [str(path) for path in moses]
+        raise ConfigError("mode=score needs input= (a bitext, - for standard input), or source= and target=")
+    _refuse_unused(values)
+    files = (str(table),) if table else (str(moses[0]), str(moses[1]))
+    model, output = load_any(locate(values["model"])), str(values["output"])
+    languages = tuple(values["languages"] or (model.languages if len(model.languages) == 2 else ()))
+    file = RecordFile(files, tuple(values["columns"]), languages, values["corpus"]["on_error"])
+    kind = output_format(values["format"], output, languages)
+    if kind != {"tsv": "laser", "moses": "laser"}.get(file.kind, file.kind):
+        raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
+    chosen = {name: values[name] for name in ("k", "storage")}
+    chosen |= {"score": "cosine" if values["score"] == "auto" else values["score"]}
+    config = build(ScoreConfig, chosen | {"neighbours": build(SearchConfig, _search(values), "neighbours")}, "mine")
     identity = None if "-" in files else [model.identity, [file_stamp(path) for path in files]]
     started = time.monotonic()
-
-    def lines() -> Any:
-        return read_table(files[0], config) if table else read_moses(files[0], files[1], config)
-
-    output = str(values["output"])
     if config.streams:
-        report = score_file(model, lines, output, config, Path())
+        report = score_file(model, file, output, config, Path())
     else:
         with work_folder(output, values["work"], values["keep"]) as work:
-            report = score_file(model, lines, output, config, work, identity)
+            report = score_file(model, file, output, config, work, identity)
     seconds = time.monotonic() - started
     unscored = f", {report['unscored']:,} of them not scored (nan)" if report["unscored"] else ""
     rate = report["lines"] / max(seconds, 1e-9)
     return f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {rate:,.0f} lines/s: {output}"
+
+
+def _refuse_unused(values: dict[str, Any]) -> None:
+    """Refuse what scoring would ignore."""
+    usual = MineConfig()
+    names = ("select", "best", "threshold", "precision", "gold", "min_score", "max_score", "ids")
+    unused = [name for name in names if values[name] != getattr(usual, name)]
+    unused += [f"filters.{name}" for name, value in values["filters"].items() if value != getattr(usual.filters, name)]
+    if unused:
+        raise ConfigError(
+            f"{unused[0]} does nothing with mode=score, which keeps every line; python -m xswe filter drops some"
+        )

@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
@@ -21,6 +21,7 @@ from xswe.io.archives import damage
 from xswe.io.lines import OnError, Skipped, open_binary
 
 Pair = tuple[str, str]
+Found = TypeVar("Found")
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
@@ -48,25 +49,33 @@ class _Watched:
 
 
 def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Stream the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped.
+    """Stream the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped."""
+    for _, pair in units_of(path, languages, on_error=on_error, skipped=skipped):
+        if pair is None:
+            skipped.add("other languages")
+        else:
+            yield pair
+
+
+def units_of(
+    path: str | Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[Element, Pair | None]]:
+    """Stream the units of a TMX file with their pairs, None where one of the languages is missing.
 
     Languages fit by their first part (``en-US`` is English). Of several variants of a language the first counts.
     """
 
-    def pairs(unit: Element) -> Iterator[Pair]:
-        """Yield the pair of a unit, if it has both languages."""
+    def pairs(unit: Element) -> Iterator[tuple[Element, Pair | None]]:
         found: dict[str, str] = {}
         for variant in unit.iterfind("tuv"):
             code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
             segment = variant.find("seg")
             if segment is not None:
                 found.setdefault(code, _text(segment))
-        if languages[0] in found and languages[1] in found:
-            yield found[languages[0]], found[languages[1]]
-        else:
-            skipped.add("other languages")
+        both = languages[0] in found and languages[1] in found
+        yield unit, (found[languages[0]], found[languages[1]]) if both else None
 
-    return _units(path, ("tu",), lambda root: None, pairs, on_error, skipped)
+    return _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
 
 
 def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
@@ -105,10 +114,10 @@ def _units(
     path: Path,
     names: tuple[str, ...],
     begin: Callable[[Element], None],
-    pairs: Callable[[Element], Iterator[Pair]],
+    pairs: Callable[[Element], Iterator[Found]],
     on_error: OnError,
     skipped: Skipped,
-) -> Iterator[Pair]:
+) -> Iterator[Found]:
     """Parse a file and hand on each element of the given names at its end, then drop it."""
     try:
         from defusedxml import DefusedXmlException

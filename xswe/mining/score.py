@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import count as numbers
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
-from xswe.corpus.formats import check_columns
+from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
-from xswe.errors import ConfigError, InputError
-from xswe.io.archives import damage
+from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json, whole_folder, write_json
-from xswe.io.lines import MAX_LINE_BYTES, OnError, damaged_archive, open_binary
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
 from xswe.mining.output import open_output
@@ -40,108 +37,22 @@ class ScoreConfig:
     Attributes:
         score: ``cosine`` streams; a margin takes the neighbourhoods among all lines of the bitext and reads it first.
         k: neighbours that a margin is taken against.
-        columns: 0-based source and target column of a tab-separated file.
-        on_error: what a line that is not UTF-8 or has too few columns does: ``raise``, or ``skip`` (it gets ``nan``).
         storage: of the vectors in the work folder.
         neighbours: how neighbours are sought.
     """
 
     score: Score = "cosine"
     k: int = 4
-    columns: tuple[int, ...] = (0, 1)
-    on_error: OnError = "raise"
     storage: Storage = "float32"
     neighbours: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
         check_score(self.score)
-        check_columns(self.columns, "columns")
 
     @property
     def streams(self) -> bool:
         """Whether a line's score depends on that line only."""
         return self.score in ("cosine", "absolute")
-
-
-@dataclass(frozen=True)
-class Line:
-    """One pair as it stands in its file.
-
-    Attributes:
-        raw: the bytes without the line end.
-        end: the line end, empty for a last line without one.
-        texts: both sides, None if the line cannot be scored.
-    """
-
-    raw: bytes
-    end: bytes
-    texts: tuple[str, str] | None
-
-
-def _raw_lines(path: str) -> Iterator[tuple[bytes, bytes]]:
-    """Iterate over (line, its end), both as they are."""
-    with open_binary(path) as stream:
-        for number in numbers(1):
-            try:
-                line = stream.readline(MAX_LINE_BYTES + 1)
-            except damage() as error:
-                raise damaged_archive(path, error, number, "fetch it again") from None
-            if not line:
-                return
-            body = line.removesuffix(b"\n")
-            if len(line) > MAX_LINE_BYTES and body is line:
-                raise InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", number)
-            body = body.removesuffix(b"\r") if body is not line else body
-            yield body, line[len(body) :]
-
-
-def _texts(fields: Sequence[bytes], paths: Sequence[str], number: int, on_error: OnError) -> tuple[str, str] | None:
-    """Decode a pair; ``paths`` says which file each side is from."""
-    texts = []
-    for side, path in zip(fields, paths, strict=True):
-        try:
-            text = side.decode("utf-8").strip()
-        except UnicodeDecodeError:
-            if on_error == "raise":
-                cure = "convert the file with iconv, or set corpus.on_error=skip to score the line nan"
-                raise InputError(path, "not UTF-8", cure, number) from None
-            return None
-        texts.append(text.removeprefix("\ufeff") if number == 1 else text)
-    return texts[0], texts[1]
-
-
-def read_table(path: str, config: ScoreConfig) -> Iterator[Line]:
-    """Iterate over the lines of a tab-separated bitext.
-
-    Raises:
-        InputError: (unless skipping) a line has too few columns or is not UTF-8.
-    """
-    need = max(config.columns) + 1
-    for number, (raw, end) in enumerate(_raw_lines(path), 1):
-        fields = raw.split(b"\t")
-        if len(fields) < need:
-            if config.on_error == "raise":
-                found = f"{len(fields)} tab-separated columns where columns {list(config.columns)} need {need}"
-                cure = "set columns (counted from 0), or corpus.on_error=skip to score such lines nan"
-                raise InputError(path, found, cure, number)
-            yield Line(raw, end, None)
-            continue
-        yield Line(raw, end, _texts([fields[c] for c in config.columns], [path, path], number, config.on_error))
-
-
-def read_moses(source: str, target: str, config: ScoreConfig) -> Iterator[Line]:
-    """Iterate over the lines of two aligned files, joined by a tab.
-
-    Raises:
-        InputError: one file is shorter, or (unless skipping) a line is not UTF-8.
-    """
-    pairs = zip_longest(_raw_lines(source), _raw_lines(target))
-    for number, (left, right) in enumerate(pairs, 1):
-        if left is None or right is None:
-            short = source if left is None else target
-            raise InputError(short, f"ends before line {number}", "the two files must be aligned line by line", number)
-        texts = _texts([left[0], right[0]], [source, target], number, config.on_error)
-        yield Line(left[0] + b"\t" + right[0], left[1], texts)
 
 
 def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -205,23 +116,19 @@ def _score_rows(
     return out
 
 
-def _write_line(stream: BinaryIO, raw: bytes, end: bytes, score: float) -> None:
-    stream.write(raw + f"\t{score:.6f}".encode() + end)
-
-
 def score_file(
     model: AnyModel,
-    lines: Callable[[], Iterator[Line]],
+    file: RecordFile,
     output: str,
     config: ScoreConfig,
     work: Path,
     inputs: object = None,
 ) -> dict[str, float]:
-    """Append a score to every line of a bitext.
+    """Add a score to every record of a bitext; what cannot be scored gets ``nan``.
 
     Args:
         model: what encodes.
-        lines: opens the bitext.
+        file: the bitext.
         output: file, plain or compressed, or ``-``.
         config: how.
         work: folder for the vectors and lines of a bitext that has to be read before it can be scored.
@@ -231,12 +138,12 @@ def score_file(
         Number of ``lines``, of those ``unscored``, and the ``mean`` of the scores.
     """
     if config.streams:
-        return _stream(model, lines(), output, config)
-    identity = fingerprint(time.time_ns() if inputs is None else inputs, config.score, config.storage, list(config.columns))
+        return _stream(model, file, output, config)
+    identity = fingerprint(time.time_ns() if inputs is None else inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     if not (spool / "identity.json").is_file() or read_json(spool / "identity.json") != identity:
         with whole_folder(spool) as temporary:
-            _spool(model, lines(), temporary, config)
+            _spool(model, file, temporary, config)
             write_json(temporary / "identity.json", identity)
     names = ("source", "target")
     hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
@@ -248,9 +155,13 @@ def score_file(
     found = _score_rows((sides[0], sides[1]), (rows[0], rows[1]), config.score, config.k, config.neighbours, checkpoint)
     scores[scored] = found
     ends = np.fromfile(spool / "ends", np.int64).reshape(-1, 2)
+    before, after = file.frame()
     with open_output(output) as stream, open(spool / "lines", "rb") as raw:
+        stream.write(before)
         for score, (body, end) in zip(scores.tolist(), ends.tolist(), strict=True):
-            _write_line(stream, raw.read(body), raw.read(end), score)
+            record = Record(raw.read(body), raw.read(end), None)
+            stream.write(file.scored(record, score) + record.end)
+        stream.write(after)
     mean = float(np.mean(found)) if len(found) else UNSCORED
     return {"lines": len(scores), "unscored": len(scores) - len(found), "mean": mean}
 
@@ -263,11 +174,13 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, lines: Iterator[Line], output: str, config: ScoreConfig) -> dict[str, float]:
+def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> dict[str, float]:
     total = unscored = 0
     added = 0.0
     threads = config.neighbours.workers
+    lines, (before, after) = file.read(), file.frame()
     with open_output(output) as stream, bar("score", unit="pair") as progress:
+        stream.write(before)
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]
             left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
@@ -275,15 +188,17 @@ def _stream(model: AnyModel, lines: Iterator[Line], output: str, config: ScoreCo
             added += float(cosines.sum(dtype=np.float64))
             scores = iter(cosines.tolist())
             for line in block:
-                _write_line(stream, line.raw, line.end, UNSCORED if line.texts is None else next(scores))
+                score = UNSCORED if line.texts is None else next(scores)
+                stream.write(file.scored(line, score) + line.end)
             total, unscored = total + len(block), unscored + len(block) - len(good)
             progress.update(len(block))
+        stream.write(after)
     return {"lines": total, "unscored": unscored, "mean": added / (total - unscored) if total > unscored else UNSCORED}
 
 
-def _spool(model: AnyModel, lines: Iterator[Line], folder: Path, config: ScoreConfig) -> None:
+def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig) -> None:
     """Write the lines as they are, the vectors of each side's distinct texts, and a hash of every line's texts."""
-    seen = KeySet(), KeySet()
+    seen, lines = (KeySet(), KeySet()), file.read()
     threads = config.neighbours.workers
     with ExitStack() as stack:
 
