@@ -185,10 +185,8 @@ def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[d
                     "noise": noise,
                     "pair": f"en-{language}",
                     "score": kind,
-                    "gold": len(right),
                 }
                 row |= {
-                    "gold": len(right),
                     "calibrated": "gold" if gold else "mismatches",
                     "lines": lines,
                     "found": len(mined),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xswe import errors
     from xswe.evaluation.compare import Comparison, compare
     from xswe.evaluation.evaluate import Scores, evaluate
+    from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import encode_file
@@ -49,6 +50,7 @@ _PUBLIC = {
     "encode_file": "xswe.model.encode_file:encode_file",
     "errors": "xswe.errors:",
     "evaluate": "xswe.evaluation.evaluate:evaluate",
+    "filter": "xswe.mining.filter:filter_bitext",
     "find_phrases": "xswe.phrases.find:find_phrases",
     "index": "xswe.search.index:index",
     "load_index": "xswe.search.index:load_index",
@@ -72,6 +74,7 @@ __all__ = [
     "encode_file",
     "errors",
     "evaluate",
+    "filter",
     "find_phrases",
     "index",
     "load",

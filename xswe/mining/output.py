@@ -270,7 +270,11 @@ def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named
     ``parquet`` and ``xlsx``: score, both texts as they are, ids (line numbers where a file has none), and the rank among
     the source's candidates.
     """
-    rows = _rows(pairs, source, target)
+    write_rows(path, kind, _rows(pairs, source, target), languages)
+
+
+def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:
+    """Write rows in a format of :func:`output_format`, whole or not at all."""
     if kind in _LIBRARIES:
         (_write_parquet if kind == "parquet" else _write_sheet)(path, rows)
         return

@@ -1,0 +1,406 @@
+"""Noisy bitext in, clean bitext out: what is no pair of sentences, and what is no translation, is left out.
+
+Two passes. The first finds, for every record, a reason to drop it or its cosine; the threshold is then found from the file
+itself: each source beside the next record's target scores as pairs do that are not translations, and these decoys say how
+many of the real pairs above any score are wrong (:mod:`xswe.mining.threshold`). The second pass copies the records that
+stay, with all their columns and properties.
+
+An average of word vectors does not see the order of words, a negation, or a number that was changed: scrambled sentences
+score as sound ones do, and numbers have a filter of their own.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
+from xswe.corpus.cleaning import REASONS, CleanConfig
+from xswe.corpus.records import Record, RecordFile
+from xswe.corpus.rows import Rows
+from xswe.errors import ConfigError
+from xswe.io.files import file_stamp, fingerprint, read_json, write_json
+from xswe.io.lines import OnError
+from xswe.io.parallel import available_threads
+from xswe.io.ragged import Texts
+from xswe.io.results import Result
+from xswe.mining.output import Row, open_output, output_format, write_rows
+from xswe.mining.pipeline import work_folder
+from xswe.mining.score import row_cosines
+from xswe.mining.side import number_key
+from xswe.mining.threshold import Threshold, from_mismatches
+from xswe.model.ensemble import AnyModel
+from xswe.progress import bar
+
+_BLOCK = 1 << 15
+_NOTED = 1 << 20  # records between two points from which a killed run goes on
+_OWN = ("numbers", "copy", "damaged", "low similarity")
+KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
+_NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
+_ALIKE = 0.9  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
+_COPIED = 0.8  # share of the words of the shorter side that the other side has, too
+
+
+@dataclass(frozen=True)
+class BitextFilter:
+    """Which pairs stay.
+
+    Attributes:
+        threshold: least cosine: ``auto`` (from the file itself), a number, or null for none.
+        precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
+        duplicates: drop pairs that were there before.
+        near_duplicates: drop pairs most of whose shingles an earlier pair had.
+        copies: drop pairs whose sides are the same text, or hold mostly the same words.
+        numbers: drop pairs that do not hold the same numbers in digits (separators of thousands ignored).
+        ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence is about
+            as long in all four languages.
+        letters: least share of letters among the characters of a side that are not blank.
+        script: least share of the side's script among its letters, where the languages are known.
+        min_characters: pairs with a shorter side are dropped.
+        max_characters: pairs with a longer side are dropped.
+        hubs: most pairs that one text may be a side of; 0 for any.
+        language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
+    """
+
+    threshold: Any = "auto"
+    precision: float | None = None
+    duplicates: bool = True
+    near_duplicates: bool = False
+    copies: bool = True
+    numbers: bool = False
+    ratio: float = 3.0
+    letters: float = 0.4
+    script: float = 0.5
+    min_characters: int = 0
+    max_characters: int = 2000
+    hubs: int = 0
+    language: str = ""
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
+        if not (self.threshold is None or self.threshold == "auto" or (number and self.threshold == self.threshold)):
+            raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
+        if self.precision is not None and not 0 < self.precision < 1:
+            raise ConfigError(f"precision={self.precision}: give a fraction of one, as in precision=0.9")
+        if self.precision is not None and self.threshold != "auto":
+            raise ConfigError("precision= is for threshold=auto")
+
+    def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:
+        """Return the same filters as those of a corpus to train on; scripts need the languages."""
+        clean = CleanConfig(
+            min_characters=self.min_characters,
+            letters=self.letters,
+            script=self.script if languages else 0.0,
+            ratio=self.ratio,
+            near_duplicates=self.near_duplicates,
+            hubs=self.hubs,
+            language=self.language,  # type: ignore[arg-type]
+        )
+        return CorpusConfig(max_characters=self.max_characters, clean=clean)
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered(Result):
+    """What a filter decided of every record.
+
+    Attributes:
+        scores: cosine of each pair, float32 (n,); NaN where another reason was found first.
+        reasons: uint8 (n,), 0 for kept, else a place in :attr:`names`.
+        threshold: the threshold, and what is expected above it.
+        names: of the reasons; the first is ``kept``.
+    """
+
+    scores: np.ndarray
+    reasons: np.ndarray
+    threshold: Threshold
+    names: tuple[str, ...] = (KEPT, *_NAMES)
+
+    def __len__(self) -> int:
+        return len(self.reasons)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Which records stay, bool (n,)."""
+        return self.reasons == 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Records by reason, the kept ones first; reasons that never held are left out."""
+        counts = np.bincount(self.reasons, minlength=len(self.names))
+        return {name: int(count) for name, count in zip(self.names, counts, strict=True) if count}
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns: one row a record."""
+        return ("record", "reason", "score")
+
+    def records(self) -> Iterator[tuple[int, str, float]]:
+        """Return a row a record, counted from 1."""
+        for number, (reason, score) in enumerate(zip(self.reasons.tolist(), self.scores.tolist(), strict=True), 1):
+            yield number, self.names[reason], score
+
+    def __repr__(self) -> str:
+        return f"Filtered({int(self.kept.sum()):,} of {len(self):,} pairs kept, {self.threshold.sentence()})"
+
+    def __str__(self) -> str:
+        counts = self.counts
+        kept = counts.pop(KEPT, 0)
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "none"
+        return f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}\n{self.threshold.sentence()}"
+
+
+@dataclass
+class _Found:
+    """What the first pass has found so far, on the disk if a folder is given."""
+
+    folder: Path | None
+    reasons: list[np.ndarray] = field(default_factory=list)
+    scores: list[np.ndarray] = field(default_factory=list)
+    decoys: list[np.ndarray] = field(default_factory=list)
+
+    def load(self, identity: str) -> int:
+        """Take up what an earlier run left; returns the number of records."""
+        note = None if self.folder is None else self.folder / "progress.json"
+        if self.folder is None or note is None or not note.is_file() or (state := read_json(note))["identity"] != identity:
+            return 0
+        sizes = {"reasons": (np.uint8, state["records"]), "scores": (np.float32, state["records"])}
+        for name, (kind, size) in (sizes | {"decoys": (np.float32, state["decoys"])}).items():
+            getattr(self, name).append(np.fromfile(self.folder / name, kind, size))
+        return int(state["records"])
+
+    def save(self, identity: str) -> None:
+        """Write what there is, and note it."""
+        if self.folder is None:
+            return
+        for name in ("reasons", "scores", "decoys"):
+            joined = np.concatenate(getattr(self, name) or [np.zeros(0)])
+            setattr(self, name, [joined])
+            with open(self.folder / name, "wb") as stream:
+                joined.tofile(stream)
+        state = {"identity": identity, "records": len(self.reasons[0]), "decoys": len(self.decoys[0])}
+        write_json(self.folder / "progress.json", state)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return reasons, scores and decoys."""
+        none = np.zeros(0, np.float32)
+        reasons = np.concatenate(self.reasons) if self.reasons else none.astype(np.uint8)
+        return reasons, np.concatenate(self.scores or [none]), np.concatenate(self.decoys or [none])
+
+
+class _Judge:
+    """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
+
+    def __init__(self, model: AnyModel, config: BitextFilter, languages: tuple[str, ...], threads: int) -> None:
+        self._model, self._config, self._threads = model, config, threads
+        corpus = config.cleaning(languages)
+        pair = (languages[0], languages[1]) if languages else ("en", "en")
+        self._cleaner = make_cleaner(pair, corpus, threads)
+        self._admission = make_admission(corpus)
+
+    def reasons(self, records: Sequence[Record]) -> tuple[np.ndarray, Rows]:
+        """Return why pairs are dropped without a look at their vectors, uint8 (n,), and their texts."""
+        pairs = [record.texts or ("", "") for record in records]
+        rows = Rows(Texts.of([pair[0] for pair in pairs]), Texts.of([pair[1] for pair in pairs]))
+        cleaned = self._cleaner(rows)
+        found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
+        found[[i for i, record in enumerate(records) if record.texts is None]] = _DAMAGED
+        if self._config.numbers:
+            digits = np.flatnonzero((found == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
+            other = [i for i in digits.tolist() if number_key(pairs[i][0]) != number_key(pairs[i][1])]
+            found[other] = _NUMBERS
+        return found, rows
+
+    def __call__(self, records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return reasons, cosines (NaN where there is a reason) and the cosines of decoys."""
+        reasons, rows = self.reasons(records)
+        alive = np.flatnonzero(reasons == 0)
+        sides = [side.take(alive) for side in (rows.source, rows.target)]
+        left, right = (self._model.encode(side, threads=self._threads) for side in sides)
+        cosines = row_cosines(left, right)
+        decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else cosines[:0]
+        if self._config.copies:
+            for place in np.flatnonzero(cosines >= _ALIKE).tolist():
+                if _is_copy(sides[0][place], sides[1][place]):
+                    reasons[alive[place]] = _COPY
+        scores = np.full(len(records), np.nan, np.float32)
+        scores[alive] = cosines
+        scores[reasons > 0] = np.nan
+        return reasons, scores, decoys
+
+
+def _has_digit(texts: Texts) -> np.ndarray:
+    """Tell which texts may hold a digit: an ASCII one, or a character beyond Latin-1, as full-width digits are."""
+    data = np.asarray(texts.data)
+    found = np.concatenate([np.zeros(1, np.int64), np.cumsum(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))])
+    return np.diff(found[np.asarray(texts.offsets)]) > 0
+
+
+def _is_copy(source: str, target: str) -> bool:
+    """Return True if two texts are the same letters, or hold mostly the same words of three letters and more."""
+    a, b = (unicodedata.normalize("NFKC", text).casefold() for text in (source, target))
+    if "".join(filter(str.isalnum, a)) == "".join(filter(str.isalnum, b)):
+        return True
+    words = [{word for word in text.split() if len(word) > 2} for text in (a, b)]
+    least = min(map(len, words))
+    return least > 1 and len(words[0] & words[1]) >= _COPIED * least
+
+
+def filter_bitext(
+    model: AnyModel,
+    bitext: str | Path | Sequence[str | Path] | Sequence[tuple[str, str]],
+    output: str | Path | None = None,
+    *,
+    rejects: str | Path | None = None,
+    columns: Sequence[int | str] = (0, 1),
+    languages: Sequence[str] = (),
+    on_error: OnError = "raise",
+    threads: int | None = None,
+    config: BitextFilter | None = None,
+    **settings: Any,
+) -> Filtered:
+    """Leave out what is no translation.
+
+    Args:
+        model: what encodes.
+        bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``, packed or not, ``-`` for standard
+            input); or two line-aligned files.
+        output: a file for the records that stay, as they stand. In another format than the bitext's it receives the pairs
+            and their scores; ``-`` for standard output. A killed run goes on from ``<output>.work``.
+        rejects: a file for the others: ``reason<TAB>score<TAB>record``.
+        columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON.
+        languages: of source and target; a model of two languages knows them.
+        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
+        threads: None for all processors.
+        config: which pairs stay.
+        settings: single fields of it, see :class:`BitextFilter`.
+
+    Returns:
+        The reason and score of every record, and the threshold.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> pairs = [("The train is late.", "Der Zug hat Verspätung."), ("A cat sleeps.", "Wir kaufen Brot."), ("x", "")]
+        >>> found = xswe.filter(xswe.load("mini"), pairs, threshold=0.5)
+        >>> found.kept.tolist(), found.counts
+        ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
+    """
+    if unknown := sorted(set(settings) - set(BitextFilter.__dataclass_fields__)):
+        known = ", ".join(BitextFilter.__dataclass_fields__)
+        raise ConfigError(f"{unknown[0]}: there is no such setting; filter has {known}")
+    config = replace(config or BitextFilter(), **settings)
+    spoken = tuple(languages) or (tuple(model.languages) if len(model.languages) == 2 else ())
+    judge = _Judge(model, config, spoken, threads or available_threads())
+    pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
+    if pairs or not bitext:
+        if output is not None or rejects is not None:
+            raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
+        given = (Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs)
+        return _decide(_first_pass(judge, given, _Found(None), ""), config)
+    paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
+    file = RecordFile(paths, tuple(columns), spoken, on_error)
+    if output is None:
+        return _decide(_first_pass(judge, file.read(), _Found(None), ""), config)
+    kind = output_format("auto", str(output), spoken)
+    with work_folder(str(output), None, False) as work:
+        if "-" in paths:
+            file = replace(file, paths=tuple(str(_spooled(work)) if path == "-" else path for path in paths))
+        identity = fingerprint([model.identity, asdict(replace(config, threshold=None, precision=None)), spoken, *columns])
+        identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
+        found = _decide(_first_pass(judge, file.read(), _Found(work), identity), config)
+        same = kind == {"tsv": "laser", "moses": "laser"}.get(file.kind, file.kind)
+        _second_pass(file, found, str(output), None if same else kind, spoken, rejects)
+    return found
+
+
+def _spooled(work: Path) -> Path:
+    """Keep standard input, which is read twice."""
+    with open(work / "input", "wb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+    return work / "input"
+
+
+def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found, identity: str) -> _Found:
+    done, number = found.load(identity), 0
+    with bar("filter", unit="pair") as progress:
+        while block := list(islice(records, _BLOCK)):
+            number += len(block)
+            progress.update(len(block))
+            if number <= done:
+                judge.reasons(block)  # later duplicates of these must be known
+                continue
+            for name, part in zip(("reasons", "scores", "decoys"), judge(block), strict=True):
+                getattr(found, name).append(part)
+            if number % _NOTED < _BLOCK:
+                found.save(identity)
+    found.save(identity)
+    return found
+
+
+def _decide(found: _Found, config: BitextFilter) -> Filtered:
+    reasons, scores, decoys = found.arrays()
+    alive = scores[np.isfinite(scores)]
+    threshold = Threshold(-np.inf, "none")
+    if config.threshold == "auto":
+        expected = from_mismatches(alive, decoys, len(alive))
+        value = expected.choose(None, config.precision)
+        threshold = Threshold(value, "the next pair's other side", *expected.between(value, None), expected.unsure)
+    elif config.threshold is not None:
+        threshold = Threshold(float(config.threshold), "given")
+    reasons = reasons.copy()
+    reasons[(reasons == 0) & ~(scores >= np.float32(threshold.value))] = _LOW
+    return Filtered(scores, reasons, threshold)
+
+
+def _second_pass(
+    file: RecordFile,
+    found: Filtered,
+    output: str,
+    kind: str | None,
+    languages: tuple[str, ...],
+    rejects: str | Path | None,
+) -> None:
+    """Write the records that stay, and the others."""
+    places = zip(file.read(), found.reasons.tolist(), found.scores.tolist(), strict=True)
+    if rejects is not None:
+        with open_output(str(rejects)) as other:
+            _write_kept(file, _without(places, found, other), output, kind, languages)
+    else:
+        _write_kept(file, ((record, score) for record, reason, score in places if not reason), output, kind, languages)
+
+
+def _without(
+    places: Iterator[tuple[Record, int, float]], found: Filtered, other: BinaryIO
+) -> Iterator[tuple[Record, float]]:
+    """Pass on what stays and write what does not."""
+    for record, reason, score in places:
+        if reason:
+            shown = "" if score != score else f"{score:.6f}"
+            other.write(f"{found.names[reason]}\t{shown}\t".encode() + record.raw.replace(b"\n", b" ") + b"\n")
+        else:
+            yield record, score
+
+
+def _write_kept(
+    file: RecordFile, kept: Iterator[tuple[Record, float]], output: str, kind: str | None, languages: tuple[str, ...]
+) -> None:
+    if kind is not None:
+        rows = (Row(round(score, 6), *(record.texts or ("", "")), "", "", 1) for record, score in kept)
+        write_rows(output, kind, rows, languages)
+        return
+    before, after = file.frame()
+    with open_output(output) as stream:
+        stream.write(before)
+        while block := b"".join(record.raw + (record.end or b"\n") for record, _ in islice(kept, _BLOCK)):
+            stream.write(block)
+        stream.write(after)
