@@ -1,0 +1,186 @@
+"""Filtering noisy bitext: every reason, every format, the threshold from the file itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.errors import ConfigError, InputError
+from xswe.mining import filter as filtering
+from xswe.mining.filter import filter_bitext
+
+GOOD = [
+    ("The train is late.", "Der Zug hat Verspätung."),
+    ("A cat sleeps on the roof.", "Eine Katze schläft auf dem Dach."),
+]
+BAD = [("We buy bread.", "Eine Katze schläft."), ("Open the window.", "Open the window !"), ("x", ""), GOOD[0]]
+REASONS = ["low similarity", "copy", "blank", "duplicate"]
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def noisy(sample):
+    """Real pairs, and as many whose target is another pair's."""
+    pairs = list(dict.fromkeys(zip(sample["en"], sample["de"], strict=True)))[:1200]
+    draw = random.Random(0)
+    wrong = [
+        (a, b) for (a, _), (_, b) in zip(pairs[:400], draw.sample(pairs[:400], 400), strict=True) if (a, b) not in pairs
+    ]
+    everything = [*((pair, True) for pair in pairs[400:]), *((pair, False) for pair in wrong)]
+    draw.shuffle(everything)
+    return [pair for pair, _ in everything], np.array([good for _, good in everything])
+
+
+def test_every_pair_is_kept_or_has_a_reason(mini):
+    found = xswe.filter(mini, [*GOOD, *BAD], threshold=0.5, languages=("en", "de"))
+    assert found.kept.tolist() == [True, True, False, False, False, False]
+    assert [found.names[reason] for reason in found.reasons[2:]] == REASONS
+    assert np.isfinite(found.scores[:3]).all()
+    assert np.isnan(found.scores[3:]).all()
+    assert "2 kept" in str(found)
+    assert [row[1] for row in found.records()][:2] == ["kept", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "settings", "reason"),
+    [
+        (("Page 12 of 40", "Seite 12 von 14"), {"numbers": True}, "numbers"),
+        (("Page １２ of 1,400", "Seite 12 von 1.400"), {"numbers": True}, "kept"),
+        (("12 - 34 - 56", "12 - 34 - 56 -"), {"copies": False}, "few letters"),
+        (("Short.", "Ein sehr langer Satz, der viel mehr sagt als der kurze."), {}, "length ratio"),
+        (("The train is late.", "列車が遅れている。"), {}, "other script"),
+        (("The train is late.", "Der Zug hat Verspätung."), {"max_characters": 20}, "too long"),
+        (("Microsoft Visual Studio Code", "microsoft visual studio code!"), {}, "copy"),
+    ],
+)
+def test_filters_one_by_one(mini, pair, settings, reason):
+    found = filter_bitext(mini, [pair], threshold=None, languages=("en", "de"), **settings)
+    assert found.names[found.reasons[0]] == reason
+
+
+def test_the_threshold_comes_from_the_file_itself(mini, noisy):
+    pairs, good = noisy
+    found = xswe.filter(mini, pairs, languages=("en", "de"))
+    precision, recall = good[found.kept].mean(), found.kept[good].mean()
+    assert precision > 0.95
+    assert recall > 0.95
+    assert found.threshold.precision == pytest.approx(precision, abs=0.05)
+    loose = xswe.filter(mini, pairs, languages=("en", "de"), precision=0.7)
+    assert loose.threshold.value < found.threshold.value
+    assert loose.threshold.precision >= 0.7
+
+
+def test_too_few_pairs_tell_no_precision(mini):
+    assert "cannot be told: 2 pairs are too few" in xswe.filter(mini, GOOD).threshold.sentence()
+
+
+RECORDS = [*GOOD, BAD[0]]
+
+
+def write(path, records):
+    """Write records with something around each pair, which must stay."""
+    if path.suffix == ".tsv":
+        path.write_text(
+            "".join(f"id{n}\t{a}\t{b}\tx\r\n" for n, (a, b) in enumerate(records)), newline="", encoding="utf-8"
+        )
+        return {"columns": (1, 2)}
+    if path.suffix == ".csv":
+        path.write_text("n,en,de\n" + "".join(f'{n},"{a}","{b}"\n' for n, (a, b) in enumerate(records)), encoding="utf-8")
+        return {"columns": ("en", "de")}
+    if path.suffix == ".jsonl":
+        rows = [json.dumps({"en": a, "de": b, "n": n}, ensure_ascii=False) + "\n" for n, (a, b) in enumerate(records)]
+        path.write_text("".join(rows), encoding="utf-8")
+        return {}
+    units = "".join(
+        f'<tu tuid="u{n}" changeid="me"><note>kept</note><tuv xml:lang="en-US"><seg>{a}</seg></tuv>'
+        f'<tuv xml:lang="de"><seg>{b}</seg></tuv></tu>'
+        for n, (a, b) in enumerate(records)
+    )
+    head = '<?xml version="1.0"?><tmx version="1.4"><header creationtool="other" srclang="en"/>'
+    path.write_text(f"{head}<body>{units}</body></tmx>", encoding="utf-8")
+    return {}
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.tmx"])
+def test_records_stay_as_they_stand(mini, tmp_path, name):
+    how = write(tmp_path / name, RECORDS)
+    out, rejects = tmp_path / f"out-{name}", tmp_path / "no.tsv"
+    found = filter_bitext(mini, tmp_path / name, out, rejects=rejects, threshold=0.5, languages=("en", "de"), **how)
+    assert found.kept.tolist() == [True, True, False]
+    text = out.read_text(encoding="utf-8")
+    assert {"a.tsv": "id1\t", "a.csv": "n,en,de\n", "a.jsonl": '"n": 1', "a.tmx": 'tuid="u1" changeid="me"'}[name] in text
+    assert ("creationtool" in text) == (name == "a.tmx")
+    if name != "a.csv":
+        columns = how.get("columns", (0, 1))
+        (file,) = find_pairs([out], ("en", "de"), columns if name == "a.tsv" else (0, 1))
+        assert list(read_pairs(file)) == GOOD
+    reason, score, record = rejects.read_text(encoding="utf-8").split("\t", 2)
+    assert reason == "low similarity"
+    assert float(score) < 0.5
+    assert "We buy bread." in record
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, out.name, rejects.name])
+
+
+def test_another_format_receives_pairs_and_scores(mini, tmp_path):
+    for side in (0, 1):
+        text = "".join(f"{pair[side]}\n" for pair in RECORDS)
+        (tmp_path / f"a.{('en', 'de')[side]}").write_text(text, encoding="utf-8")
+    paths = [tmp_path / "a.en", tmp_path / "a.de"]
+    filter_bitext(mini, paths, tmp_path / "out.tmx.gz", threshold=0.5, languages=("en", "de"))
+    assert b'creationtool="xswe"' in gzip.decompress((tmp_path / "out.tmx.gz").read_bytes())
+    (file,) = find_pairs([tmp_path / "out.tmx.gz"], ("en", "de"))
+    assert list(read_pairs(file)) == GOOD
+    filter_bitext(mini, paths, tmp_path / "out.tsv", threshold=0.5, languages=("en", "de"))
+    assert (tmp_path / "out.tsv").read_text(encoding="utf-8") == "".join(f"{a}\t{b}\n" for a, b in GOOD)
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypatch):
+    pairs = noisy[0] + noisy[0][:100]
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    monkeypatch.setattr(filtering, "_BLOCK", 100)
+    monkeypatch.setattr(filtering, "_NOTED", 100)
+    filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "whole.tsv")
+    judged, original = [], filtering._Judge.__call__
+
+    def stop(self, records):
+        judged.append(len(records))
+        if len(judged) == 6:
+            raise KeyboardInterrupt
+        return original(self, records)
+
+    monkeypatch.setattr(filtering._Judge, "__call__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv")
+    assert not (tmp_path / "o.tsv").exists()
+    found = filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv")
+    assert sum(judged) - 100 == len(pairs) == len(found)
+    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert not (tmp_path / "o.tsv.work").exists()
+
+
+def test_mistakes_in_filtering_are_named(mini, tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"one\ttwo\nthree\n")
+    with pytest.raises(InputError, match=r"a\.tsv:2: 1 tab-separated columns"):
+        filter_bitext(mini, tmp_path / "a.tsv")
+    found = filter_bitext(mini, tmp_path / "a.tsv", on_error="skip")
+    assert found.counts["damaged"] == 1
+    with pytest.raises(ConfigError, match="treshold: there is no such setting"):
+        filter_bitext(mini, GOOD, treshold=1)
+    with pytest.raises(ConfigError, match="filtered in memory"):
+        filter_bitext(mini, GOOD, tmp_path / "o.tsv")
+    with pytest.raises(ConfigError, match="not read record by record"):
+        filter_bitext(mini, tmp_path / "a.xliff")
+    with pytest.raises(ConfigError, match="set languages"):
+        filter_bitext(mini, tmp_path / "a.tmx")
+    with pytest.raises(ConfigError, match="precision= is for threshold=auto"):
+        filter_bitext(mini, GOOD, threshold=0.3, precision=0.9)

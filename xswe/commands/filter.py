@@ -1,0 +1,37 @@
+"""``python -m xswe filter``: noisy bitext in, clean bitext out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import fields
+from typing import Any
+
+from xswe.errors import ConfigError
+from xswe.io.files import check_output
+from xswe.io.settings import build
+from xswe.mining.filter import BitextFilter, filter_bitext
+from xswe.mining.output import output_format
+from xswe.model.ensemble import load_any
+from xswe.model.resolve import locate
+
+
+def run(values: dict[str, Any]) -> str:
+    """Filter, and return the summary (on standard error where the pairs go to standard output)."""
+    given, moses = values["input"], (values["source"], values["target"])
+    if bool(given) == bool(all(moses)) or (given and any(moses)):
+        raise ConfigError("filter needs input= (a bitext, - for standard input), or source= and target=")
+    paths = [str(given)] if given else [str(path) for path in moses]
+    output, how = str(values["output"]), {name: values[name] for name in ("rejects", "columns", "languages", "on_error")}
+    check_output(output, [path for path in paths if path != "-"])
+    output_format("auto", output, ("", ""))  # known before any work is done
+    config = build(BitextFilter, {field.name: values[field.name] for field in fields(BitextFilter)}, "filter")
+    started = time.monotonic()
+    model = load_any(locate(values["model"]))
+    found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
+    seconds = time.monotonic() - started
+    summary = f"{found}\n{seconds:.1f} s, {len(found) / max(seconds, 1e-9):,.0f} pairs/s: {output}"
+    if output == "-":
+        sys.stderr.write(f"{summary}\n")
+        return ""
+    return summary
