@@ -89,6 +89,15 @@ class RecordFile:
             return self._moses()
         return {"tsv": self._tsv, "csv": self._csv, "jsonl": self._jsonl, "tmx": self._tmx}[self.kind]()
 
+    def read_raw(self) -> Iterator[Record]:
+        """Stream the records a second time, without a look at the texts of lines."""
+        if self.kind in ("csv", "tmx"):
+            return self.read()
+        if self.kind == "moses":
+            sides = zip(*map(_raw_lines, self.paths), strict=True)
+            return (Record(left[0] + b"\t" + right[0], left[1], None) for left, right in sides)
+        return (Record(raw, end, None) for raw, end in _raw_lines(self.paths[0]))
+
     def frame(self) -> tuple[bytes, bytes]:
         """Return what stands before and after the records: a header of columns, or of a memory."""
         if self.kind == "tmx":

@@ -29,7 +29,7 @@ from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import OnError
-from xswe.io.parallel import available_threads
+from xswe.io.parallel import alongside, available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.mining.output import Row, open_output, output_format, write_rows
@@ -45,7 +45,7 @@ _NOTED = 1 << 20  # records between two points from which a killed run goes on
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
 _NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
-_ALIKE = 0.9  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
+_ALIKE = 0.95  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
 _COPIED = 0.8  # share of the words of the shorter side that the other side has, too
 
 
@@ -244,12 +244,15 @@ def _has_digit(texts: Texts) -> np.ndarray:
 
 def _is_copy(source: str, target: str) -> bool:
     """Return True if two texts are the same letters, or hold mostly the same words of three letters and more."""
-    a, b = (unicodedata.normalize("NFKC", text).casefold() for text in (source, target))
-    if "".join(filter(str.isalnum, a)) == "".join(filter(str.isalnum, b)):
-        return True
+    a, b = source.casefold(), target.casefold()
     words = [{word for word in text.split() if len(word) > 2} for text in (a, b)]
     least = min(map(len, words))
-    return least > 1 and len(words[0] & words[1]) >= _COPIED * least
+    if least > 1 and len(words[0] & words[1]) >= _COPIED * least:
+        return True
+    if 4 * min(len(a), len(b)) < 3 * max(len(a), len(b)):
+        return False
+    letters = ["".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))) for text in (a, b)]
+    return letters[0] == letters[1]
 
 
 def filter_bitext(
@@ -331,17 +334,28 @@ def _spooled(work: Path) -> Path:
 
 
 def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found, identity: str) -> _Found:
-    done, number = found.load(identity), 0
-    with bar("filter", unit="pair") as progress:
+    """Judge block after block on another thread, while this one reads the next."""
+    done = found.load(identity)
+
+    def blocks() -> Iterator[tuple[int, list[Record]]]:
+        number = 0
         while block := list(islice(records, _BLOCK)):
             number += len(block)
-            progress.update(len(block))
-            if number <= done:
-                judge.reasons(block)  # later duplicates of these must be known
-                continue
-            for name, part in zip(("reasons", "scores", "decoys"), judge(block), strict=True):
+            yield number, block
+
+    def judged(numbered: tuple[int, list[Record]]) -> tuple[int, int, tuple[np.ndarray, ...]]:
+        number, block = numbered
+        if number <= done:  # nothing but what later duplicates of these must be told by
+            judge.reasons(block)
+            return number, len(block), ()
+        return number, len(block), judge(block)
+
+    with bar("filter", unit="pair") as progress:
+        for number, size, parts in alongside(judged, blocks()):
+            progress.update(size)
+            for name, part in zip(("reasons", "scores", "decoys"), parts, strict=False):
                 getattr(found, name).append(part)
-            if number % _NOTED < _BLOCK:
+            if number > done and number % _NOTED < _BLOCK:
                 found.save(identity)
     found.save(identity)
     return found
@@ -371,7 +385,8 @@ def _second_pass(
     rejects: str | Path | None,
 ) -> None:
     """Write the records that stay, and the others."""
-    places = zip(file.read(), found.reasons.tolist(), found.scores.tolist(), strict=True)
+    records = file.read_raw() if kind is None else file.read()
+    places = zip(records, found.reasons.tolist(), found.scores.tolist(), strict=True)
     if rejects is not None:
         with open_output(str(rejects)) as other:
             _write_kept(file, _without(places, found, other), output, kind, languages)
