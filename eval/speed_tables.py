@@ -72,6 +72,13 @@ def quality(record: list[Record]) -> str:
     return markdown(["set", "pair", "noise", "threshold by", "score", *titles], rows)
 
 
+def noise(record: list[Record]) -> str:
+    """What the filter tells from good pairs (eval/filter_quality.py)."""
+    figures = ["cosine", "length ratio", "dropped", "good dropped", "with numbers", "good with numbers"]
+    rows = [[row["noise"], row["pair"], *(_percent(row[name]) for name in figures)] for row in record]
+    return markdown(["noise", "pair", *figures], sorted(rows, key=lambda row: row[0]))
+
+
 def corpora(record: Record) -> str:
     """How the phases of a corpus scale (eval/bench_corpus.py)."""
     rows = [
@@ -163,6 +170,7 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
+    "filter": ("filter_quality.json", noise),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
     "agreement": ("agreement.json", agreement),
