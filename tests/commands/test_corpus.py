@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 
+from tests.commands.test_configuration import composed
 from tests.corpus.test_blocks import moses_zip
-from xswe.commands.config import plain
+from xswe.commands.groups import CORPORA
 from xswe.corpus.bitext import Bitext, CorpusConfig
+from xswe.corpus.cards import cards
 from xswe.corpus.cleaning import CleanConfig
-from xswe.io.files import resource
 from xswe.io.settings import build
 
 
@@ -28,12 +28,7 @@ def cli(*arguments, cwd, **environment):
     )
 
 
-def composed(verb, *overrides):
-    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
-        return plain(compose(verb, overrides=list(overrides)))
-
-
-@pytest.mark.parametrize("choice", [p.stem for p in sorted((resource("conf") / "corpus").glob("*.yaml"))])
+@pytest.mark.parametrize("choice", sorted({*CORPORA, *cards()} - {"local"}))
 def test_every_corpus_composes_and_has_the_settings_of_the_code(choice, tmp_path, monkeypatch):
     monkeypatch.setenv("XSWE_DATA", str(tmp_path))
     values = composed("train", f"corpus={choice}")["corpus"]

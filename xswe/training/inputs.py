@@ -142,8 +142,6 @@ def make_corpus(stages: Stages, languages: Sequence[str], config: CorpusConfig, 
         for pair, found in files.items():
             counts, sizes = prepare(found, pair, config, seed, folder, stages.folder, threads)
             report["-".join(pair)] = asdict(counts) | sizes
-            told = "%s: %s pairs to learn from, %s for development, %s held out"
-            logger.info(told, "-".join(pair), *(f"{sizes[part]:,}" for part in PARTS))
             if not sizes["train"]:
                 raise ConfigError(f"{'-'.join(pair)}: no training pair is left ({counts.summary()}); give a larger corpus")
         write_json(folder / "report.json", report)
@@ -233,11 +231,7 @@ def make_units(
         # A size that was asked for is that of a vocabulary of one's own, however small the corpus.
         pairs, asked = sum(map(len, bitexts)), config.size != UnitsConfig.size
         vocabulary = "corpus" if asked or pairs >= _ENOUGH_PAIRS else "mini"
-        why = (
-            f"units.size={config.size:,} is set"
-            if asked
-            else f"{pairs:,} pairs, and {_ENOUGH_PAIRS:,} are enough for its own"
-        )
+        why = f"units.size={config.size:,} is set" if asked else f"{pairs:,} pairs; {_ENOUGH_PAIRS:,} are enough"
         logger.info("units.vocabulary=auto: %s (%s)", vocabulary, why)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
     inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
