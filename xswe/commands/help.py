@@ -33,6 +33,10 @@ EXAMPLES = {
         "model=mini source=en.txt target=ja.txt output=pairs.tsv",
         "mode=score model=mini input=bitext.tsv output=scored.tsv",
     ),
+    "filter": (
+        "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",
+        "model=mini input=memory.tmx output=clean.tmx languages=[en,ja] numbers=true",
+    ),
     "lexicon": (
         "model=mini languages=[en,de] output=lexicon.tsv",
         "model=mini source=en.txt target=de.txt output=lexicon.tsv",
