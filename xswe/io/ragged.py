@@ -78,7 +78,21 @@ class Spans:
             self._file.close()
 
 
-# Many texts as two flat arrays: the form in which the library keeps, shares and memory-maps them.
+def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of some rows, one after the other, as a copy, and where each row begins."""
+    rows = np.asarray(rows, np.int64)
+    starts = np.asarray(offsets)[rows]
+    sizes = np.asarray(offsets)[rows + 1] - starts
+    places = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(sizes, out=places[1:])
+    out, shifts = np.empty(places[-1], values.dtype), starts - places[:-1]
+    for start in range(0, len(rows), 1 << 16):  # the index takes eight times the bytes it picks
+        block = slice(start, start + (1 << 16))
+        low, high = places[start], places[min(block.stop, len(rows))]
+        source = np.repeat(shifts[block], sizes[block])
+        source += np.arange(low, high)
+        out[low:high] = values[source]
+    return out, places
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,19 +168,7 @@ class Texts(Sequence[str]):
 
     def take(self, rows: np.ndarray) -> Texts:
         """Return the texts of ``rows``, in that order, as a copy."""
-        rows = np.asarray(rows, np.int64)
-        sizes = self.offsets[rows + 1] - self.offsets[rows]
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        data = np.empty(offsets[-1], np.uint8)
-        shifts = self.offsets[rows] - offsets[:-1]
-        for start in range(0, len(rows), 1 << 16):  # the index takes eight times the bytes it picks
-            block = slice(start, start + (1 << 16))
-            low, high = offsets[start], offsets[min(block.stop, len(rows))]
-            source = np.repeat(shifts[block], sizes[block])
-            source += np.arange(low, high)
-            data[low:high] = self.data[source]
-        return Texts(data, offsets)
+        return Texts(*_taken(self.data, self.offsets, rows))
 
     def release(self) -> None:
         """Give the memory of mapped texts back until they are read again."""
@@ -197,9 +199,6 @@ def concatenate(parts: Sequence[Texts]) -> Texts:
     return Texts(np.concatenate(data), np.concatenate(offsets))
 
 
-# Bags: the unit ids of many texts as two flat arrays, the form in which everything after the look-up works.
-
-
 _COUNTED = 1 << 22  # ids counted at a time
 
 
@@ -210,7 +209,7 @@ def id_type(units: int) -> type[np.generic]:
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Unit ids of ``n`` texts, in text order.
+    """Unit ids of ``n`` texts, in text order: the form in which everything after the look-up works.
 
     Attributes:
         ids: int32 (units,), the ids of all texts one after the other; or uint16, as few units are kept on the disk.
@@ -244,14 +243,8 @@ class Bags:
 
     def take(self, rows: np.ndarray) -> Bags:
         """Return the bags of ``rows``, in that order, as a copy with ids of int32."""
-        rows = np.asarray(rows, np.int64)
-        starts = np.asarray(self.offsets)[rows]
-        lengths = np.asarray(self.offsets)[rows + 1] - starts
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        source = np.repeat(starts - offsets[:-1], lengths)
-        source += np.arange(offsets[-1])
-        return Bags(self.ids[source].astype(np.int32, copy=False), offsets)
+        ids, offsets = _taken(self.ids, self.offsets, rows)
+        return Bags(ids.astype(np.int32, copy=False), offsets)
 
     def counts(self, size: int) -> np.ndarray:
         """Count the occurrences of each of ``size`` ids, int64 (size,)."""
@@ -288,9 +281,6 @@ def concatenate_bags(parts: Sequence[Bags]) -> Bags:
         offsets.append(part.offsets[1:] - part.offsets[0] + base)
         base += int(part.offsets[-1] - part.offsets[0])
     return Bags(np.concatenate([part.ids for part in parts] or [np.zeros(0, np.int32)]), np.concatenate(offsets))
-
-
-# Some rows of several memory-mapped texts as one sequence, without a copy of the text.
 
 
 _BLOCK = 8192
