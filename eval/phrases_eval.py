@@ -22,18 +22,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from experiments.hidden_phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
+from experiments.phrase_scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
 from phrase_tables import published_phrases
 from settings import REQUIRED, chosen, run_script
 
 import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError
-from xswe.evaluation.phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
 from xswe.model.static import StaticModel
-from xswe.phrases.scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
 from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
 from xswe.text.languages import check_languages
 from xswe.text.spans import make_cutter

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from tests.conftest import eval_script
 from xswe.model.static import StaticModel
-from xswe.phrases.scorers import BM25Scorer, NGramScorer, SpanScorer, bm25_terms
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.words import StaticWords, WholeTexts
 from xswe.text.subwords import SubwordUnits
+
+scorers = eval_script("experiments.phrase_scorers")
+BM25Scorer, NGramScorer, SpanScorer = scorers.BM25Scorer, scorers.NGramScorer, scorers.SpanScorer
+bm25_terms = scorers.bm25_terms
 
 
 @pytest.fixture(scope="module")

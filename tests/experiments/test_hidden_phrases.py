@@ -10,16 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.conftest import eval_script
 from xswe.errors import ConfigError, InputError
-from xswe.evaluation.phrases import (
-    HiddenPhrase,
-    hide_phrases,
-    overlap,
-    phrase_rows,
-    read_hidden_phrases,
-    write_hidden_phrases,
-)
 
+hidden = eval_script("experiments.hidden_phrases")
+HiddenPhrase, hide_phrases, overlap = hidden.HiddenPhrase, hidden.hide_phrases, hidden.overlap
+phrase_rows, read_hidden_phrases = hidden.phrase_rows, hidden.read_hidden_phrases
+write_hidden_phrases = hidden.write_hidden_phrases
 EVAL = Path(__file__).parents[2] / "eval"
 needs_scripts = pytest.mark.skipif(not EVAL.is_dir(), reason="eval/ is not in this installation")
 
