@@ -29,7 +29,7 @@ from xswe.text.languages import LANGUAGES, check_languages, in_script
 from xswe.text.tokenizers import MARK
 from xswe.text.units import Units
 
-_FEW = 4000  # rows to gather for which loading the compiled code does not pay
+_FEW = 400  # rows to gather for which loading the compiled code does not pay
 _NO_SCALES = np.ones(1, np.float32)
 
 

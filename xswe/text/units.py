@@ -18,7 +18,7 @@ from xswe.io.ragged import Bags, Texts
 
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
-FEW = 50_000  # characters for which a compiled look-up does not pay (code to load, tables to build)
+FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
 _MANY = 2048  # texts for which it does, however short
 _UNCOMPILED = 300_000  # characters for which it does not pay to compile it
 
