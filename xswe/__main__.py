@@ -18,7 +18,7 @@ VERBS = {
     "encode": "one vector a line of text",
     "search": "the sentences nearest to a phrase, in a file or an index",
     "phrases": "the spans of running text that say what a phrase says",
-    "mine": "translations from two text files, or scores of a bitext",
+    "mine": "translations from two text files, paraphrases from one, or scores of a bitext",
     "filter": "noisy bitext in, clean bitext out",
     "lexicon": "a dictionary from the vectors of words",
     "bucc": "the BUCC shared task by its own protocol",

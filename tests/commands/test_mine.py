@@ -106,7 +106,7 @@ def test_bucc(files, sample, model_folder):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["mine", "source=en.txt", "output=o"], "target="),
+        (["mine", "target=ja.txt", "output=o"], "source="),
         (["mine", "source=en.txt", "target=none.txt", "output=o"], "none.txt: no such file"),
         (["mine", "source=en.txt", "target=/dev/null", "output=o"], "/dev/null: not a regular file"),
         (["mine", "mode=score", "input=.", "output=o"], ".: a folder"),

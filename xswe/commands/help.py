@@ -31,6 +31,7 @@ EXAMPLES = {
     ),
     "mine": (
         "model=mini source=en.txt target=ja.txt output=pairs.tsv",
+        "model=mini source=en.txt select=forward output=paraphrases.tsv",
         "mode=score model=mini input=bitext.tsv output=scored.tsv",
     ),
     "filter": (

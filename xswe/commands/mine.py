@@ -1,4 +1,4 @@
-"""``python -m xswe mine``: translations from two monolingual files, or scores of a bitext that is aligned already."""
+"""``python -m xswe mine``: translations from two files, paraphrases from one, or scores of a bitext aligned already."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ def _search(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mine(values: dict[str, Any]) -> str:
-    missing = [name for name in ("source", "target") if not values[name]]
-    if missing or values["input"]:
-        raise ConfigError("mode=mine needs source= and target=, a text file each (input= is for mode=score)")
+    if not values["source"] or values["input"]:
+        raise ConfigError("mode=mine needs source=, a text file, and target=, another (input= is for mode=score)")
     settings = {key: value for key, value in values.items() if key not in _OWN}
     settings["score"] = "ratio" if values["score"] == "auto" else values["score"]
     settings |= {"on_error": values["corpus"]["on_error"]}
@@ -57,7 +56,8 @@ def _mine(values: dict[str, Any]) -> str:
     if not config.languages:  # known at once what cannot be written, where the model's own languages do not say
         output_format(config.format, output, ("", ""))
     model = load_any(locate(values["model"]))
-    mined = mine(model, str(values["source"]), str(values["target"]), output=output, work=values["work"], config=config)
+    target = str(values["target"]) if values["target"] else None
+    mined = mine(model, str(values["source"]), target, output=output, work=values["work"], config=config)
     return f"{mined.report}\npairs: {output}"
 
 

@@ -181,17 +181,16 @@ def _best(scores: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
 
 
 @njit(nogil=True, cache=True)
-def _greedy(source: np.ndarray, target: np.ndarray, sources: int, targets: int) -> np.ndarray:
-    """Walk down sorted pairs and keep each whose two lines are both still free."""
-    used_source, used_target = np.zeros(sources, np.bool_), np.zeros(targets, np.bool_)
-    kept = np.zeros(len(source), np.bool_)
+def _greedy(source: np.ndarray, target: np.ndarray, first_target: int, lines: int) -> np.ndarray:
+    """Walk down sorted pairs and keep each whose two lines are both still free; targets are numbered after the sources."""
+    used, kept = np.zeros(lines, np.bool_), np.zeros(len(source), np.bool_)
     for i in range(len(source)):
-        if not used_source[source[i]] and not used_target[target[i]]:
-            used_source[source[i]] = used_target[target[i]] = kept[i] = True
+        if not used[source[i]] and not used[first_target + target[i]]:
+            used[source[i]] = used[first_target + target[i]] = kept[i] = True
     return kept
 
 
-def select(candidates: Candidates, how: Selection = "max", best: int = 1) -> Pairs:
+def select(candidates: Candidates, how: Selection = "max", best: int = 1, within: bool = False) -> Pairs:
     """Choose pairs.
 
     Args:
@@ -200,6 +199,8 @@ def select(candidates: Candidates, how: Selection = "max", best: int = 1) -> Pai
             are both, ``max`` the union of both, best first, no line used twice; ``kbest`` the ``best`` best targets of
             each source.
         best: length of the lists of ``kbest``.
+        within: both sides are the same lines, and both ways the same candidates: each pair is given once, its source
+            before its target, and with ``max`` no line is in two pairs.
 
     Returns:
         Pairs, best first; of ``kbest`` by source, then rank. Ties are broken by rising row numbers.
@@ -209,6 +210,8 @@ def select(candidates: Candidates, how: Selection = "max", best: int = 1) -> Pai
     """
     if how not in SELECTIONS:
         raise ConfigError(f"select={how!r}: use one of {', '.join(SELECTIONS)}")
+    if within:
+        return _within(candidates, how, best)
     if how == "kbest":
         return _lists(candidates, best)
     scores, source, target = _best(candidates.forward, candidates.forward_ids)
@@ -225,7 +228,23 @@ def select(candidates: Candidates, how: Selection = "max", best: int = 1) -> Pai
     union = Pairs.of(
         np.concatenate([scores, back_scores]), np.concatenate([source, back_source]), np.concatenate([target, back_target])
     ).best_first()
-    return union.take(_greedy(union.source, union.target, len(candidates.forward), len(candidates.backward)))
+    sources, targets = len(candidates.forward), len(candidates.backward)
+    return union.take(_greedy(union.source, union.target, sources, sources + targets))
+
+
+def _within(candidates: Candidates, how: Selection, best: int) -> Pairs:
+    """Choose pairs of lines of one side: those chosen across two sides that are the same, turned round and once each."""
+    pairs = _lists(candidates, best) if how == "kbest" else select(candidates, "forward" if how == "max" else how)
+    low, high = np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)
+    order = np.lexsort((pairs.rank, -pairs.scores, high, low))
+    new = np.ones(len(order), bool)
+    new[1:] = (low[order][1:] != low[order][:-1]) | (high[order][1:] != high[order][:-1])
+    once = order[new]
+    out = Pairs(pairs.scores[once], low[once], high[once], pairs.rank[once])
+    if how == "kbest":
+        return out.take(np.lexsort((out.rank, out.source)))
+    out = out.best_first()
+    return out.take(_greedy(out.source, out.target, 0, len(candidates.forward))) if how == "max" else out
 
 
 def _lists(candidates: Candidates, best: int) -> Pairs:

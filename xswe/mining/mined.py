@@ -120,19 +120,20 @@ class _Kept:
 def mine(
     model: AnyModel | None,
     source: Lines | Path | np.ndarray,
-    target: Lines | Path | np.ndarray,
+    target: Lines | Path | np.ndarray | None = None,
     *,
     output: str | Path | None = None,
     work: str | Path | None = None,
     config: MineConfig | None = None,
     **settings: Any,
 ) -> MinedPairs:
-    """Find translations among the lines of two sides.
+    """Find translations among the lines of two sides, or paraphrases and near-duplicates among those of one.
 
     Args:
         model: what encodes; None for vectors.
         source: a list of texts, the name of a text file, or float32 (n, d) unit vectors.
-        target: the other side, of the same kind or, texts and files, of either.
+        target: the other side, of the same kind or, texts and files, of either. Without it pairs are sought among the lines
+            of the source, each once, the earlier line first; no line is its own neighbour.
         output: a file that the pairs are written to as well, in the format of its name; ``-`` for standard output.
         work: folder for unfinished work; None for ``<output>.work``. A run with an output that was killed goes on from what
             it left there, to the same bytes.
@@ -149,19 +150,23 @@ def mine(
         >>> english, german = ["The train is late.", "A cat sleeps."], ["Eine Katze schläft.", "Der Zug hat Verspätung."]
         >>> [(pair.source, pair.target) for pair in xswe.mine(xswe.load("mini"), english, german, threshold=None)]
         [('A cat sleeps.', 'Eine Katze schläft.'), ('The train is late.', 'Der Zug hat Verspätung.')]
+        >>> lines = ["The train is late.", "A cat sleeps.", "The trains are delayed.", "Bread is cheap."]
+        >>> best, *_ = xswe.mine(xswe.load("mini"), lines, threshold=None)
+        >>> best.source, best.target
+        ('The train is late.', 'The trains are delayed.')
     """
     config = _with(config or MineConfig(), settings)
     if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
-        if not (isinstance(source, np.ndarray) and isinstance(target, np.ndarray)) or output is not None:
+        if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)) or output:
             raise ConfigError("vectors are mined with vectors, and have no texts for output=: give both sides alike")
         mined = mine_vectors(source, target, config)
         rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
         return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold)
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
-    given = _lines_of(source), _lines_of(target)
+    given = _lines_of(source), None if target is None else _lines_of(target)
     check_given(given)
-    languages = config.languages or (tuple(model.languages) if len(model.languages) == 2 else ())
+    languages = config.languages or (tuple(model.languages) if len(model.languages) == 2 and target is not None else ())
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder)), languages)

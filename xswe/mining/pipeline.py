@@ -22,12 +22,14 @@ from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import RISE, Expected, GoldSearch, Threshold, from_mismatches, gold_scores, on_gold, read_gold
 from xswe.model.ensemble import AnyModel
-from xswe.search.neighbours import find_neighbours
+from xswe.search.kernels import merge
+from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
+_NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class MineReport:
 
     Attributes:
         source: lines of the source.
-        target: lines of the target.
+        target: lines of the target; None where lines of one side were mined.
         ruled_out: candidate pairs, counted from both sides, that each pair filter ruled out.
         selected: pairs before any threshold.
         kept: pairs that are given back.
@@ -158,7 +160,7 @@ class MineReport:
     """
 
     source: SideReport
-    target: SideReport
+    target: SideReport | None
     ruled_out: dict[str, int]
     selected: int
     kept: int
@@ -168,7 +170,8 @@ class MineReport:
 
     def __str__(self) -> str:
         lines = []
-        for name, side in (("source", self.source), ("target", self.target)):
+        sides = {"lines": self.source} if self.target is None else {"source": self.source, "target": self.target}
+        for name, side in sides.items():
             counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"
             lines.append(f"{name}: {counts}")
         if self.ruled_out:
@@ -180,7 +183,7 @@ class MineReport:
             lines.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
         total = sum(self.seconds.values())
         steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in self.seconds.items())
-        rate = (self.source.read + self.target.read) / max(total, 1e-9)
+        rate = sum(side.read for side in sides.values()) / max(total, 1e-9)
         return "\n".join([*lines, f"{total:.1f} s, {rate:,.0f} lines/s ({steps})"])
 
 
@@ -190,10 +193,12 @@ def _listed(counts: dict[str, int]) -> str:
 
 def report_of(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float]) -> MineReport:
     """Return what is to be told of a run."""
-    source, target = (SideReport(side.read, len(side), side.dropped) for side in sides)
+    source = SideReport(sides[0].read, len(sides[0]), sides[0].dropped)
+    target = None if sides[0] is sides[1] else SideReport(sides[1].read, len(sides[1]), sides[1].dropped)
     threshold = mined.threshold.sentence()
     if empty := [name for name, side in zip(("source", "target"), sides, strict=True) if not len(side)]:
         threshold = f"threshold: none, no lines of the {' and the '.join(empty)} are left"
+        threshold = "threshold: none, no lines are left" if target is None else threshold
     elif not mined.found:
         threshold = "threshold: none, no pairs are left"
     counts = mined.found, len(mined.pairs)
@@ -205,6 +210,7 @@ def choose_pairs(
     config: MineConfig,
     sides: tuple[Side, Side] | None = None,
     gold: np.ndarray | None = None,
+    within: bool = False,
 ) -> Mined:
     """Score, filter, select, calibrate and cut.
 
@@ -213,6 +219,7 @@ def choose_pairs(
         config: how; its ``gold`` is not looked at.
         sides: for the pair filters; without them there are none.
         gold: scores of gold pairs to calibrate on.
+        within: both sides are the same lines.
     """
 
     def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
@@ -222,7 +229,7 @@ def choose_pairs(
         dropped: dict[str, int] = {}
         if sides is not None:
             candidates, dropped = filter_candidates(candidates, config.filters, sides[0].traits, sides[1].traits)
-        return select(candidates, how, config.best), dropped
+        return select(candidates, how, config.best, within), dropped
 
     pairs, ruled_out = found(config.select)
     threshold = Threshold(-np.inf, "none")
@@ -232,7 +239,7 @@ def choose_pairs(
         # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
         one_to_one = pairs if config.select == "max" else found("max")[0]
         struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
-        lines = min(len(lists.forward), len(lists.backward))
+        lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
         expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], RISE[config.score])
         threshold = _calibrated(expected, config, gold)
     kept = pairs.between(threshold.value, None).between(config.min_score, config.max_score)
@@ -251,8 +258,8 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     return Threshold(value, origin, precision, recall, expected.unsure)
 
 
-def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> Mined:
-    """Mine translations among unit vectors: arrays (n, d), or paths of ``.npy`` files.
+def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None) -> Mined:
+    """Mine translations among unit vectors: arrays (n, d), or paths of ``.npy`` files; without a target, paraphrases.
 
     Example:
         mined = mine_vectors(model.encode(english), model.encode(japanese))
@@ -262,8 +269,25 @@ def mine_vectors(source: Any, target: Any, config: MineConfig | None = None) -> 
     config = config or MineConfig()
     if config.gold:
         raise ConfigError("gold needs the texts: mine lists or files")
-    lists = find_neighbours(source, target, config.depth + config.struck, config.neighbours)
-    return choose_pairs(lists, config)
+    k, within = config.depth + config.struck, target is None
+    if within:
+        _check_within(config)
+        return choose_pairs(both_ways(neighbours_within(source, k, config.neighbours)), config, within=True)
+    return choose_pairs(find_neighbours(source, target, k, config.neighbours), config)
+
+
+def both_ways(within: Neighbours) -> Neighbours:
+    """Return each line's nearest others, before and after it, in the place of a target's and a source's."""
+    merge(within.forward, within.forward_ids, _NOTHING, within.backward, within.backward_ids, _NOTHING)
+    return Neighbours(within.forward, within.forward_ids, within.forward, within.forward_ids)
+
+
+def _check_within(config: MineConfig) -> None:
+    """Refuse what makes no sense within one side."""
+    if config.gold:
+        raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
+    if config.select == "backward":
+        raise ConfigError("select=backward is the same as forward without target=: use forward")
 
 
 @contextmanager
@@ -294,7 +318,11 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     if record.is_file() and read_json(record) == identity:
         return Neighbours.open(folder / "neighbours")
     depth = config.depth + config.struck
-    lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, folder / f"search-{identity}")
+    checkpoint = folder / f"search-{identity}"
+    if sides[0] is sides[1]:
+        lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
+    else:
+        lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, checkpoint)
     with whole_folder(folder / "neighbours") as temporary:
         lists.save(temporary)
         write_json(temporary / "identity.json", identity)
@@ -302,7 +330,7 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     return lists
 
 
-def check_given(given: tuple[Lines, Lines]) -> None:
+def check_given(given: tuple[Lines, Lines | None]) -> None:
     """Refuse, before anything is made, two sides of which one would take the other's lines.
 
     Raises:
@@ -313,19 +341,22 @@ def check_given(given: tuple[Lines, Lines]) -> None:
 
 
 def mine_sides(
-    model: AnyModel, given: tuple[Lines, Lines], config: MineConfig, folder: Path
+    model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
     """Read and encode both sides, find neighbours, choose pairs.
 
     Args:
         model: what encodes.
-        given: source and target: the name of a text file, ``-`` for standard input, or the lines themselves.
+        given: source and target: the name of a text file, ``-`` for standard input, or the lines themselves; None for
+            the target to mine among the lines of the source.
         config: how.
         folder: for what each step leaves to the next one, and a killed run to a later one.
 
     Returns:
-        The sides, the pairs as rows of them, and the seconds of each step.
+        The sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
     """
+    if given[1] is None:
+        _check_within(config)
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads, seconds = config.neighbours.workers, {}
 
@@ -335,15 +366,17 @@ def mine_sides(
     start = time.monotonic()
     sides = []
     for n, (name, lines) in enumerate(zip(("source", "target"), given, strict=True)):
+        if lines is None:
+            break
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
         sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
-    both = (sides[0], sides[1])
+    both = (sides[0], sides[-1])
     seconds["read and encode"] = time.monotonic() - start
     start = time.monotonic()
     limits = replace(config.neighbours, threads=None, memory=1.0)  # neither changes the result
-    made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")]
+    made = [read_json(folder / name / "side.json")["identity"] for name in ("source", "target")[: len(sides)]]
     identity = fingerprint(made, config.depth + config.struck, vars(limits))
     lists = _stored_neighbours(folder, both, config, identity)
     seconds["neighbours"] = time.monotonic() - start
@@ -352,6 +385,6 @@ def mine_sides(
     if gold:
         exact = replace(config.neighbours, method="exact")
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
-    mined = choose_pairs(lists, config, both, scores)
+    mined = choose_pairs(lists, config, both, scores, both[0] is both[1])
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds

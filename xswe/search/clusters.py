@@ -109,25 +109,37 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
     return np.ascontiguousarray(centroids, np.float32)
 
 
-def join(left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int) -> tuple[np.ndarray, ...]:
-    """Return the k best of each row and column of ``left @ right.T`` above the limits: scores, ids, scores, ids."""
+def join(
+    left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int, within: bool = False
+) -> tuple[np.ndarray, ...]:
+    """Return the k best of each row and column of ``left @ right.T`` above the limits: scores, ids, scores, ids.
+
+    Where sides are the same vectors (``within``), only columns before the row count.
+    """
     rows, columns = empty_lists(len(left), k), empty_lists(len(right), k)
     # A score equal to the k-th best so far may still win by its lower id.
     row_limits, column_limits = (np.nextafter(each, np.float32(-np.inf)) for each in limits)
     for r in range(0, len(left), _BLOCK):
         here = slice(r, r + _BLOCK)
-        for c in range(0, len(right), _BLOCK):
+        for c in range(0, min(len(right), r + _BLOCK) if within else len(right), _BLOCK):
             there = slice(c, c + _BLOCK)
             block = left[here] @ right[there].T
+            if within and r == c:
+                block[np.triu_indices(len(block))] = -np.inf
             mine = rows[0][here], rows[1][here], row_limits[here]
             sweep(block, *mine, columns[0][there], columns[1][there], column_limits[there], r, c)
     return *rows, *columns
 
 
 def search_clusters(
-    source: Vectors, target: Vectors, k: int, config: SearchConfig, checkpoint: Path | None = None
+    source: Vectors,
+    target: Vectors,
+    k: int,
+    config: SearchConfig,
+    checkpoint: Path | None = None,
+    within: bool = False,
 ) -> Neighbours:
-    """Find neighbours among the lines that share a cluster.
+    """Find neighbours among the lines that share a cluster; ``within`` one side, see ``neighbours_within``.
 
     The result depends on neither the number of threads nor interruptions. Memory beside the result is the assignment,
     8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, where ``config.memory`` allows.
@@ -136,7 +148,7 @@ def search_clusters(
         source, target = source.in_memory(), target.in_memory()  # each row is read many times
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
-    saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed], (source, target))
+    saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))
     generator = np.random.default_rng([config.seed, 11])
     samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in (source, target)]
     with single_threaded_blas():
@@ -158,7 +170,8 @@ def search_clusters(
             if not size:
                 return 0
             limits = lists.forward[rows, -1], lists.backward[columns, -1]
-            row_scores, row_ids, column_scores, column_ids = join(source.take(rows), target.take(columns), limits, k)
+            sides = source.take(rows), target.take(columns)
+            row_scores, row_ids, column_scores, column_ids = join(*sides, limits, k, within)
             with lock:
                 merge(lists.forward, lists.forward_ids, rows, row_scores, row_ids, columns)
                 merge(lists.backward, lists.backward_ids, columns, column_scores, column_ids, rows)

@@ -156,7 +156,13 @@ def panel_rows(targets: int, dim: int, k: int, config: SearchConfig) -> int:
 
 
 def score_strip(
-    strip: np.ndarray, panel: np.ndarray, lists: Neighbours, columns: Columns, at: tuple[int, int], scratch: np.ndarray
+    strip: np.ndarray,
+    panel: np.ndarray,
+    lists: Neighbours,
+    columns: Columns,
+    at: tuple[int, int],
+    scratch: np.ndarray,
+    within: bool = False,
 ) -> None:
     """Take the scores of a strip of sources with a panel of targets into the lists.
 
@@ -167,6 +173,7 @@ def score_strip(
         columns: of the panel, changed in place.
         at: the strip's first source and the panel's first target.
         scratch: float32, at least 512 x 512 numbers.
+        within: sources and targets are the same vectors, and only targets before the source count.
     """
     first, column = at
     scores, ids = lists.forward[first : first + len(strip)], lists.forward_ids[first : first + len(strip)]
@@ -175,17 +182,26 @@ def score_strip(
         right = panel[c : c + _BLOCK]
         mine = columns.scores[c : c + _BLOCK], columns.ids[c : c + _BLOCK], columns.limits[c : c + _BLOCK]
         for r in range(0, len(strip), _BLOCK):
+            if within and first + r < column + c:  # blocks of both sides begin at the same multiples
+                continue
             left = strip[r : r + _BLOCK]
             block = scratch[: len(left) * len(right)].reshape(len(left), len(right))
             np.matmul(left, right.T, out=block)
+            if within and first + r == column + c:
+                block[np.triu_indices(len(left))] = -np.inf
             rows = slice(r, r + _BLOCK)
             sweep(block, scores[rows], ids[rows], limits[rows], *mine, first + r, column + c)
 
 
 def search_exact(
-    source: Vectors, target: Vectors, k: int, config: SearchConfig, checkpoint: Path | None = None
+    source: Vectors,
+    target: Vectors,
+    k: int,
+    config: SearchConfig,
+    checkpoint: Path | None = None,
+    within: bool = False,
 ) -> Neighbours:
-    """Find the neighbours with the largest inner products, all of them.
+    """Find the neighbours with the largest inner products, all of them; ``within`` one side, see ``neighbours_within``.
 
     Memory beside the result (8 k bytes a line) is ``config.memory``: it decides the size of the panels, and the sources
     are read once a panel. The result does not depend on the number of threads, nor on interruptions.
@@ -193,7 +209,7 @@ def search_exact(
     threads, width = config.workers, panel_rows(len(target), source.dim, k, config)
     strips = -(-len(source) // _STRIP)
     panels = -(-len(target) // width)
-    saved = Checkpoint(checkpoint, ["exact", k, width], (source, target))
+    saved = Checkpoint(checkpoint, ["exact", k, width, *["within"] * within], (source, target))
     done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
     scratch = np.empty((threads, _BLOCK * _BLOCK), np.float32)
     with single_threaded_blas():
@@ -206,7 +222,7 @@ def search_exact(
             def work(thread: int, unit: int, first: int = first, panel: np.ndarray = panel, columns: list = columns) -> int:
                 row = (unit % strips) * _STRIP
                 strip = source.read(row, row + _STRIP)
-                score_strip(strip, panel, lists, columns[thread], (row, first), scratch[thread])
+                score_strip(strip, panel, lists, columns[thread], (row, first), scratch[thread], within)
                 return len(strip) * len(panel)
 
             def pause(finished: int, columns: list = columns, scores: np.ndarray = scores, ids: np.ndarray = ids) -> None:
@@ -237,8 +253,8 @@ def search_exact(
 _SOURCES, _TARGETS = 8192, 65_536
 
 
-def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchConfig) -> Neighbours:
-    """Find all neighbours with the largest inner products, in full float32 precision.
+def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchConfig, within: bool = False) -> Neighbours:
+    """Find all neighbours with the largest inner products, in full float32 precision; ``within`` as in the exact search.
 
     Raises:
         DependencyError: torch is not installed.
@@ -266,12 +282,14 @@ def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchCon
                     strip = torch.from_numpy(source.read(row, row + _SOURCES)).to(device)
                     rows = slice(row, row + len(strip))
                     scores = strip @ panel.T
+                    if within:
+                        scores[torch.ones_like(scores, dtype=torch.bool).triu(row - column)] = -torch.inf
                     for block, into, ids, at in (
                         (scores, lists.forward[rows], lists.forward_ids[rows], column),
                         (scores.T, lists.backward[columns], lists.backward_ids[columns], row),
                     ):
                         best = torch.topk(block, min(k, block.shape[1]), dim=1)
-                        names = (best.indices + at).to(torch.int32).cpu().numpy()
+                        names = (best.indices + at).masked_fill(best.values == -torch.inf, -1).to(torch.int32).cpu().numpy()
                         merge(into, ids, _NOTHING, best.values.cpu().numpy(), names, _NOTHING)
                     progress.update(len(strip) * len(panel))
     finally:

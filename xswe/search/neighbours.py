@@ -36,8 +36,38 @@ def find_neighbours(
         ConfigError: widths differ, k is below 1, or a side is beyond 2**31 lines.
         DependencyError: the device's library is not installed.
     """
-    config = config or SearchConfig()
     source, target = as_vectors(source), as_vectors(target)
+    return _search(source, target, k, config or SearchConfig(), checkpoint, False)
+
+
+def neighbours_within(
+    vectors: Vectors | np.ndarray | str | Path,
+    k: int = 4,
+    config: SearchConfig | None = None,
+    checkpoint: Path | None = None,
+) -> Neighbours:
+    """Find each vector's k nearest before it and after it; no vector is its own neighbour, and each pair is scored once.
+
+    Args:
+        vectors: unit vectors (n, d), as for :func:`find_neighbours`, as are the others.
+        k: length of the lists.
+        config: method and limits.
+        checkpoint: a folder for the state of the search.
+
+    Returns:
+        ``forward``: the nearest among the vectors before each one; ``backward``: among those after it.
+
+    Raises:
+        ConfigError: k is below 1, or there are more than 2**31 vectors.
+        DependencyError: the device's library is not installed.
+    """
+    vectors = as_vectors(vectors)
+    return _search(vectors, vectors, k, config or SearchConfig(), checkpoint, True)
+
+
+def _search(
+    source: Vectors, target: Vectors, k: int, config: SearchConfig, checkpoint: Path | None, within: bool
+) -> Neighbours:
     if source.dim != target.dim:
         raise ConfigError(f"source vectors have {source.dim} dimensions, target vectors {target.dim}: use one model")
     if k < 1:
@@ -47,7 +77,7 @@ def find_neighbours(
     if not len(source) or not len(target):
         return Neighbours.empty(len(source), len(target), k)
     if config.method == "exact" and config.device != "cpu":
-        return search_on_device(source, target, k, config)
+        return search_on_device(source, target, k, config, within)
     if config.method == "exact":
-        return search_exact(source, target, k, config, checkpoint)
-    return search_clusters(source, target, k, config, checkpoint)
+        return search_exact(source, target, k, config, checkpoint, within)
+    return search_clusters(source, target, k, config, checkpoint, within)
