@@ -194,7 +194,10 @@ def test_omp_num_threads_is_the_most(monkeypatch, said, expected):
 
 @pytest.mark.parametrize(("name", "value", "shown"), [("TQDM_DISABLE", "1", False), ("TQDM_DISABLE", "0", True)])
 def test_bars_are_switched_off_as_those_of_tqdm_are_and_have_no_colour(name, value, shown):
-    program = "from xswe.progress import track; list(track(range(3), 'work'))"
+    program = (
+        "import time; from xswe import progress; progress._LOG_SECONDS = 0; "
+        "[time.sleep(0.3) for _ in progress.track(range(3), 'work')]"
+    )
     environment = {key: said for key, said in os.environ.items() if key != "XSWE_PROGRESS"} | {name: value}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert ("work" in done.stderr) is shown

@@ -10,6 +10,7 @@ from xswe.io.settings import build
 from xswe.model.encode_file import encode_file
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
+from xswe.progress import speed
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def run(values: dict[str, Any]) -> str:
     made = encode_file(
         load_any(locate(config.model)), config.input, config.output, dtype=config.dtype, threads=config.threads
     )
-    rate = (made.rows - made.kept) / max(made.seconds, 1e-9)
-    speed = f"{rate:,.0f} lines/s on {made.threads} thread{'s' if made.threads > 1 else ''}"
+    rate = speed(made.rows - made.kept, made.seconds, "lines")
+    fast = f"{made.seconds:.1f} s {rate}".rstrip() + f" on {made.threads} thread{'s' if made.threads > 1 else ''}"
     again = f" ({made.kept:,} of them by an earlier run)" if made.kept else ""
     scales = f", scales: {made.scales}" if made.scales else ""
-    return f"{made.rows:,} lines{again}, {made.dim} dimensions, {made.dtype}, {speed}: {made.path}{scales}"
+    return f"{made.rows:,} lines{again}, {made.dim} dimensions, {made.dtype}, {fast}: {made.path}{scales}"

@@ -14,6 +14,7 @@ from xswe.mining.filter import BitextFilter, filter_bitext
 from xswe.mining.output import output_format
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
+from xswe.progress import speed
 
 
 def run(values: dict[str, Any]) -> str:
@@ -30,7 +31,7 @@ def run(values: dict[str, Any]) -> str:
     model = load_any(locate(values["model"]))
     found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{seconds:.1f} s, {len(found) / max(seconds, 1e-9):,.0f} pairs/s: {output}"
+    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}"
     if output == "-":
         sys.stderr.write(f"{summary}\n")
         return ""

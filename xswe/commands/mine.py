@@ -18,6 +18,7 @@ from xswe.mining.score import ScoreConfig, score_file
 from xswe.mining.side import FilterConfig
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
+from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
 _OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
@@ -85,8 +86,10 @@ def _score(values: dict[str, Any]) -> str:
             report = score_file(model, file, output, config, work, identity)
     seconds = time.monotonic() - started
     unscored = f", {report['unscored']:,} of them not scored (nan)" if report["unscored"] else ""
-    rate = report["lines"] / max(seconds, 1e-9)
-    return f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {rate:,.0f} lines/s: {output}"
+    rate = speed(int(report["lines"]), seconds, "lines")
+    return (
+        f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {seconds:.1f} s {rate}: {output}"
+    )
 
 
 def _refuse_unused(values: dict[str, Any]) -> None:

@@ -22,6 +22,7 @@ from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import RISE, Expected, GoldSearch, Threshold, from_mismatches, gold_scores, on_gold, read_gold
 from xswe.model.ensemble import AnyModel
+from xswe.progress import speed
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.types import Neighbours, SearchConfig
@@ -183,8 +184,8 @@ class MineReport:
             lines.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
         total = sum(self.seconds.values())
         steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in self.seconds.items())
-        rate = sum(side.read for side in sides.values()) / max(total, 1e-9)
-        return "\n".join([*lines, f"{total:.1f} s, {rate:,.0f} lines/s ({steps})"])
+        rate = speed(sum(side.read for side in sides.values()), total, "lines")
+        return "\n".join([*lines, f"{total:.1f} s{', ' if rate else ''}{rate} ({steps})"])
 
 
 def _listed(counts: dict[str, int]) -> str:
