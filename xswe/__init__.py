@@ -4,10 +4,11 @@
     model = xswe.load("mini")           # or a folder that train wrote, or user/repository on the hub
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
-``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, ``score`` scores aligned
-texts, ``find_phrases`` finds what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens
-what it kept), ``SentencePCA`` is the papers' reduction. Each is loaded when it is first used: loading and encoding need
-numpy, numba, tokenizers and safetensors; torch and transformers are imported by training only.
+``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
+``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` finds what says a phrase in running text,
+``index`` makes sentences searchable (``load_index`` opens what it kept), ``SentencePCA`` is the papers' reduction. Each is
+loaded when it is first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are
+imported by training only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from xswe import errors
     from xswe.evaluation.compare import Comparison, compare
     from xswe.evaluation.evaluate import Scores, evaluate
+    from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
     from xswe.mining.score import score_pairs as score
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 # Where each public name comes from.
 _PUBLIC = {
     "Comparison": "xswe.evaluation.compare:Comparison",
+    "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "Ensemble": "xswe.model.ensemble:Ensemble",
     "Hit": "xswe.search.index:Hit",
     "Hits": "xswe.search.index:Hits",
@@ -47,6 +50,7 @@ _PUBLIC = {
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
     "StaticModel": "xswe.model.static:StaticModel",
     "compare": "xswe.evaluation.compare:compare",
+    "dedup": "xswe.mining.dedup:dedup",
     "encode_file": "xswe.model.encode_file:encode_file",
     "errors": "xswe.errors:",
     "evaluate": "xswe.evaluation.evaluate:evaluate",
@@ -61,6 +65,7 @@ _PUBLIC = {
 }
 __all__ = [
     "Comparison",
+    "Deduplicated",
     "Ensemble",
     "Hit",
     "Hits",
@@ -71,6 +76,7 @@ __all__ = [
     "StaticModel",
     "__version__",
     "compare",
+    "dedup",
     "encode_file",
     "errors",
     "evaluate",

@@ -20,6 +20,7 @@ VERBS = {
     "phrases": "the spans of running text that say what a phrase says",
     "mine": "translations from two text files, paraphrases from one, or scores of a bitext",
     "filter": "noisy bitext in, clean bitext out",
+    "dedup": "a file without its exact, near and semantic duplicates",
     "lexicon": "a dictionary from the vectors of words",
     "bucc": "the BUCC shared task by its own protocol",
     "evaluate": "figures on benchmarks and on files of your own",

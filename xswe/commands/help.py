@@ -38,6 +38,10 @@ EXAMPLES = {
         "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",
         "model=mini input=memory.tmx output=clean.tmx languages=[en,ja] numbers=true",
     ),
+    "dedup": (
+        "model=mini input=texts.txt output=unique.txt rejects=duplicates.tsv",
+        "model=mini input=texts.csv column=text output=unique.csv threshold=0.85",
+    ),
     "lexicon": (
         "model=mini languages=[en,de] output=lexicon.tsv",
         "model=mini source=en.txt target=de.txt output=lexicon.tsv",

@@ -398,14 +398,17 @@ def _is_latin(character: str) -> bool:
     return character.isascii() or unicodedata.name(character, "").startswith(("LATIN ", "FULLWIDTH LATIN ", "COMBINING "))
 
 
+def sketches(texts: Texts) -> np.ndarray:
+    """Sketch texts, uint64 (n, bands): two of them with most of their shingles in common share a band."""
+    factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
+    out = np.empty((len(texts), _BANDS), np.uint64)
+    sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, _BAND_ROWS, np.empty_like(factors), out)
+    return out
+
+
 def _sketches(rows: Rows) -> np.ndarray:
     """Sketch source and target together, band by band."""
-    factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
-    made = []
-    for side in (rows.source, rows.target):
-        out = np.empty((len(side), _BANDS), np.uint64)
-        sketch(np.asarray(side.data), np.asarray(side.offsets), factors, _BAND_ROWS, np.empty_like(factors), out)
-        made.append(out)
+    made = sketches(rows.source), sketches(rows.target)
     keys = np.empty(made[0].size, np.uint64)
     hash_pairs(made[0].ravel(), made[1].ravel(), keys)
     return keys.reshape(-1, _BANDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from xswe.mining.pipeline import (
     MineConfig,
     Mined,
     MineReport,
+    changed,
     check_given,
     mine_sides,
     mine_vectors,
@@ -155,7 +156,7 @@ def mine(
         >>> best.source, best.target
         ('The train is late.', 'The trains are delayed.')
     """
-    config = _with(config or MineConfig(), settings)
+    config = changed(config or MineConfig(), settings, "mine")
     if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
         if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)) or output:
             raise ConfigError("vectors are mined with vectors, and have no texts for output=: give both sides alike")
@@ -180,16 +181,6 @@ def mine(
 
 def _lines_of(given: Lines | Path) -> Lines:
     return str(given) if isinstance(given, (str, Path)) else list(given)
-
-
-def _with(config: MineConfig, settings: dict[str, Any]) -> MineConfig:
-    """Return a configuration with some fields changed."""
-    search = {name: settings.pop(name) for name in ("threads", "method") if name in settings}
-    if unknown := sorted(set(settings) - set(MineConfig.__dataclass_fields__)):
-        known = [*MineConfig.__dataclass_fields__, "threads", "method"]
-        raise ConfigError(f"{unknown[0]}: there is no such setting; mine has {', '.join(known)}")
-    changed = replace(config, **settings)
-    return replace(changed, neighbours=replace(changed.neighbours, **search)) if search else changed
 
 
 def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], languages: tuple[str, ...]) -> MinedPairs:

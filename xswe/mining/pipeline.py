@@ -6,11 +6,11 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from xswe.search.vectors import Storage, check_storage
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
 _NOTHING = np.zeros(0, np.int64)
+C = TypeVar("C", bound=Any)  # a dataclass of settings with ``neighbours``
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,22 @@ def _check_within(config: MineConfig) -> None:
         raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
     if config.select == "backward":
         raise ConfigError("select=backward is the same as forward without target=: use forward")
+
+
+def changed(config: C, settings: Mapping[str, Any], verb: str) -> C:
+    """Return a configuration with some fields changed; ``threads`` and ``method`` are those of its ``neighbours``.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
+    search = {name: settings[name] for name in ("threads", "method") if name in settings}
+    own = {name: value for name, value in settings.items() if name not in search}
+    known = [field.name for field in fields(config)]
+    if unknown := sorted(set(own) - set(known)):
+        raise ConfigError(f"{unknown[0]}: there is no such setting; {verb} has {', '.join([*known, 'threads', 'method'])}")
+    if search:
+        own["neighbours"] = replace(own.get("neighbours", config.neighbours), **search)
+    return replace(config, **own)
 
 
 @contextmanager

@@ -1,0 +1,123 @@
+"""Exact, near and semantic duplicates of a file; what stays, what goes, and why."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError, InputError
+from xswe.mining.dedup import REASONS, _first, dedup
+
+ANY = np.random.default_rng(0).integers(0, 9, 200).astype(np.uint64)
+
+
+def reasons(found):
+    return [REASONS[code] for code in found.reasons]
+
+
+@pytest.fixture
+def lines(sample):
+    """A hundred lines; then a copy, a copy in other letters, one with a word more, and one that says the same."""
+    own = sample["en"][:100]
+    return [*own, own[7], f"  {own[8].upper()} ", f"{own[9]} Yes.", " ".join(reversed(own[10].split()))]
+
+
+def test_the_first_row_of_each_key_is_found():
+    first = _first(ANY)
+    assert all(first[i] == list(ANY).index(key) for i, key in enumerate(ANY))
+
+
+def test_each_kind_of_duplicate_names_the_line_that_it_repeats(model, lines):
+    found = dedup(model, lines, threshold=0.99, threads=1)
+    assert reasons(found)[100:] == ["exact", "near", "near", "semantic"]
+    assert found.duplicate_of[100:].tolist() == [7, 8, 9, 10]
+    assert found.clusters[100:].tolist() == [7, 8, 9, 10]
+    assert found.scores[100:102].tolist() == [1, 1]
+    assert 0.8 <= found.scores[102] < 1
+    assert found.scores[103] == pytest.approx(1, abs=1e-5)
+    assert (found.duplicate_of == -1).sum() == found.kept.sum() == sum(found.counts.values()) - 4
+
+
+def test_a_line_goes_if_any_earlier_line_is_as_near(model, sample):
+    texts = sample["en"][:400]
+    vectors = model.encode(texts).astype(np.float64)
+    cosines = np.tril(vectors @ vectors.T, -1)
+    found = dedup(model, texts, threshold=0.5, near=None, threads=1)
+    for threshold in (0.5, 0.3, 0.8, 0.95):
+        again = found.rethreshold(threshold)
+        sure = np.abs(cosines.max(1) - threshold) > 1e-4
+        gone = (cosines.max(1) >= threshold) | (again.reasons == 1)
+        np.testing.assert_array_equal(again.kept[sure], ~gone[sure])
+        assert again.kept[again.clusters].all()
+    assert found.rethreshold(None).counts == dedup(None, texts, threshold=None, near=None).counts
+
+
+def test_texts_that_share_a_sketch_but_few_shingles_stay(sample):
+    numbered = [f"Record {n:08d} of the archive was opened." for n in (11111111, 22222222)]
+    assert dedup(None, numbered, threshold=None).kept.all()
+    assert dedup(None, numbered, threshold=None, near=0.5).kept.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.tsv.gz", "a.csv", "a.jsonl"])
+def test_lines_that_stay_stand_as_they_stood(model, lines, tmp_path, name):
+    texts = [line.replace("\t", " ").replace('"', "'") for line in lines]
+    if name == "a.csv":
+        records = ["n,text\n", *(f'{n},"{text}"\n' for n, text in enumerate(texts))]
+    elif name == "a.jsonl":
+        records = [json.dumps({"n": n, "text": text}) + "\n" for n, text in enumerate(texts)]
+    else:
+        records = [f"{n}\t{text}\r\n" if name == "a.tsv.gz" else f"{text}\n" for n, text in enumerate(texts)]
+    raw = "".join(records).encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    column = {"a.csv": "text", "a.tsv.gz": 1}.get(name, 0)
+    rejects = tmp_path / "rejects.tsv"
+    found = dedup(model, tmp_path / name, tmp_path / f"out-{name}", rejects=rejects, column=column, threads=1)
+    written = (tmp_path / f"out-{name}").read_bytes()
+    written = gzip.decompress(written) if name.endswith(".gz") else written
+    head = 1 if name == "a.csv" else 0
+    kept = [record for record, stays in zip(records[head:], found.kept, strict=True) if stays]
+    if name == "a.csv":
+        assert written.decode().replace('"', "") == "".join([*records[:1], *kept]).replace('"', "")
+    else:
+        assert written.decode() == "".join(kept)
+    rows = [line.split("\t", 5) for line in rejects.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == (~found.kept).sum() >= 4
+    assert [row[:4:3] for row in rows if row[2] == "101"] == [["exact", "8"]]
+    assert all(row[4] == " ".join(texts[int(row[3]) - 1].split("\t")).strip() for row in rows)
+    assert not list(Path(tmp_path).glob("*.work"))
+
+
+def test_another_threshold_takes_the_search_that_is_there(model, lines, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    settings = {"work": tmp_path / "work", "keep": True, "threads": 1}
+    dedup(model, tmp_path / "a.txt", tmp_path / "b.txt", threshold=0.9, **settings)
+    monkeypatch.setattr("xswe.search.exact.score_strip", None)  # a second search would call it
+    again = dedup(model, tmp_path / "a.txt", tmp_path / "b.txt", threshold=0.4, **settings)
+    assert again.counts == dedup(None, lines, threshold=None).counts | again.counts
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "found"),
+    [
+        (lambda path: dedup(None, ["a"]), ConfigError, "model=None"),
+        (lambda path: dedup(None, ["a"], threshold=1.5), ConfigError, "threshold=1.5"),
+        (lambda path: dedup(None, ["a"], threshold=None, limit=1), ConfigError, "limit"),
+        (lambda path: dedup(None, ["a"], threshold=None, rejects="b"), ConfigError, "output="),
+        (lambda path: dedup(None, path / "a.tmx", threshold=None), ConfigError, "filter"),
+        (lambda path: dedup(None, path / "a.txt", path / "b.parquet", threshold=None), ConfigError, "same suffix"),
+        (lambda path: dedup(None, path / "none.txt", threshold=None), InputError, "none.txt"),
+    ],
+)
+def test_mistakes_say_what_is_wrong(tmp_path, call, error, found):
+    (tmp_path / "a.txt").write_text("a\n")
+    with pytest.raises(error, match=found):
+        call(tmp_path)
+
+
+def test_nothing_and_blank_lines(model):
+    assert dedup(model, []).counts == {}
+    assert dedup(model, ["", "a", " ", ""]).kept.tolist() == [True, True, False, False]

@@ -1,0 +1,35 @@
+"""``python -m xswe dedup``: a file without its exact, near and semantic duplicates."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import fields
+from typing import Any
+
+from xswe.io.files import check_output
+from xswe.io.settings import build
+from xswe.mining.dedup import DedupConfig, dedup
+from xswe.model.ensemble import load_any
+from xswe.model.resolve import locate
+from xswe.search.types import SearchConfig
+
+
+def run(values: dict[str, Any]) -> str:
+    """Deduplicate, and return the summary (on standard error where the lines go to standard output)."""
+    given, output = str(values["input"]), str(values["output"])
+    for path in (output, values["rejects"]):
+        if path is not None:
+            check_output(path, [given] if given != "-" else [])
+    search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
+    own = {field.name: values[field.name] for field in fields(DedupConfig) if field.name != "neighbours"}
+    config = build(DedupConfig, {**own, "neighbours": search}, "dedup")
+    started = time.monotonic()
+    model = None if config.threshold is None else load_any(locate(values["model"]))
+    found = dedup(model, given, output, rejects=values["rejects"], work=values["work"], config=config)
+    seconds = time.monotonic() - started
+    summary = f"{found}\n{seconds:.1f} s, {len(found) / max(seconds, 1e-9):,.0f} lines/s: {output}"
+    if output == "-":
+        sys.stderr.write(f"{summary}\n")
+        return ""
+    return summary

@@ -1,0 +1,363 @@
+"""Duplicates among the lines of one file: exact, near and semantic.
+
+A line goes if an earlier line says the same: with the same characters (exact), with the same letters or mostly the same
+shingles (near), or with a cosine from the threshold on (semantic: Abbas et al., 2023, SemDeDup). So the first line of every
+cluster stays, each decision is one pair with one score, and as the nearest earlier line is known for every line, another
+threshold needs no second search.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.cleaning import sketches
+from xswe.corpus.records import Record, RecordFile
+from xswe.corpus.rows import text_hashes
+from xswe.errors import ConfigError
+from xswe.io.archives import without_packing
+from xswe.io.lines import OnError
+from xswe.io.ragged import Texts
+from xswe.io.results import Result
+from xswe.io.store import append_texts, text_writer
+from xswe.mining.output import one_line, open_output, output_format
+from xswe.mining.pipeline import changed, work_folder
+from xswe.mining.side import identity_key
+from xswe.model.ensemble import AnyModel
+from xswe.progress import bar
+from xswe.search.neighbours import neighbours_within
+from xswe.search.types import SearchConfig
+from xswe.search.vectors import Storage, Vectors, VectorWriter, check_storage
+
+REASONS = ("kept", "exact", "near", "semantic", "damaged")
+_EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
+_BLOCK = 16_384
+_SHINGLE = 4  # bytes, as the sketches have them
+
+
+@dataclass(frozen=True)
+class DedupConfig:
+    """What counts as a duplicate, and how duplicates are sought.
+
+    Attributes:
+        threshold: least cosine with an earlier line; None for no semantic duplicates.
+        near: least share of shingles of four bytes in common (Jaccard), as sketches find them; None for none.
+        column: of the text in tab-separated lines (those without tabs are one column), from 0; of ``.csv``, a name as well;
+            of ``.jsonl`` the name of a field, ``text`` where a number is given.
+        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped).
+        storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
+        keep: leave the work folder, from which the same call with another threshold takes the search.
+        neighbours: how neighbours are sought.
+    """
+
+    threshold: float | None = 0.9
+    near: float | None = 0.8
+    column: int | str = 0
+    on_error: OnError = "raise"
+    storage: Storage = "float32"
+    keep: bool = False
+    neighbours: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        check_storage(self.storage)
+        for name in ("threshold", "near"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 1:
+                raise ConfigError(f"{name}={value}: give a number above 0 and up to 1, or null for none")
+
+
+@dataclass(frozen=True, eq=False)
+class Deduplicated(Result):
+    """Which lines are duplicates, of which earlier lines, and why.
+
+    Attributes:
+        nearest: int64 (n,), the earlier line that each is most like, from 0; -1 for none.
+        scores: float32 (n,): 1 for the same text, the share of shingles in common, or the cosine; NaN without a line.
+        kinds: uint8 (n,), what the score is: a place in :data:`REASONS`; 0 without a nearest line.
+        threshold: least cosine of semantic duplicates; None for none.
+        source: what was read.
+    """
+
+    nearest: np.ndarray
+    scores: np.ndarray
+    kinds: np.ndarray
+    threshold: float | None
+    source: RecordFile | Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def reasons(self) -> np.ndarray:
+        """Why each line goes, uint8 (n,), a place in :data:`REASONS`; 0 for those that stay."""
+        enough = np.inf if self.threshold is None else np.float32(self.threshold)
+        return np.where((self.kinds == _SEMANTIC) & ~(self.scores >= enough), 0, self.kinds).astype(np.uint8)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Which lines stay, bool (n,)."""
+        return self.reasons == 0
+
+    @property
+    def duplicate_of(self) -> np.ndarray:
+        """The earlier line that decided, int64 (n,), from 0; -1 for lines that stay."""
+        return np.where(self.kept, -1, self.nearest)
+
+    @property
+    def clusters(self) -> np.ndarray:
+        """The first line of each line's cluster, int64 (n,), from 0; a line without duplicates is its own."""
+        places = np.arange(len(self))
+        first = np.where(self.duplicate_of < 0, places, self.duplicate_of)
+        while not np.array_equal(further := first[first], first):
+            first = further
+        return first
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Lines by reason, the kept ones first; reasons that never held are left out."""
+        counts = np.bincount(self.reasons, minlength=len(REASONS))
+        return {name: int(count) for name, count in zip(REASONS, counts, strict=True) if count}
+
+    def rethreshold(self, threshold: float | None) -> Deduplicated:
+        """Return what another threshold gives; nothing is searched again."""
+        return replace(self, threshold=threshold)
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns: one row a line."""
+        return ("row", "reason", "score", "duplicate_of", "cluster")
+
+    def records(self) -> Iterator[tuple[int, str, float, int, int]]:
+        """Return a row a line, all counted from 0; lines that stay have a score, too."""
+        columns = (self.reasons.tolist(), self.scores.tolist(), self.duplicate_of.tolist(), self.clusters.tolist())
+        for row, (reason, score, original, cluster) in enumerate(zip(*columns, strict=True)):
+            yield row, REASONS[reason], score, original, cluster
+
+    def __repr__(self) -> str:
+        return f"Deduplicated({int(self.kept.sum()):,} of {len(self):,} lines kept, threshold {self.threshold})"
+
+    def __str__(self) -> str:
+        counts = self.counts
+        kept = counts.pop("kept", 0)
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in counts.items()) or "none"
+        largest = int(np.bincount(self.clusters).max()) if len(self) else 0
+        return f"{len(self):,} lines read, {kept:,} kept; dropped: {dropped}; largest cluster: {largest:,} lines"
+
+    def save(self, output: str | Path, rejects: str | Path | None = None) -> None:
+        """Write the lines that stay, as they stand.
+
+        Args:
+            output: file, compressed by its suffix; ``-`` for standard output.
+            rejects: a file for the others: reason, score, line, line that it duplicates (from 1), text of that line, and
+                the record, with tabs between.
+        """
+        before, after = self.source.frame() if isinstance(self.source, RecordFile) else (b"", b"")
+        reasons = self.reasons
+        with open_output(str(output)) as stream:
+            stream.write(before)
+            records = zip(_records(self.source), reasons.tolist(), strict=True)
+            kept = (record.raw + (record.end or b"\n") for record, reason in records if not reason)
+            while block := b"".join(islice(kept, _BLOCK)):
+                stream.write(block)
+            stream.write(after)
+        if rejects is not None:
+            self._save_rejects(str(rejects), reasons)
+
+    def _save_rejects(self, path: str, reasons: np.ndarray) -> None:
+        wanted = set(np.unique(self.duplicate_of[reasons > 0]).tolist())
+        told: dict[int, str] = {}
+        columns = zip(reasons.tolist(), self.scores.tolist(), self.duplicate_of.tolist(), strict=True)
+        with open_output(path) as stream:
+            for row, (record, (reason, score, original)) in enumerate(zip(_records(self.source), columns, strict=True)):
+                if row in wanted and record.texts:
+                    told[row] = one_line(record.texts[0])
+                if reason:
+                    fields = (REASONS[reason], f"{score:.6f}", str(row + 1), str(original + 1), told.get(original, ""))
+                    stream.write("\t".join(fields).encode() + b"\t" + record.raw.replace(b"\n", b" ") + b"\n")
+
+
+def _records(source: RecordFile | Sequence[str]) -> Iterator[Record]:
+    if isinstance(source, RecordFile):
+        return source.read()
+    return (Record(text.encode("utf-8", "replace"), b"\n", (text.strip(), "")) for text in source)
+
+
+def dedup(
+    model: AnyModel | None,
+    texts: Sequence[str] | str | Path,
+    output: str | Path | None = None,
+    *,
+    rejects: str | Path | None = None,
+    work: str | Path | None = None,
+    config: DedupConfig | None = None,
+    **settings: Any,
+) -> Deduplicated:
+    """Find duplicates among lines, and leave them out.
+
+    Args:
+        model: what encodes; None with ``threshold=None``.
+        texts: a list of texts; or the name of a file (text, tab-separated, ``.csv`` or ``.jsonl``, packed or not, ``-`` for
+            standard input).
+        output: a file for the lines that stay, as they stand, with their other columns; ``-`` for standard output.
+        rejects: a file for the others, see :meth:`Deduplicated.save`.
+        work: folder for unfinished work; None for ``<output>.work``.
+        config: what counts as a duplicate; see :class:`DedupConfig`.
+        settings: single fields of it: ``threshold``, ``near``, ``column``, …; ``threads`` and ``method`` are those of the
+            search.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> lines = ["A cat sleeps.", "The train is late.", "a cat  sleeps", "The train is delayed.", "Bread is cheap."]
+        >>> found = xswe.dedup(xswe.load("mini"), lines, threshold=0.5)
+        >>> found.kept.tolist(), found.clusters.tolist()
+        ([True, True, False, False, True], [0, 1, 0, 1, 4])
+        >>> found.rethreshold(0.99).counts
+        {'kept': 4, 'near': 1}
+    """
+    config = changed(config or DedupConfig(), settings, "dedup")
+    if model is None and config.threshold is not None:
+        raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
+    if rejects is not None and output is None:
+        raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
+    source = _file(str(texts), config) if isinstance(texts, (str, Path)) else list(texts)
+    if output is not None and isinstance(source, RecordFile):
+        _check_kind(str(output), source)
+    if output is None:
+        with tempfile.TemporaryDirectory(prefix="xswe-dedup-") as folder:
+            return _found(model, _spooled(source, Path(folder)), config, Path(folder))
+    with work_folder(str(output), None if work is None else str(work), config.keep) as place:
+        found = _found(model, _spooled(source, place), config, place)
+        found.save(output, rejects)
+        return found
+
+
+def _file(path: str, config: DedupConfig) -> RecordFile:
+    """Return the file to read; both texts of its records are the same column."""
+    kind = without_packing(path).suffix.lower()
+    if kind == ".tmx":
+        raise ConfigError(f"{path}: dedup reads lines of one language; python -m xswe filter drops duplicates of bitext")
+    column = "text" if kind in (".jsonl", ".ndjson") and isinstance(config.column, int) else config.column
+    return RecordFile((path,), (column, column), (), config.on_error)
+
+
+def _check_kind(output: str, file: RecordFile) -> None:
+    """Refuse a name that promises another format than the lines have."""
+    kind = output_format("auto", output, ("", ""))
+    if kind != {"tsv": "laser"}.get(file.kind, file.kind):
+        raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
+
+
+def _spooled(source: RecordFile | list[str], folder: Path) -> RecordFile | list[str]:
+    """Keep standard input, which is read more than once."""
+    if isinstance(source, list) or source.paths != ("-",):
+        return source
+    with open(folder / "input", "wb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+    return replace(source, paths=(str(folder / "input"),))
+
+
+def _found(model: AnyModel | None, source: RecordFile | list[str], config: DedupConfig, folder: Path) -> Deduplicated:
+    keys, texts, damaged = _read(source, folder, config.near is not None)
+    nearest, scores, kinds = _by_letters(keys, texts, config.near)
+    kinds[damaged], nearest[damaged] = _DAMAGED, -1
+    if model is not None and config.threshold is not None:
+        rows = np.flatnonzero(kinds == 0)
+        vectors = _encoded(model, texts, rows, config, folder / "vectors.npy")
+        lists = neighbours_within(vectors, 1, config.neighbours, folder / "search")
+        there = lists.forward_ids[:, 0] >= 0
+        nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
+        scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC
+    return Deduplicated(nearest, scores, kinds, config.threshold, source)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Keys that lines share: uint64 (n,) of the same text, (n,) of the same letters, (n, b) of sketches."""
+
+    exact: np.ndarray
+    letters: np.ndarray
+    bands: np.ndarray
+
+
+def _read(source: RecordFile | list[str], folder: Path, near: bool) -> tuple[_Keys, Texts, np.ndarray]:
+    """Read the texts into the folder; returns their keys, the texts, and which records are damaged."""
+    parts: list[tuple[np.ndarray, ...]] = []
+    records = _records(source)
+    with text_writer(folder, "texts") as writer, bar("read", unit="line") as progress:
+        while block := list(islice(records, _BLOCK)):
+            strings = [record.texts[0] if record.texts else "" for record in block]
+            texts = Texts.of(strings)
+            append_texts(writer, texts)
+            letters = np.array([identity_key(text) for text in strings] if near else [], np.uint64)
+            bands = sketches(texts) if near else np.zeros((len(block), 0), np.uint64)
+            damaged = np.array([record.texts is None for record in block])
+            parts.append((text_hashes(texts), letters, bands, damaged))
+            progress.update(len(block))
+    if not parts:
+        nothing = np.zeros(0, np.uint64)
+        parts.append((nothing, nothing, np.zeros((0, 0), np.uint64), np.zeros(0, bool)))
+    exact, letters, bands, damaged = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Keys(exact, letters, bands), Texts.open(folder, "texts"), damaged
+
+
+def _first(keys: np.ndarray) -> np.ndarray:
+    """Return the first row with the same key as each row has, int64 (n,)."""
+    order = np.argsort(keys, kind="stable")
+    new = np.ones(len(keys), bool)
+    new[1:] = keys[order][1:] != keys[order][:-1]
+    first = np.empty(len(keys), np.int64)
+    first[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(keys)), 0))]
+    return first
+
+
+def _by_letters(keys: _Keys, texts: Texts, near: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the earlier line that each is an exact or near duplicate of, the score, and the kind."""
+    count = len(keys.exact)
+    nearest, scores, kinds = np.full(count, -1), np.full(count, np.nan, np.float32), np.zeros(count, np.uint8)
+    columns = [(_EXACT, keys.exact)] if near is None else [(_EXACT, keys.exact), (_NEAR, keys.letters)]
+    for kind, column in columns:
+        first = _first(column)
+        rows = np.flatnonzero((first < np.arange(count)) & (kinds == 0))
+        nearest[rows], scores[rows], kinds[rows] = first[rows], 1.0, kind
+    if near is None:
+        return nearest, scores, kinds
+    for band in range(keys.bands.shape[1]):
+        first = _first(keys.bands[:, band])
+        for row in np.flatnonzero((first < np.arange(count)) & ((kinds == 0) | (scores < 1))).tolist():
+            share = _shared(texts[row], texts[int(first[row])])
+            if share >= near and not (scores[row] >= share):
+                nearest[row], scores[row], kinds[row] = first[row], share, _NEAR
+    return nearest, scores, kinds
+
+
+def _shared(a: str, b: str) -> float:
+    """Return the Jaccard similarity of two texts' shingles; case and blanks do not count, digits do."""
+    here, there = (
+        {text[i : i + _SHINGLE] for i in range(max(1, len(text) - _SHINGLE + 1))}
+        for text in ("".join(unicodedata.normalize("NFKC", text).casefold().split()).encode() for text in (a, b))
+    )
+    return len(here & there) / len(here | there)
+
+
+def _encoded(model: AnyModel, texts: Texts, rows: np.ndarray, config: DedupConfig, path: Path) -> Vectors:
+    """Encode some of the texts into a file."""
+    with open(path, "wb") as stream, bar("encode", len(rows), unit="line") as progress:
+        writer = VectorWriter(stream, model.dim, config.storage)
+        for start in range(0, len(rows), _BLOCK):
+            part = rows[start : start + _BLOCK]
+            writer.write(model.encode(texts.take(part), threads=config.neighbours.workers))
+            progress.update(len(part))
+        writer.close()
+    return Vectors.open(path)
