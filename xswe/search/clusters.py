@@ -150,16 +150,18 @@ def search_clusters(
     probes = min(config.probes, count)
     saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))
     generator = np.random.default_rng([config.seed, 11])
-    samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in (source, target)]
+    sides = [source] if within else [source, target]
+    samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in sides]
     with single_threaded_blas():
-        means = [mean_vector(side, sample) for side, sample in zip((source, target), samples, strict=True)]
-        points = [side.take(rows) - mean for side, rows, mean in zip((source, target), samples, means, strict=True)]
+        means = [mean_vector(side, sample) for side, sample in zip(sides, samples, strict=True)]
+        points = [side.take(rows) - mean for side, rows, mean in zip(sides, samples, means, strict=True)]
         centroids = train_centroids(points, count, generator, threads)
         del points
-        here, there = (
+        members = [
             Members.of(assign(side, centroids, mean, probes, threads), count)
-            for side, mean in zip((source, target), means, strict=True)
-        )
+            for side, mean in zip(sides, means, strict=True)
+        ]
+        here, there = members[0], members[-1]
         done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
         lock = threading.Lock()
 
@@ -170,8 +172,8 @@ def search_clusters(
             if not size:
                 return 0
             limits = lists.forward[rows, -1], lists.backward[columns, -1]
-            sides = source.take(rows), target.take(columns)
-            row_scores, row_ids, column_scores, column_ids = join(*sides, limits, k, within)
+            blocks = source.take(rows), target.take(columns)
+            row_scores, row_ids, column_scores, column_ids = join(*blocks, limits, k, within)
             with lock:
                 merge(lists.forward, lists.forward_ids, rows, row_scores, row_ids, columns)
                 merge(lists.backward, lists.backward_ids, columns, column_scores, column_ids, rows)
