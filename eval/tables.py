@@ -1,4 +1,4 @@
-"""Fill the tables of README.md and eval/results/*.md from measured results, beside the published figures.
+"""Fill the tables of README.md, docs/*.md and eval/results/*.md from measured results, beside the published figures.
 
     python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->
     python eval/tables.py --check   # change nothing; exit with 1 if something would change
@@ -124,7 +124,8 @@ TABLES = {
     "sizes": Table(
         ("main",), ("size", "model"), ("pairs", "model"), (("step", "refinement"),), (*TATOEBA, *WMT23, *STSB_XLING)
     ),
-    "mono": Table(("mono",), ("pair", "model"), ("language", "model"), (("pairs", 0),), STSB),
+    "stages": Table(("main",), WHO, WHO, (("pairs", 100_000),), (*TATOEBA, *WMT23, *STSB_XLING)),
+    "mono": Table(("mono",), ("pair", "model"), ("language", "model"), (("pairs", 100_000),), STSB),
     "english": Table(("english.json",), ("model",), ("model",)),
     "ablation.stages": Table(("ablation/stages.json",), ("step",), ("step",)),
     **{
@@ -295,7 +296,7 @@ def main() -> int:
     results = options.root / "eval" / "results"
     published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
     stale = False
-    for file in [options.root / "README.md", *sorted(results.glob("**/*.md"))]:
+    for file in [options.root / "README.md", *sorted(options.root.glob("docs/*.md")), *sorted(results.glob("**/*.md"))]:
         before = file.read_text(encoding="utf-8")
         try:
             after, remarks = fill(before, results, published)

@@ -1,4 +1,6 @@
-"""The README's blocks do what they say, in the order a reader meets them.
+"""The blocks of the README and of the pages do what they say, in the order a reader meets them.
+
+What a block of Python prints stands under it as comments, and is checked.
 
 Blocks under a comment ``<!-- not run -->`` name files of the reader's own, or need the network.
 """
@@ -14,13 +16,18 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+NAMES = ("use", "search", "mine", "phrases", "train", "corpora", "evaluate")
+PAGES = [README, *(ROOT / "docs" / f"{name}.md" for name in NAMES)]
+pytestmark = pytest.mark.skipif(not PAGES[-1].is_file(), reason="docs/ is not in this installation")
 _BLOCK = re.compile(r"(<!-- not run -->\n)?```(sh|python)\n(.*?)```", re.DOTALL)
 
 
 def blocks() -> list[tuple[str, str]]:
     """(language, code) of the blocks that are to be run."""
-    return [(language, code) for skipped, language, code in _BLOCK.findall(README.read_text("utf-8")) if not skipped]
+    found = [block for page in PAGES for block in _BLOCK.findall(page.read_text("utf-8"))]
+    return [(language, code) for skipped, language, code in found if not skipped]
 
 
 def test_the_readme_has_the_blocks_a_reader_needs():
@@ -42,3 +49,15 @@ def test_the_blocks_run_in_order(tmp_path):
         command = ["bash", "-euo", "pipefail", "-c", code] if language == "sh" else [sys.executable, "-c", code]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+        if language == "python" and (said := re.findall(r"(?m)^# (.*)$", code)):
+            assert done.stdout.splitlines() == said
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_readme_stays_short():
+    assert len(README.read_text("utf-8").splitlines()) <= 130

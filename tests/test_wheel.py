@@ -117,8 +117,8 @@ def test_the_model_in_the_package_works_at_once(python, tmp_path):
     start = time.monotonic()
     call(python, "-m", "xswe", "encode", "model=mini", "input=a.txt", "output=a.npy", cwd=tmp_path)
     assert time.monotonic() - start < 60
-    # The README's example of mining, as it stands there, the very first time: nothing is compiled yet.
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    # The example of mining, as it stands on its page, the very first time: nothing is compiled yet.
+    text = (ROOT / "docs" / "mine.md").read_text(encoding="utf-8")
     block = next(code for code in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "xswe mine model=mini" in code)
     (tmp_path / "runs").mkdir()
     start = time.monotonic()

@@ -1,4 +1,4 @@
-"""The figures in the README's sentences are those that were measured."""
+"""The figures in the sentences of README and pages are those that were measured."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def measured(name: str) -> Any:
 
 def wrong(pattern: str, *expected: float) -> list[tuple[str, float]]:
     """Find a sentence, with ``#`` for each of its numbers; returns those that differ from what is expected, as written."""
-    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    text = " ".join(word for page in pages for word in page.read_text(encoding="utf-8").split())
     found = re.search(re.escape(pattern).replace(r"\#", r"([\d,]+(?:\.\d+)?)").replace(r"\ ", " "), text)
-    assert found, f"the README has no sentence {pattern!r}"
+    assert found, f"no page has a sentence {pattern!r}"
     return [
         (written, number)
         for written, number in zip(found.groups(), expected, strict=True)
