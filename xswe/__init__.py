@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
+    from xswe.mining.negatives import HardNegatives, mine_negatives
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import encode_file
     from xswe.model.ensemble import Ensemble
@@ -42,6 +43,7 @@ _PUBLIC = {
     "Comparison": "xswe.evaluation.compare:Comparison",
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "Ensemble": "xswe.model.ensemble:Ensemble",
+    "HardNegatives": "xswe.mining.negatives:HardNegatives",
     "Hit": "xswe.search.index:Hit",
     "Hits": "xswe.search.index:Hits",
     "Index": "xswe.search.index:Index",
@@ -59,6 +61,7 @@ _PUBLIC = {
     "index": "xswe.search.index:index",
     "load_index": "xswe.search.index:load_index",
     "mine": "xswe.mining.mined:mine",
+    "mine_negatives": "xswe.mining.negatives:mine_negatives",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
     "train": "xswe.training.train:train",
@@ -67,6 +70,7 @@ __all__ = [
     "Comparison",
     "Deduplicated",
     "Ensemble",
+    "HardNegatives",
     "Hit",
     "Hits",
     "Index",
@@ -86,6 +90,7 @@ __all__ = [
     "load",
     "load_index",
     "mine",
+    "mine_negatives",
     "push_to_hub",
     "score",
     "train",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -136,3 +137,21 @@ def test_mistakes_get_one_line_and_exit_status_2(files, model_folder, arguments,
     assert said[0].startswith("xswe: ")
     assert found in said[0]
     assert not (files / "o").exists()
+
+
+def test_negatives_paraphrases_and_duplicates_from_the_command_line(files, model_folder):
+    model = f"model={model_folder}"
+    bitext = "mode=negatives", "source=en.txt", "target=ja.txt", "negatives=2"
+    assert cli("mine", model, *bitext, "output=t.jsonl", cwd=files).returncode == 0
+    assert set(json.loads((files / "t.jsonl").read_text(encoding="utf-8").splitlines()[0])) == {
+        *("anchor", "positive", "negative_1", "negative_2"),
+    }
+    for verb, words, said in (
+        ("mine", ("source=en.txt", "output=p.tsv", "threshold=null"), b"lines: 800 lines read"),
+        ("dedup", ("input=en.txt", "output=u.txt", "rejects=r.tsv"), b"800 lines read"),
+    ):
+        done = cli(verb, model, *words, cwd=files)
+        assert said in done.stdout, done.stderr
+    for wrong, said in ((("negatives=2",), b"mode=negatives"), (("mode=negatives", "k=3"), b"k does nothing")):
+        done = cli("mine", model, "source=en.txt", "target=ja.txt", "output=x.jsonl", *wrong, cwd=files)
+        assert said in done.stderr

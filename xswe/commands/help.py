@@ -33,6 +33,7 @@ EXAMPLES = {
         "model=mini source=en.txt target=ja.txt output=pairs.tsv",
         "model=mini source=en.txt select=forward output=paraphrases.tsv",
         "mode=score model=mini input=bitext.tsv output=scored.tsv",
+        "mode=negatives model=mini input=bitext.tsv output=triples.jsonl negatives=4",
     ),
     "filter": (
         "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",

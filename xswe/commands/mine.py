@@ -1,9 +1,10 @@
-"""``python -m xswe mine``: translations from two files, paraphrases from one, or scores of a bitext aligned already."""
+"""``python -m xswe mine``: translations from two files, paraphrases from one; scores or hard negatives of a bitext."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
 from xswe.io.settings import build
 from xswe.mining.mined import mine
+from xswe.mining.negatives import NegativesConfig, check_table, mine_negatives
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig, work_folder
 from xswe.mining.score import ScoreConfig, score_file
@@ -22,16 +24,23 @@ from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
 _OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
+_NEGATIVES = ("negatives", "candidates", "relative_margin")
 
 
 def run(values: dict[str, Any]) -> str:
     """Mine or score, and return the summary (on standard error where the pairs go to standard output)."""
-    if values["mode"] not in ("mine", "score"):
-        raise ConfigError(f"mode={values['mode']!r}: use mine (two monolingual files) or score (an aligned bitext)")
+    if values["mode"] not in _MODES:
+        raise ConfigError(
+            f"mode={values['mode']!r}: use mine (one or two monolingual files), score or negatives (of an aligned bitext)"
+        )
     if not values["output"]:
         raise ConfigError("output is not set: give a file, or - for standard output")
     check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
-    summary = (_mine if values["mode"] == "mine" else _score)(values)
+    if values["mode"] != "negatives" and (
+        unused := [name for name in _NEGATIVES if values[name] != getattr(NegativesConfig(), name)]
+    ):
+        raise ConfigError(f"{unused[0]} does nothing with mode={values['mode']}: it is for mode=negatives")
+    summary = _MODES[values["mode"]](values)
     if values["output"] == "-":
         sys.stderr.write(f"{summary}\n")
         return ""
@@ -45,7 +54,7 @@ def _search(values: dict[str, Any]) -> dict[str, Any]:
 def _mine(values: dict[str, Any]) -> str:
     if not values["source"] or values["input"]:
         raise ConfigError("mode=mine needs source=, a text file, and target=, another (input= is for mode=score)")
-    settings = {key: value for key, value in values.items() if key not in _OWN}
+    settings = {key: value for key, value in values.items() if key not in (*_OWN, *_NEGATIVES)}
     settings["score"] = "ratio" if values["score"] == "auto" else values["score"]
     settings |= {"on_error": values["corpus"]["on_error"]}
     nested = {
@@ -62,12 +71,32 @@ def _mine(values: dict[str, Any]) -> str:
     return f"{mined.report}\npairs: {output}"
 
 
-def _score(values: dict[str, Any]) -> str:
+def _bitext(values: dict[str, Any]) -> tuple[str, ...]:
+    """Return the file or the two files of an aligned bitext."""
     table, moses = values["input"], (values["source"], values["target"])
     if bool(table) == bool(all(moses)) or (table and any(moses)):
-        raise ConfigError("mode=score needs input= (a bitext, - for standard input), or source= and target=")
-    _refuse_unused(values)
-    files = (str(table),) if table else (str(moses[0]), str(moses[1]))
+        raise ConfigError(f"mode={values['mode']} needs input= (a bitext, - for standard input), or source= and target=")
+    return (str(table),) if table else (str(moses[0]), str(moses[1]))
+
+
+def _negatives(values: dict[str, Any]) -> str:
+    files = _bitext(values)
+    _refuse_unused(values, ("k", "score", "max_score", "format", "work", "keep"), "mode=negatives")
+    settings = {name: values[name] for name in (*_NEGATIVES, "columns", "languages", "storage", "min_score")}
+    settings |= {"on_error": values["corpus"]["on_error"]}
+    search = build(SearchConfig, _search(values), "neighbours")
+    config = build(NegativesConfig, {**settings, "neighbours": search}, "mine")
+    check_table(str(values["output"]))
+    found = mine_negatives(load_any(locate(values["model"])), files, values["output"], config=config)
+    few = f", {found.read - len(found):,} have too few within the margin" if len(found) < found.read else ""
+    return f"{found.read:,} pairs, {len(found):,} with {config.negatives} negatives{few}: {values['output']}"
+
+
+def _score(values: dict[str, Any]) -> str:
+    files = _bitext(values)
+    _refuse_unused(
+        values, ("min_score", "max_score"), "mode=score, which keeps every line; python -m xswe filter drops some"
+    )
     model, output = load_any(locate(values["model"])), str(values["output"])
     languages = tuple(values["languages"] or (model.languages if len(model.languages) == 2 else ()))
     file = RecordFile(files, tuple(values["columns"]), languages, values["corpus"]["on_error"])
@@ -92,13 +121,14 @@ def _score(values: dict[str, Any]) -> str:
     )
 
 
-def _refuse_unused(values: dict[str, Any]) -> None:
-    """Refuse what scoring would ignore."""
-    usual = MineConfig()
-    names = ("select", "best", "threshold", "precision", "gold", "min_score", "max_score", "ids")
-    unused = [name for name in names if values[name] != getattr(usual, name)]
-    unused += [f"filters.{name}" for name, value in values["filters"].items() if value != getattr(usual.filters, name)]
+def _refuse_unused(values: dict[str, Any], more: Sequence[str], why: str) -> None:
+    """Refuse what only mining uses, and ``more``."""
+    names = ("select", "best", "threshold", "precision", "gold", "ids", *more)
+    usual = {**vars(MineConfig()), "score": "auto", "work": None}
+    unused = [name for name in names if values[name] != usual[name]]
+    unused += [f"filters.{name}" for name, value in values["filters"].items() if value != getattr(usual["filters"], name)]
     if unused:
-        raise ConfigError(
-            f"{unused[0]} does nothing with mode=score, which keeps every line; python -m xswe filter drops some"
-        )
+        raise ConfigError(f"{unused[0]} does nothing with {why}")
+
+
+_MODES = {"mine": _mine, "score": _score, "negatives": _negatives}

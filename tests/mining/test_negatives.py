@@ -1,0 +1,98 @@
+"""Hard negatives of a bitext, in the form that sentence-transformers trains on."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError
+from xswe.mining.negatives import mine_negatives
+from xswe.mining.side import identity_key
+
+NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
+
+
+@pytest.fixture
+def bitext(sample):
+    """Pairs, with a source that has two targets, a target in other letters, and a repeated target."""
+    pairs = list(zip(sample["en"][:300], sample["ja"][:300], strict=True))
+    pairs += [(pairs[5][0], pairs[6][1]), (pairs[7][0], f" {pairs[7][1]} "), (pairs[8][0], pairs[9][1])]
+    return [(" ".join(a.split()), " ".join(b.split())) for a, b in pairs]
+
+
+def test_negatives_are_the_nearest_wrong_targets_within_the_margin(model, bitext):
+    found = mine_negatives(model, bitext, negatives=3, candidates=100, relative_margin=0.1, threads=1)
+    right = {}
+    for a, b in bitext:
+        right.setdefault(identity_key(a), set()).add(identity_key(b))
+    targets = list({identity_key(b): b for _, b in reversed(bitext)}.values())
+    vectors = model.encode(targets)
+    assert found.columns() == NAMES
+    assert len(found) > 250
+    for anchor, positive, *wrong in found.records():
+        assert (anchor, positive) in bitext
+        assert len(set(wrong)) == 3
+        most = 0.9 * float(model.encode([anchor])[0] @ model.encode([positive])[0])
+        cosines = vectors @ model.encode([anchor])[0]
+        fits = [
+            float(cosine)
+            for text, cosine in zip(targets, cosines, strict=True)
+            if identity_key(text) not in right[identity_key(anchor)] and cosine <= most
+        ]
+        chosen = [float(cosines[targets.index(text)]) for text in wrong]
+        np.testing.assert_allclose(chosen, sorted(fits, reverse=True)[:3], atol=1e-4)
+
+
+def test_pairs_with_too_few_negatives_are_left_out_and_told(model, bitext):
+    found = mine_negatives(model, bitext[:3], negatives=3)
+    assert (len(found), found.read) == (0, 3)
+    assert mine_negatives(model, [], negatives=1).read == 0
+    least = mine_negatives(model, bitext, negatives=1, min_score=0.3, relative_margin=0.0)
+    assert 0 < len(least) < len(bitext)
+
+
+def test_all_formats_say_the_same(model, bitext, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    for name in ("a.jsonl", "a.tsv", "a.csv", "a.parquet"):
+        found = mine_negatives(model, bitext, tmp_path / name, negatives=3, threads=1)
+    rows = [dict(zip(NAMES, row, strict=True)) for row in found.records()]
+    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()] == rows
+    assert pq.read_table(tmp_path / "a.parquet").to_pylist() == rows
+    for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
+        with open(tmp_path / name, newline="", encoding="utf-8") as stream:
+            assert list(csv.DictReader(stream, delimiter=delimiter)) == rows
+
+
+def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers.data_collator import SentenceTransformerDataCollator
+
+    mine_negatives(model, bitext, tmp_path / "triples.jsonl", negatives=3, threads=1)
+    files = str(tmp_path / "triples.jsonl")
+    loaded = datasets.load_dataset("json", data_files=files, split="train", cache_dir=str(tmp_path / "cache"))
+    assert tuple(loaded.column_names) == NAMES
+    collator = SentenceTransformerDataCollator(lambda texts, **_: {"input_ids": texts})
+    batch = collator([loaded[0], loaded[1]])
+    assert [key for key in batch if key.endswith("input_ids")] == [f"{name}_input_ids" for name in NAMES]
+    assert "label" not in batch
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"negatives": 0}, "negatives=0"),
+        ({"negatives": 99}, "candidates=16"),
+        ({"relative_margin": 1.0}, "relative_margin=1.0"),
+        ({"output": "a.txt"}, "a.txt"),
+        ({"limit": 3}, "limit"),
+    ],
+)
+def test_impossible_settings_are_refused(model, settings, found):
+    with pytest.raises(ConfigError, match=found):
+        mine_negatives(model, [("a", "b")], **settings)

@@ -1,0 +1,278 @@
+"""Hard negatives for training: for every pair of a bitext the wrong targets that are nearest to its source.
+
+Written as sentence-transformers takes them: columns ``anchor``, ``positive``, ``negative_1``, … and no others, which
+``MultipleNegativesRankingLoss`` reads in this order.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.records import RecordFile
+from xswe.errors import ConfigError, DependencyError
+from xswe.io.archives import packing_of, without_packing
+from xswe.io.files import whole_file
+from xswe.io.lines import OnError
+from xswe.io.ragged import Texts
+from xswe.io.results import Result
+from xswe.mining.output import one_line, open_output
+from xswe.mining.pipeline import changed
+from xswe.mining.score import row_cosines
+from xswe.mining.side import identity_key
+from xswe.model.ensemble import AnyModel
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import Neighbours, SearchConfig
+from xswe.search.vectors import Storage, Vectors, VectorWriter
+
+_BLOCK = 16_384
+_SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
+
+
+@dataclass(frozen=True)
+class NegativesConfig:
+    """Which wrong targets are taken.
+
+    Attributes:
+        negatives: of each pair; pairs with fewer are left out.
+        candidates: nearest targets that they are chosen from.
+        relative_margin: a negative's cosine with the anchor is at most (1 - relative_margin) times the positive's: what is
+            nearer may well be a translation, too.
+        min_score: least cosine of a negative; None for any.
+        columns: of source and target in separated text, from 0; names of columns, or of fields of JSON.
+        languages: of source and target, for ``.tmx`` and ``.jsonl``.
+        on_error: what a damaged record does: ``raise``, or ``skip``.
+        storage: of the vectors on the disk: ``float32``, ``float16`` or ``int8``.
+        neighbours: how neighbours are sought.
+    """
+
+    negatives: int = 4
+    candidates: int = 16
+    relative_margin: float = 0.05
+    min_score: float | None = None
+    columns: tuple[int | str, ...] = (0, 1)
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"
+    storage: Storage = "float32"
+    neighbours: SearchConfig = field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.negatives <= self.candidates:
+            raise ConfigError(f"negatives={self.negatives}: give a number from 1 to candidates={self.candidates}")
+        if not 0 <= self.relative_margin < 1:
+            raise ConfigError(f"relative_margin={self.relative_margin}: give a share from 0 to below 1, as in 0.05")
+
+
+@dataclass(frozen=True, eq=False)
+class HardNegatives(Result):
+    """Pairs with their hard negatives, in the order of the bitext.
+
+    Attributes:
+        anchors: the n source texts.
+        positives: their targets.
+        targets: all distinct targets.
+        negatives: int64 (n, negatives), places in ``targets``, nearest first.
+        read: pairs read; those that are missing among the n have too few negatives within the margin.
+    """
+
+    anchors: Texts
+    positives: Texts
+    targets: Texts
+    negatives: np.ndarray
+    read: int
+
+    def __len__(self) -> int:
+        return len(self.negatives)
+
+    def __repr__(self) -> str:
+        return f"HardNegatives({len(self):,} of {self.read:,} pairs, {self.negatives.shape[1]} negatives each)"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return ``anchor``, ``positive``, ``negative_1``, …."""
+        return ("anchor", "positive", *(f"negative_{n}" for n in range(1, self.negatives.shape[1] + 1)))
+
+    def records(self) -> Iterator[tuple[str, ...]]:
+        """Return the texts of each pair."""
+        for row, wrong in enumerate(self.negatives.tolist()):
+            yield (self.anchors[row], self.positives[row], *(self.targets[place] for place in wrong))
+
+    def write(self, path: str | Path) -> None:
+        """Write a table with a header, row by row, whole or not at all.
+
+        Args:
+            path: file; its suffix says the format: ``.jsonl``, ``.tsv``, ``.csv`` (also packed) or ``.parquet``.
+
+        Raises:
+            ConfigError: it has another suffix.
+            DependencyError: the library that writes it is not installed.
+        """
+        kind = check_table(str(path))
+        if kind == ".parquet":
+            self._write_parquet(path)
+            return
+        with open_output(str(path)) as stream:
+            lines = self._objects() if kind == ".jsonl" else self._separated("," if kind == ".csv" else "\t")
+            while block := "".join(islice(lines, _BLOCK)):
+                stream.write(block.encode("utf-8"))
+
+    def _objects(self) -> Iterator[str]:
+        names = self.columns()
+        return (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in self.records())
+
+    def _separated(self, delimiter: str) -> Iterator[str]:
+        stream = StringIO()
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        for row in chain([self.columns()], self.records()):
+            writer.writerow(map(one_line, row) if delimiter == "\t" else row)
+            yield stream.getvalue()
+            stream.seek(0)
+            stream.truncate()
+
+    def _write_parquet(self, path: str | Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema, rows = pa.schema([(name, pa.string()) for name in self.columns()]), self.records()
+        with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+            while block := list(islice(rows, _BLOCK)):
+                columns = [pa.array(column, pa.string()) for column in zip(*block, strict=True)]
+                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def check_table(path: str) -> str:
+    """Return the suffix of a file that hard negatives are written to.
+
+    Raises:
+        ConfigError: they are not written in that format.
+        DependencyError: the library that writes it is not installed.
+    """
+    suffix = without_packing(Path(path)).suffix.lower()
+    if suffix not in _SUFFIXES or (suffix == ".parquet" and packing_of(path)):
+        raise ConfigError(f"{path}: negatives are written as {', '.join(_SUFFIXES)}: give output=triples.jsonl")
+    if suffix == ".parquet":
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise DependencyError("pyarrow", "parquet", path) from None
+    return suffix
+
+
+def mine_negatives(
+    model: AnyModel,
+    bitext: Sequence[tuple[str, str]] | str | Path | Sequence[str | Path],
+    output: str | Path | None = None,
+    *,
+    config: NegativesConfig | None = None,
+    **settings: Any,
+) -> HardNegatives:
+    """Find, for every pair of a bitext, the wrong targets that are nearest to its source.
+
+    No negative is, but for case and blanks, the target of any pair with the same source.
+
+    Args:
+        model: what encodes.
+        bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
+        output: a file that the table is written to as well, see :meth:`HardNegatives.write`.
+        config: which negatives; see :class:`NegativesConfig`.
+        settings: single fields of it: ``negatives``, ``relative_margin``, …; ``threads`` and ``method`` are those of the
+            search.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+        InputError: a file is missing or damaged.
+
+    Example:
+        >>> import xswe
+        >>> pairs = [("The train is late.", "Der Zug hat Verspätung."), ("The train is on time.", "Der Zug ist pünktlich.")]
+        >>> pairs.append(("Bread is cheap.", "Brot ist billig."))
+        >>> found = xswe.mine_negatives(xswe.load("mini"), pairs, negatives=1)
+        >>> next(iter(found.records()))
+        ('The train is late.', 'Der Zug hat Verspätung.', 'Der Zug ist pünktlich.')
+    """
+    config = changed(config or NegativesConfig(), settings, "mode=negatives")
+    if output is not None:
+        check_table(str(output))
+    spoken = config.languages or (tuple(model.languages) if len(model.languages) == 2 else ())
+    anchors, positives = _pairs(bitext, config, spoken)
+    letters = np.array([identity_key(text) for text in positives], np.uint64)
+    _, first, place = np.unique(letters, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # distinct targets in the order of the bitext
+    own = np.argsort(order)[place]
+    targets = positives.take(first[order])
+    with tempfile.TemporaryDirectory(prefix="xswe-negatives-") as folder:
+        sides = [
+            _encoded(model, texts, config, Path(folder) / name)
+            for name, texts in (("anchors.npy", anchors), ("targets.npy", targets))
+        ]
+        lists = find_neighbours(sides[0], sides[1], config.candidates, config.neighbours)
+        chosen = _chosen(lists, *_known(anchors, own, len(targets)), _scores(sides, own), config)
+    full = np.flatnonzero((chosen >= 0).all(axis=1))
+    found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors))
+    if output is not None:
+        found.write(output)
+    return found
+
+
+def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> tuple[Texts, Texts]:
+    """Return both sides; pairs with a blank side are left out."""
+    if isinstance(bitext, (str, Path)) or (bitext and all(isinstance(path, (str, Path)) for path in bitext)):
+        paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
+        records = RecordFile(paths, config.columns, languages, config.on_error).read()
+        pairs: Iterator[tuple[str, str]] = (record.texts for record in records if record.texts is not None)
+    else:
+        pairs = ((a.strip(), b.strip()) for a, b in bitext)
+    sides: tuple[list[str], list[str]] = ([], [])
+    for pair in pairs:
+        if all(pair):
+            for side, text in zip(sides, pair, strict=True):
+                side.append(text)
+    return Texts.of(sides[0]), Texts.of(sides[1])
+
+
+def _encoded(model: AnyModel, texts: Texts, config: NegativesConfig, path: Path) -> Vectors:
+    with open(path, "wb") as stream:
+        writer = VectorWriter(stream, model.dim, config.storage)
+        for start in range(0, len(texts), _BLOCK):
+            writer.write(model.encode(texts[start : start + _BLOCK], threads=config.neighbours.workers))
+        writer.close()
+    return Vectors.open(path)
+
+
+def _scores(sides: Sequence[Vectors], own: np.ndarray) -> np.ndarray:
+    """Return the cosine of each pair, float32 (n,)."""
+    blocks = [row_cosines(block, sides[1].take(own[start : start + len(block)])) for start, block in sides[0].blocks()]
+    return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+
+
+def _known(anchors: Texts, own: np.ndarray, targets: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return keys of the anchors, the same for the same letters, to add a target's number to; and those of all pairs."""
+    letters = np.array([identity_key(text) for text in anchors], np.uint64)
+    keys = np.unique(letters, return_inverse=True)[1].astype(np.int64) * targets
+    return keys, np.unique(keys + own)
+
+
+def _chosen(
+    lists: Neighbours, keys: np.ndarray, known: np.ndarray, scores: np.ndarray, config: NegativesConfig
+) -> np.ndarray:
+    """Return the first candidates of each row that are wrong and within the margin, int64 (n, negatives), -1 for none."""
+    out = np.full((len(keys), config.negatives), -1, np.int64)
+    most = np.where(scores > 0, np.float32(1 - config.relative_margin) * scores, scores)
+    for start in range(0, len(keys), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        ids, cosines = lists.forward_ids[part], lists.forward[part]
+        fine = (ids >= 0) & (cosines <= most[part, None]) & ~np.isin(keys[part, None] + ids, known)
+        if config.min_score is not None:
+            fine &= cosines >= np.float32(config.min_score)
+        rank = np.cumsum(fine, axis=1) - 1
+        row, place = np.nonzero(fine & (rank < config.negatives))
+        out[row + start, rank[row, place]] = ids[row, place]
+    return out
