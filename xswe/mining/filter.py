@@ -11,11 +11,12 @@ score as sound ones do, and numbers have a filter of their own.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -156,42 +157,47 @@ class Filtered(Result):
         return f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}\n{self.threshold.sentence()}"
 
 
-@dataclass
+_KINDS = {"reasons": np.uint8, "scores": np.float32, "decoys": np.float32}
+
+
 class _Found:
-    """What the first pass has found so far, on the disk if a folder is given."""
+    """What the first pass has found so far; in a folder, if one is given, for a later run to go on from."""
 
-    folder: Path | None
-    reasons: list[np.ndarray] = field(default_factory=list)
-    scores: list[np.ndarray] = field(default_factory=list)
-    decoys: list[np.ndarray] = field(default_factory=list)
-
-    def load(self, identity: str) -> int:
-        """Take up what an earlier run left; returns the number of records."""
-        note = None if self.folder is None else self.folder / "progress.json"
-        if self.folder is None or note is None or not note.is_file() or (state := read_json(note))["identity"] != identity:
-            return 0
-        sizes = {"reasons": (np.uint8, state["records"]), "scores": (np.float32, state["records"])}
-        for name, (kind, size) in (sizes | {"decoys": (np.float32, state["decoys"])}).items():
-            getattr(self, name).append(np.fromfile(self.folder / name, kind, size))
-        return int(state["records"])
-
-    def save(self, identity: str) -> None:
-        """Write what there is, and note it."""
-        if self.folder is None:
+    def __init__(self, folder: Path | None, identity: str = "") -> None:
+        self._folder, self._identity = folder, identity
+        self._parts: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
+        self._written = dict.fromkeys(_KINDS, 0)
+        self.done = 0
+        note = None if folder is None else folder / "progress.json"
+        if folder is None or note is None or not note.is_file() or (state := read_json(note))["identity"] != identity:
             return
-        for name in ("reasons", "scores", "decoys"):
-            joined = np.concatenate(getattr(self, name) or [np.zeros(0)])
-            setattr(self, name, [joined])
-            with open(self.folder / name, "wb") as stream:
-                joined.tofile(stream)
-        state = {"identity": identity, "records": len(self.reasons[0]), "decoys": len(self.decoys[0])}
-        write_json(self.folder / "progress.json", state)
+        for name, kind in _KINDS.items():
+            self._parts[name].append(np.fromfile(folder / name, kind, state[name]))
+            self._written[name] = 1
+            os.truncate(folder / name, self._parts[name][0].nbytes)
+        self.done = int(state["reasons"])
+
+    def add(self, reasons: np.ndarray, scores: np.ndarray, decoys: np.ndarray) -> None:
+        """Take up what was found of a block."""
+        for name, part in zip(_KINDS, (reasons, scores, decoys), strict=True):
+            self._parts[name].append(part)
+
+    def save(self) -> None:
+        """Write what is new, and note how much there is."""
+        if self._folder is None:
+            return
+        for name, parts in self._parts.items():
+            with open(self._folder / name, "ab" if self._written[name] else "wb") as stream:
+                for part in parts[self._written[name] :]:
+                    part.tofile(stream)
+            self._written[name] = len(parts)
+        sizes = {name: sum(map(len, parts)) for name, parts in self._parts.items()}
+        write_json(self._folder / "progress.json", {"identity": self._identity, **sizes})
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return reasons, scores and decoys."""
-        none = np.zeros(0, np.float32)
-        reasons = np.concatenate(self.reasons) if self.reasons else none.astype(np.uint8)
-        return reasons, np.concatenate(self.scores or [none]), np.concatenate(self.decoys or [none])
+        found = [np.concatenate([np.zeros(0, kind), *self._parts[name]]) for name, kind in _KINDS.items()]
+        return found[0], found[1], found[2]
 
 
 class _Judge:
@@ -309,18 +315,18 @@ def filter_bitext(
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         given = (Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs)
-        return _decide(_first_pass(judge, given, _Found(None), ""), config)
+        return _decide(_first_pass(judge, given, _Found(None)), config)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, tuple(columns), spoken, on_error)
     if output is None:
-        return _decide(_first_pass(judge, file.read(), _Found(None), ""), config)
+        return _decide(_first_pass(judge, file.read(), _Found(None)), config)
     kind = output_format("auto", str(output), spoken)
     with work_folder(str(output), None, False) as work:
         if "-" in paths:
             file = replace(file, paths=tuple(str(_spooled(work)) if path == "-" else path for path in paths))
         identity = fingerprint([model.identity, asdict(replace(config, threshold=None, precision=None)), spoken, *columns])
         identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
-        found = _decide(_first_pass(judge, file.read(), _Found(work), identity), config)
+        found = _decide(_first_pass(judge, file.read(), _Found(work, identity)), config)
         same = kind == {"tsv": "laser", "moses": "laser"}.get(file.kind, file.kind)
         _second_pass(file, found, str(output), None if same else kind, spoken, rejects)
     return found
@@ -333,9 +339,8 @@ def _spooled(work: Path) -> Path:
     return work / "input"
 
 
-def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found, identity: str) -> _Found:
+def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found) -> _Found:
     """Judge block after block on another thread, while this one reads the next."""
-    done = found.load(identity)
 
     def blocks() -> Iterator[tuple[int, list[Record]]]:
         number = 0
@@ -345,7 +350,7 @@ def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found, identit
 
     def judged(numbered: tuple[int, list[Record]]) -> tuple[int, int, tuple[np.ndarray, ...]]:
         number, block = numbered
-        if number <= done:  # nothing but what later duplicates of these must be told by
+        if number <= found.done:  # nothing but what later duplicates of these must be told by
             judge.reasons(block)
             return number, len(block), ()
         return number, len(block), judge(block)
@@ -353,11 +358,11 @@ def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found, identit
     with bar("filter", unit="pair") as progress:
         for number, size, parts in alongside(judged, blocks()):
             progress.update(size)
-            for name, part in zip(("reasons", "scores", "decoys"), parts, strict=False):
-                getattr(found, name).append(part)
-            if number > done and number % _NOTED < _BLOCK:
-                found.save(identity)
-    found.save(identity)
+            if parts:
+                found.add(*parts)
+                if number % _NOTED < _BLOCK:
+                    found.save()
+    found.save()
     return found
 
 
