@@ -100,8 +100,8 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def test_nothing_imports_the_commands():
-    scripts = sorted((LIBRARY.parent / "eval").rglob("*.py"))
-    callers = [path for path in (*MODULES, *scripts) if path.parent.name != "commands" and path.name != "__main__.py"]
+    others = [path for folder in ("eval", "tests", "examples") for path in sorted((LIBRARY.parent / folder).rglob("*.py"))]
+    callers = [path for path in (*MODULES, *others) if path.parent.name != "commands" and path.name != "__main__.py"]
     assert not [path for path in callers if any(room(module) == "commands" for module in imported(path))]
 
 

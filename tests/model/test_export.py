@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
 import xswe
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import resource
 from xswe.model import onnx_graph
 from xswe.model.export import (
     ExportConfig,
@@ -203,22 +200,3 @@ def test_an_int8_word_model_means_the_same_everywhere(tokenizer, tmp_path):
     texts = ["the cat", "The sleeps.", "CAT the"]
     assert ours.dtype == "int8"
     np.testing.assert_allclose(theirs.encode(texts), ours.encode(texts), atol=1e-6)
-
-
-def test_the_command(model, tmp_path):
-    from hydra import compose, initialize_config_dir
-
-    from xswe.commands.config import plain
-    from xswe.commands.export import run
-
-    model.save(tmp_path / "m")
-    (tmp_path / "de.txt").write_text("Die Katze schläft.\n" * 3, encoding="utf-8")
-    settings = [f"model={tmp_path}/m", f"output={tmp_path}/s", "dtype=float16", "dim=4", "keep=2900"]
-    with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
-        values = plain(compose("export", overrides=[*settings, f"counts={tmp_path}/de.txt"]))
-    said = run(values)
-    assert said.endswith(f"bytes: {tmp_path / 's'}")
-    config = json.loads((tmp_path / "s" / "config.json").read_text())
-    assert (config["hidden_dim"], config["vocabulary_size"], config["embedding_dtype"]) == (4, 2900, "float16")
-    with pytest.raises(ConfigError, match="keep=8000"):
-        run(values | {"keep": 0})

@@ -8,13 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 from tokenizers import Tokenizer
 
 import xswe
-from xswe.commands import encode, mine
-from xswe.commands.config import plain
-from xswe.io.files import resource
 from xswe.model import static
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
@@ -94,11 +90,6 @@ def test_it_is_computed_once(model, monkeypatch):
     assert calls == [1]
 
 
-def settings(name, *overrides):
-    with initialize_config_dir(str(resource("conf").resolve()), version_base="1.3"):
-        return plain(compose(name, list(overrides)))
-
-
 def edit_card(folder):
     (folder / "README.md").write_text("# Another card\n", encoding="utf-8")
     return folder
@@ -121,7 +112,7 @@ CHANGES = pytest.mark.parametrize(("change", "resumes"), [(edit_card, True), (mo
 def test_encode_goes_on_with_the_same_model(model, sample, tmp_path, monkeypatch, change, resumes):
     model.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in sample["en"]), encoding="utf-8")
-    values = {"input": str(tmp_path / "a.txt"), "output": str(tmp_path / "a.npy"), "dtype": "float32", "threads": 1}
+    files = tmp_path / "a.txt", tmp_path / "a.npy"
 
     def stop(_):
         raise KeyboardInterrupt
@@ -131,23 +122,21 @@ def test_encode_goes_on_with_the_same_model(model, sample, tmp_path, monkeypatch
         patch.setattr(VectorWriter, "save", lambda *given: save(*given, 0.0))
         patch.setattr(VectorWriter, "finish", stop)
         with pytest.raises(KeyboardInterrupt):
-            encode.run({**values, "model": str(tmp_path / "model")})
-    folder = change(tmp_path / "model")
-    said = encode.run({**values, "model": str(folder)})
-    assert (f"({len(sample['en']):,} of them by an earlier run)" in said) is resumes
-    assert np.load(tmp_path / "a.npy").tobytes() == xswe.load(folder).encode(sample["en"]).tobytes()
+            xswe.encode_file(xswe.load(tmp_path / "model"), *files, threads=1)
+    changed = xswe.load(change(tmp_path / "model"))
+    assert xswe.encode_file(changed, *files, threads=1).kept == (len(sample["en"]) if resumes else 0)
+    assert np.load(files[1]).tobytes() == changed.encode(sample["en"]).tobytes()
 
 
 @CHANGES
-@pytest.mark.parametrize("mode", ["mine", "score"])
-def test_mine_goes_on_with_the_same_model(model, sample, tmp_path, change, resumes, mode):
+def test_mine_goes_on_with_the_same_model(model, sample, tmp_path, change, resumes):
     model.save(tmp_path / "model")
     for code in ("en", "ja"):
         (tmp_path / f"{code}.txt").write_text("".join(f"{line}\n" for line in sample[code][:60]), encoding="utf-8")
-    given = [f"source={tmp_path / 'en.txt'}", f"target={tmp_path / 'ja.txt'}", f"output={tmp_path / 'o.tsv'}"]
-    given += [f"mode={mode}", "score=ratio", "keep=true", "threads=1"]
-    mine.run(settings("mine", f"model={tmp_path / 'model'}", *given))
-    made = tmp_path / "o.tsv.work" / ("source/side.json" if mode == "mine" else "bitext/identity.json")
+    files = tmp_path / "en.txt", tmp_path / "ja.txt"
+    kept = {"output": tmp_path / "o.tsv", "keep": True, "threads": 1}
+    xswe.mine(xswe.load(tmp_path / "model"), *files, **kept)
+    made = tmp_path / "o.tsv.work" / "source" / "side.json"
     before = made.stat().st_ino, made.stat().st_mtime_ns
-    mine.run(settings("mine", f"model={change(tmp_path / 'model')}", *given))
+    xswe.mine(xswe.load(change(tmp_path / "model")), *files, **kept)
     assert ((made.stat().st_ino, made.stat().st_mtime_ns) == before) is resumes

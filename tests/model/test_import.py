@@ -193,16 +193,6 @@ def test_a_matrix_that_does_not_fit(tokenizer, tmp_path):
             import_model([tmp_path], ("en",), ImportConfig(format="model2vec"))
 
 
-def test_the_command(tmp_path):
-    from xswe.commands.import_ import run
-
-    values = {"input": str(write(tmp_path / "v.txt", "cat 1 2\nKatze 2 1\n")), "output": str(tmp_path / "m")}
-    values |= {"format": "text", "tokenizer": None, "segmenters": {}, "merge": "average", "limit": 0, "on_error": "raise"}
-    values |= {"pair": {"name": "en-de", "languages": ["en", "de"]}}
-    assert run(values) == f"2 units, 2 dimensions: {tmp_path / 'm'}"
-    np.testing.assert_allclose(xswe.load(tmp_path / "m").encode("CAT"), np.array([1, 2]) / 5**0.5, atol=1e-6)
-
-
 def test_tables_of_the_authors_are_looked_up_as_they_are_keyed(tmp_path):
     """Whole texts as the teacher's tokens, nothing folded: ``segmenters`` and ``folding`` name both."""
     pieces = Tokenizer(
