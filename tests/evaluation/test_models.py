@@ -17,12 +17,12 @@ from xswe.evaluation.encoders import (
     sample_texts,
     sentences_per_second,
     sif,
-    teacher_settings,
 )
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.model.ensemble import Ensemble
 from xswe.model.folder import convert
 from xswe.model.static import StaticModel
+from xswe.teacher.protocol import TeacherConfig
 from xswe.text.subwords import SubwordUnits
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
@@ -178,10 +178,10 @@ def test_teachers_by_the_name_of_their_settings(tiny_teacher):
     encoder = open_encoder(f"teacher:{tiny_teacher}", 1)
     assert (encoder.dim, encoder.name) == (32, f"teacher:{tiny_teacher.name}")
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS), axis=1), 1.0, atol=1e-5)
-    assert teacher_settings("minilm")["model"].startswith("package:")
-    assert teacher_settings("mini")["model"] == "mini"
+    assert TeacherConfig.named("minilm").model.startswith("package:")
+    assert TeacherConfig.named("mini", 2) == TeacherConfig(prompt="", batch_tokens=4096, threads=2)
     with pytest.raises(ConfigError, match="names no encoder"):
-        teacher_settings("custom")
+        open_encoder("teacher:custom", 1)
     with pytest.raises(ConfigError, match="SIF weights tables"):
         open_encoder(f"sif:teacher:{tiny_teacher}", 1)
 

@@ -10,7 +10,7 @@ from hydra.core.config_store import ConfigStore
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.cleaning import CleanConfig
-from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.protocol import TEACHERS, TeacherConfig
 from xswe.text.languages import LANGUAGES
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
@@ -19,7 +19,6 @@ from xswe.training.recipes import (
     OBJECTIVES,
     RECIPES,
     SAMPLE_CORPUS,
-    TEACHERS,
     UNITS,
     Recipe,
     Values,

@@ -162,9 +162,9 @@ def _choice(verb: str, group: str, table: str) -> Setting:
 
 @lru_cache(maxsize=1)
 def _tables() -> dict[str, list[str]]:
-    """Return the names in each table of ``training/recipes.py``."""
+    """Return the names in each table of choices."""
     out = {}
-    for node in _parsed("training/recipes.py").body:
+    for node in (*_parsed("teacher/protocol.py").body, *_parsed("training/recipes.py").body):
         target = (
             node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
         )

@@ -124,13 +124,11 @@ def open_source(which: str, threads: int) -> WordSource:
     """Open what ``model=`` names: a model folder, or ``teacher:`` and a teacher, whose token states are then used."""
     if not which.startswith("teacher:"):
         return StaticWords(load_single(locate(which)))
-    from xswe.evaluation.encoders import teacher_settings
     from xswe.phrases.words import TeacherWords
     from xswe.teacher.protocol import TeacherConfig
     from xswe.teacher.transformer import load_teacher
 
-    settings = teacher_settings(which.removeprefix("teacher:"))
-    teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))
+    teacher = load_teacher(TeacherConfig.named(which.removeprefix("teacher:"), threads))
     return TeacherWords(teacher, teacher.checksum())
 
 

