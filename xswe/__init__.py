@@ -6,9 +6,9 @@
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
 ``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` finds what says a phrase in running text,
-``index`` makes sentences searchable (``load_index`` opens what it kept), ``SentencePCA`` is the papers' reduction. Each is
-loaded when it is first used: loading and encoding need numpy, numba, tokenizers and safetensors; torch and transformers are
-imported by training only.
+``index`` makes sentences searchable (``load_index`` opens what it kept), ``sweep`` compares settings of training,
+``SentencePCA`` is the papers' reduction. Each is loaded when it is first used: loading and encoding need numpy, numba,
+tokenizers and safetensors; torch and transformers are imported by training only.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from xswe.phrases.find import find_phrases
     from xswe.search.index import Hit, Hits, Index, index, load_index
     from xswe.training.sentence_pca import SentencePCA
+    from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
 
 # Where each public name comes from.
@@ -51,6 +52,7 @@ _PUBLIC = {
     "Scores": "xswe.evaluation.evaluate:Scores",
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
     "StaticModel": "xswe.model.static:StaticModel",
+    "Sweep": "xswe.training.sweep:Sweep",
     "compare": "xswe.evaluation.compare:compare",
     "dedup": "xswe.mining.dedup:dedup",
     "encode_file": "xswe.model.encode_file:encode_file",
@@ -64,6 +66,7 @@ _PUBLIC = {
     "mine_negatives": "xswe.mining.negatives:mine_negatives",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
+    "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
 }
 __all__ = [
@@ -78,6 +81,7 @@ __all__ = [
     "Scores",
     "SentencePCA",
     "StaticModel",
+    "Sweep",
     "__version__",
     "compare",
     "dedup",
@@ -93,6 +97,7 @@ __all__ = [
     "mine_negatives",
     "push_to_hub",
     "score",
+    "sweep",
     "train",
 ]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from xswe.io.files import fingerprint
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
-from xswe.training.train import config_of, recorded, train
+from xswe.training.train import config_of, run_name, train
 
 _OWN = ("pair", "output", "keep_steps", "name")
 
@@ -16,8 +18,9 @@ _OWN = ("pair", "output", "keep_steps", "name")
 def run(values: dict[str, Any]) -> str:
     """Train into the run folder, and return the table."""
     config = train_config(values)
-    folder = Path(values["output"] or default_output(config))
-    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, keep_steps=values["keep_steps"])
+    folder, shared = run_folder(values["output"], config)
+    keep = values["keep_steps"]
+    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, keep_steps=keep)
     return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}"
 
 
@@ -27,7 +30,17 @@ def train_config(values: dict[str, Any]) -> TrainConfig:
     return config_of({name: value for name, value in values.items() if name not in _OWN} | further)
 
 
-def default_output(config: TrainConfig) -> Path:
-    """Return ``runs/<pair>/<recipe>-<fingerprint>``: the same command goes on in the same folder."""
-    name = f"{config.recipe}-{fingerprint(recorded(config), length=8)}"
-    return Path("runs") / "-".join(config.languages) / name
+def run_folder(output: str | None, config: TrainConfig) -> tuple[Path, Path | None]:
+    """Return the run folder, and where the runs of a sweep (``-m``) share their stages.
+
+    Without ``output`` it is ``runs/<pair>/<recipe>-<fingerprint>``: the same command goes on in the same folder. The runs
+    of a sweep lie side by side under such names in the one folder that they are given, so that none overwrites another's
+    model; an ``output`` that is made of the settings (``${seed}``) is taken as it is.
+    """
+    sweep = HydraConfig.initialized() and HydraConfig.get().mode is RunMode.MULTIRUN
+    if sweep and output:
+        sweep = not any(word.startswith("output=") and "${" in word for word in HydraConfig.get().overrides.task)
+    folder = Path(output or Path("runs") / "-".join(config.languages))
+    if sweep:
+        return folder / run_name(config), folder
+    return (folder if output else folder / run_name(config)), None

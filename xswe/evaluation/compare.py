@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from xswe.io.results import Result, cell, table
 from xswe.progress import track
 
 _EXTRA = ("average_s2s",)  # shown beside the primary metrics
-_LEVEL = 0.05
+LEVEL = 0.05  # of the paired tests
+Key = tuple[str, str, str, str | None]  # task, subset, metric and split of a figure
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None) 
     return Measured(*about, rate, tuple(rows))
 
 
-def _columns(models: Sequence[Measured]) -> list[tuple[str, str, str, str | None]]:
-    """Return the keys of the figures that a table shows, in the order of the rows."""
-    keys = list(dict.fromkeys(row.key for model in models for row in model.rows))
+def figures_of(rows: Iterable[Row]) -> list[Key]:
+    """Return the keys of the figures that a table of models shows, in the order of the rows."""
+    keys = list(dict.fromkeys(row.key for row in rows))
     chosen = primary_metrics(((task, subset, split), metric) for task, subset, metric, split in keys)
     return [key for key in keys if chosen.get((key[0], key[1], key[3])) == key[2] or key[2] in _EXTRA]
 
 
-def _best(models: Sequence[Measured], key: tuple[str, str, str, str | None]) -> Measured | None:
+def _best(models: Sequence[Measured], key: Key) -> Measured | None:
     """Return the model of the highest figure (the first of equals); None if none has one."""
     values = [(_value(model, key), model) for model in models]
     return max(
@@ -96,11 +97,11 @@ def _best(models: Sequence[Measured], key: tuple[str, str, str, str | None]) -> 
     )[1]
 
 
-def _row(model: Measured, key: tuple[str, str, str, str | None]) -> Row | None:
+def _row(model: Measured, key: Key) -> Row | None:
     return next((row for row in model.rows if row.key == key), None)
 
 
-def _value(model: Measured, key: tuple[str, str, str, str | None]) -> float | None:
+def _value(model: Measured, key: Key) -> float | None:
     row = _row(model, key)
     return row.value if row else None
 
@@ -108,7 +109,7 @@ def _value(model: Measured, key: tuple[str, str, str, str | None]) -> float | No
 def significance(models: Sequence[Measured], settings: Bootstrap) -> list[PairedTest]:
     """Test the best model of each figure of the table against every other, on the same draws of the same items."""
     tests = []
-    for key in _columns(models):
+    for key in figures_of(row for model in models for row in model.rows):
         best = _best(models, key)
         if best is None:
             continue
@@ -128,10 +129,10 @@ def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[li
     Returns:
         The header, a line a model, and notes: what the marks mean, and what was skipped and why.
     """
-    keys = _columns(models)
-    alike = {(t.task, t.subset, t.metric, t.split, t.other) for t in tests if t.p >= _LEVEL}
+    keys = figures_of(row for model in models for row in model.rows)
+    alike = {(t.task, t.subset, t.metric, t.split, t.other) for t in tests if t.p >= LEVEL}
     best = {key: _best(models, key) for key in keys}
-    header = ["model", "dims", "MB", "sentences/s", *(_title(key, keys) for key in keys)]
+    header = ["model", "dims", "MB", "sentences/s", *(title(key, keys) for key in keys)]
     lines = []
     for model in models:
         figures = []
@@ -141,7 +142,7 @@ def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[li
             figures.append(cell(value) + (mark if value is not None else " "))
         rate = None if model.rate is None else f"{model.rate:,.0f}"
         lines.append([model.name, model.dim, f"{model.size / 2**20:.1f}", rate, *figures])
-    notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {_LEVEL})"] if keys else []
+    notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"] if keys else []
     why: dict[str, list[str]] = {}
     for model in models:
         for row in model.rows:
@@ -265,7 +266,7 @@ def compare(
     return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
 
 
-def _title(key: tuple[str, str, str, str | None], keys: Sequence[tuple[str, str, str, str | None]]) -> str:
+def title(key: Key, keys: Sequence[Key]) -> str:
     """Name a column by its task and subset, and by its split or metric where that is needed to tell it from another."""
     task, subset, metric, split = key
     parts = [task if task != "file" else "", subset]

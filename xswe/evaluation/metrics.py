@@ -360,9 +360,19 @@ def compare_rows(first: Row, second: Row, settings: Bootstrap) -> Comparison | N
         return None
     if first.value is None or second.value is None:
         return None
-    difference = resample(first, settings) - resample(second, settings)
-    difference = difference[~np.isnan(difference)]
+    return compare_draws(first.value - second.value, resample(first, settings) - resample(second, settings), settings.level)
+
+
+def compare_draws(difference: float, draws: np.ndarray, level: float) -> Comparison:
+    """Tell whether a difference is more than chance.
+
+    Args:
+        difference: the measured one.
+        draws: float64 (rounds,), the difference in each draw; NaN where there is none.
+        level: of the confidence interval.
+    """
+    draws = draws[~np.isnan(draws)]
     # One is added to both, so that p is never zero: no draw can show more than one in rounds + 1.
-    worse = min((difference <= 0).sum(), (difference >= 0).sum()) + 1
-    p = min(1.0, 2.0 * float(worse) / (len(difference) + 1))
-    return Comparison(first.value - second.value, *_interval(difference, settings.level), p)
+    worse = min((draws <= 0).sum(), (draws >= 0).sum()) + 1
+    p = min(1.0, 2.0 * float(worse) / (len(draws) + 1))
+    return Comparison(difference, *_interval(draws, level), p)

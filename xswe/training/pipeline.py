@@ -81,6 +81,7 @@ def run_stages(
     folder: Path,
     *,
     distilled: Teacher | None = None,
+    shared: Path | None = None,
 ) -> Trained:
     """Train a model.
 
@@ -91,14 +92,16 @@ def run_stages(
         folder: the run folder; an earlier run's stages in it are used again where they fit.
         distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
             pair it reads the side in the model's first language (the source, where neither is).
+        shared: the folder that the stages lie in, where several runs share them; None for the run folder.
 
     Returns:
         The model and what is known about how it came about; nothing but stages is written.
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
-    with only_run(folder), single_threaded_blas():
-        stages, pieces = Stages(folder), None if teacher is None else teacher.tokenizer
+    place = shared or folder
+    with only_run(place), single_threaded_blas():
+        stages, pieces = Stages(place), None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, pieces)
         bags = make_bags(corpus, *units)

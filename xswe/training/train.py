@@ -16,7 +16,7 @@ from typing import Any, cast
 from xswe.corpus.cards import cards
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row
-from xswe.io.files import whole_file, write_json
+from xswe.io.files import fingerprint, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
 from xswe.model.card import card, sources_of, write_card
@@ -38,7 +38,7 @@ from xswe.training.recipes import (
 )
 from xswe.training.stages import versions
 
-_NAMED = (str, Path, TeacherConfig)  # what names an encoder, which is loaded; anything else is one
+NAMED = (str, Path, TeacherConfig)  # what names an encoder, which is loaded; anything else is one
 Texts = str | Path | Mapping[str, Any] | Iterable[Any]
 
 
@@ -83,6 +83,7 @@ def train(
     teacher: str | Path | TeacherConfig | Teacher | None = "auto",
     recipe: str | TrainConfig = "quickstart",
     output: str | Path | None = None,
+    shared: str | Path | None = None,
     keep_steps: bool = False,
     **settings: Any,
 ) -> TrainResult:
@@ -99,6 +100,8 @@ def train(
         recipe: ``quickstart``, ``static`` (without a teacher), ``paper``, or settings in full.
         output: the run folder: a killed run goes on from it, and another run does again only what its settings change. None
             for a temporary one.
+        shared: a folder whose ``stages`` several runs use together, so that what is equal is done once; None for the run
+            folder.
         keep_steps: save the model after each step, too, under ``steps`` of the run folder.
         settings: what differs from the recipe, by section (``refine={"max_steps": 500}``) or by name
             (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
@@ -119,14 +122,26 @@ def train(
     """
     with _run_folder(output) as folder:
         config = configure(bitext, languages, teacher, recipe, settings, folder)
-        named = teacher is None or isinstance(teacher, _NAMED)
+        named = teacher is None or isinstance(teacher, NAMED)
         start = load_encoder(config.teacher, config.threads) if named else cast("Teacher", teacher)
-        imitated = start
-        if config.objective.distillation and config.distilled is not None:
-            imitated = load_encoder(config.distilled, config.threads)
-        made = run_stages(config, start, folder, distilled=imitated)
-        result = _written(made, config, folder, keep_steps)
+        result = train_with(config, start, folder, None if shared is None else Path(shared), keep_steps)
         return result if output is not None else replace(result, folder=None)
+
+
+def train_with(
+    config: TrainConfig, start: Teacher | None, folder: Path, shared: Path | None = None, keep_steps: bool = False
+) -> TrainResult:
+    """Train a model by settings in full, with an encoder that is loaded already; see :func:`train`."""
+    imitated = start
+    if config.objective.distillation and config.distilled is not None:
+        imitated = load_encoder(config.distilled, config.threads)
+    made = run_stages(config, start, folder, distilled=imitated, shared=shared)
+    return _written(made, config, folder, keep_steps)
+
+
+def run_name(config: TrainConfig) -> str:
+    """Return ``<recipe>-<fingerprint>``, by which the same settings find their run folder again."""
+    return f"{config.recipe}-{fingerprint(recorded(config), length=8)}"
 
 
 def configure(
@@ -158,10 +173,10 @@ def configure(
         values = recipe_settings(recipe, codes, **named)
     if isinstance(clean := changes.pop("clean", {}), str):
         clean = choose(CLEANING, clean, "corpus.clean")
-    named_teacher = None if teacher is None or not isinstance(teacher, _NAMED) else teacher_settings(teacher)
+    named_teacher = None if teacher is None or not isinstance(teacher, NAMED) else teacher_settings(teacher)
     if teacher != "auto":
         values["teacher"] = named_teacher
-    if isinstance(distilled := changes.get("distilled"), _NAMED):
+    if isinstance(distilled := changes.get("distilled"), NAMED):
         changes["distilled"] = None if distilled == "same" else teacher_settings(distilled)
     paths = bitext_entries(bitext, codes, folder)
     if paths == SAMPLE and not isinstance(recipe, TrainConfig):

@@ -1,0 +1,142 @@
+"""``xswe.sweep``: runs share what is equal and overwrite nothing, and the table says what is more than chance."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError
+from xswe.evaluation.metrics import Bootstrap, Row
+from xswe.training.sweep import Sweep, SweepPoint
+
+SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
+STATIC = {**SMALL, "objective.prefixes": [], "recipe": "static"}
+
+
+def point(name: str, *figures: np.ndarray) -> SweepPoint:
+    """A choice whose runs got right what the figures say."""
+    rows = [(Row("file", "set", "f1", float(items.mean()), len(items), items=items),) for items in figures]
+    return SweepPoint({"a": name}, tuple(range(len(rows))), tuple(rows), tuple(Path(str(k)) for k in range(len(rows))))
+
+
+def swept(*points: SweepPoint) -> Sweep:
+    return Sweep(("a",), points, Bootstrap(200))
+
+
+def drawn(share: float, seed: int, n: int = 400) -> np.ndarray:
+    return (np.random.default_rng(seed).random(n) < share).astype(np.float64)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    grid = {"pca.dim": [8, 16]}
+    given = {key: value for key, value in STATIC.items() if key not in grid}
+    return folder, xswe.sweep("sample", ["en", "de"], grid, seeds=[0, 1], output=folder, **given)
+
+
+def test_every_run_has_a_folder_of_its_own_and_equal_stages_are_done_once(made):
+    folder, found = made
+    places = [place for one in found for place in one.folders]
+    assert len(set(places)) == 4
+    assert [xswe.load(place / "model").dim for place in places] == [8, 8, 16, 16]
+    assert not any((place / "stages").exists() for place in places)
+    stages = [path.name.split("-")[0] for path in (folder / "stages").iterdir()]
+    assert (stages.count("bags"), stages.count("corpus"), stages.count("refine")) == (2, 2, 4)  # two seeds, two splits
+
+
+def test_the_same_sweep_again_trains_nothing(made, tmp_path):
+    folder, found = made
+    before = {path: path.stat().st_mtime_ns for path in (folder / "stages").rglob("*.safetensors")}
+    given = {key: value for key, value in STATIC.items() if key != "pca.dim"}
+    again = xswe.sweep("sample", ["en", "de"], {"pca.dim": [8, 16]}, seeds=[0, 1], output=folder, **given)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "stages").rglob("*.safetensors")} == before
+    assert list(again.records()) == list(found.records())
+
+
+def test_it_is_written_as_a_table_for_people_and_for_programs(made, tmp_path):
+    _, found = made
+    for name in ("a.md", "a.tex", "a.csv", "a.json"):
+        found.write(tmp_path / name)
+    assert "± " in (tmp_path / "a.md").read_text(encoding="utf-8")
+    assert r"\toprule" in (tmp_path / "a.tex").read_text(encoding="utf-8")
+    rows = list(csv.DictReader((tmp_path / "a.csv").open(encoding="utf-8")))
+    assert {row["pca.dim"] for row in rows} == {"8", "16"}
+    runs = json.loads((tmp_path / "a.json").read_text())["runs"]
+    own = [next(row["value"] for row in run["rows"] if row["metric"] == "f1") for run in runs[:2]]
+    said = next(row for row in rows if row["metric"] == "f1" and row["pca.dim"] == "8")
+    assert float(said["mean"]) == pytest.approx(np.mean(own))
+    assert float(said["deviation"]) == pytest.approx(abs(own[0] - own[1]) / 2**0.5)
+
+
+def test_the_best_is_marked_and_what_is_not_worse():
+    found = swept(point("x", drawn(0.8, 1), drawn(0.8, 2)), point("y", drawn(0.5, 3), drawn(0.5, 4)))
+    near = drawn(0.8, 1)
+    near[np.flatnonzero(near)[0]] = 0.0
+    alike = swept(point("x", drawn(0.8, 1)), point("y", near), point("z", drawn(0.2, 3)))
+    assert [line[1][-1] for line in found.layout()[1]] == ["*", " "]
+    assert [line[1][-1] for line in alike.layout()[1]] == ["*", "=", " "]
+    assert found.layout()[1][0][1].startswith("7") or found.layout()[1][0][1].startswith("8")
+    assert not [note for note in found.notes() if "tells no choice" in note]
+
+
+def test_a_set_that_tells_nothing_is_named():
+    full, almost = np.ones(400), np.ones(400)
+    almost[0] = 0.0
+    assert "is saturated: 100.0 %" in swept(point("x", full), point("y", drawn(0.9, 1))).notes()[1]
+    near = drawn(0.8, 1)
+    near[np.flatnonzero(near)[0]] = 0.0
+    assert "tells no choice from another" in swept(point("x", drawn(0.8, 1)), point("y", near)).notes()[1]
+    assert len(swept(point("x", drawn(0.8, 1)), point("y", drawn(0.5, 2))).notes()) == 1
+
+
+def test_seeds_are_averaged_before_they_are_compared():
+    """One lucky seed does not make a choice the best."""
+    lucky = point("lucky", drawn(0.9, 1), drawn(0.4, 2))
+    steady = point("steady", drawn(0.75, 3), drawn(0.75, 4))
+    found = swept(lucky, steady)
+    (key,) = found.keys
+    assert found.best(key) is steady
+    test = found.tests[key, 0]
+    assert test.difference == pytest.approx(steady.mean(key) - lucky.mean(key))
+    assert test.low > 0
+
+
+@pytest.mark.parametrize(
+    ("grid", "further", "message"),
+    [
+        ({}, {}, "a list of values"),
+        ({"pca.dim": 8}, {}, "a list of values"),
+        ({"pca.dims": [8]}, {}, "did you mean dim"),
+        ({"pca.dim": [8]}, {"tasks": "absent"}, "absent"),
+        ({"teacher": [object()]}, {}, "an encoder of one's own"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, message):
+    with pytest.raises(ConfigError, match=message):
+        xswe.sweep("sample", ["en", "de"], grid, output=tmp_path / "s", **further)
+    assert not (tmp_path / "s" / "stages").exists()
+
+
+def test_runs_of_a_multirun_with_one_output_lie_side_by_side(tmp_path):
+    settings = ["pair=en-de", "recipe=static", "teacher=none", "refine.max_steps=2", "refine.batch_size=32", "threads=1"]
+    settings += [
+        "objective.prefixes=[]",
+        "pca.dim=8,16",
+        f"output={tmp_path / 'all'}",
+        f"hydra.sweep.dir={tmp_path / 'hydra'}",
+    ]
+    command = [sys.executable, "-m", "xswe", "train", "-m", *settings]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    models = sorted((tmp_path / "all").glob("*/model"))
+    assert sorted(xswe.load(model).dim for model in models) == [8, 16]
+    stages = [path.name.split("-")[0] for path in (tmp_path / "all" / "stages").iterdir()]
+    assert (stages.count("bags"), stages.count("refine")) == (1, 2)
