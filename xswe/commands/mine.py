@@ -23,7 +23,7 @@ from xswe.model.resolve import locate
 from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
-_OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "hydra")
+_OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "rerank", "hydra")
 _NEGATIVES = ("negatives", "candidates", "relative_margin")
 
 
@@ -67,7 +67,13 @@ def _mine(values: dict[str, Any]) -> str:
         output_format(config.format, output, ("", ""))
     model = load_any(locate(values["model"]))
     target = str(values["target"]) if values["target"] else None
-    mined = mine(model, str(values["source"]), target, output=output, work=values["work"], config=config)
+    judge = None
+    if values["rerank"]:
+        from xswe.evaluation.models import open_encoder  # not needed without a judge, and slow to import
+
+        judge = open_encoder(values["rerank"], config.neighbours.workers)
+    how = {"output": output, "work": values["work"], "rerank": judge}
+    mined = mine(model, str(values["source"]), target, config=config, **how)
     return f"{mined.report}\npairs: {output}"
 
 
@@ -123,8 +129,8 @@ def _score(values: dict[str, Any]) -> str:
 
 def _refuse_unused(values: dict[str, Any], more: Sequence[str], why: str) -> None:
     """Refuse what only mining uses, and ``more``."""
-    names = ("select", "best", "threshold", "precision", "gold", "ids", *more)
-    usual = {**vars(MineConfig()), "score": "auto", "work": None}
+    names = ("rerank", "rerank_share", "select", "best", "threshold", "precision", "gold", "ids", *more)
+    usual = {**vars(MineConfig()), "score": "auto", "work": None, "rerank": None}
     unused = [name for name in names if values[name] != usual[name]]
     unused += [f"filters.{name}" for name, value in values["filters"].items() if value != getattr(usual["filters"], name)]
     if unused:

@@ -14,6 +14,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.mining.cascade import Encoder
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
 from xswe.mining.pipeline import (
@@ -125,6 +126,7 @@ def mine(
     *,
     output: str | Path | None = None,
     work: str | Path | None = None,
+    rerank: Encoder | None = None,
     config: MineConfig | None = None,
     **settings: Any,
 ) -> MinedPairs:
@@ -138,6 +140,8 @@ def mine(
         output: a file that the pairs are written to as well, in the format of its name; ``-`` for standard output.
         work: folder for unfinished work; None for ``<output>.work``. A run with an output that was killed goes on from what
             it left there, to the same bytes.
+        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
+            threshold, and encodes at most ``rerank_share`` of the lines.
         config: how; see :class:`xswe.mining.pipeline.MineConfig`.
         settings: single fields of it: ``score``, ``k``, ``select``, ``threshold``, ``filters``, …; ``threads`` and
             ``method`` are those of the search.
@@ -160,6 +164,8 @@ def mine(
     if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
         if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)) or output:
             raise ConfigError("vectors are mined with vectors, and have no texts for output=: give both sides alike")
+        if rerank is not None:
+            raise ConfigError("rerank= needs the texts: mine lists or files")
         mined = mine_vectors(source, target, config)
         rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
         return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold)
@@ -170,10 +176,10 @@ def mine(
     languages = config.languages or (tuple(model.languages) if len(model.languages) == 2 and target is not None else ())
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
-            return _result(*mine_sides(model, given, config, Path(folder)), languages)
+            return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)
     with work_folder(str(output), None if work is None else str(work), config.keep) as place:
-        sides, mined, seconds = mine_sides(model, given, config, place)
+        sides, mined, seconds = mine_sides(model, given, config, place, rerank)
         start = time.monotonic()
         write_pairs(str(output), kind, mined.pairs, *sides, languages)
         return _result(sides, mined, seconds | {"write": time.monotonic() - start}, languages)

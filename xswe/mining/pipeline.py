@@ -17,6 +17,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, held, is_special, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
+from xswe.mining.cascade import Encoder, judge_pairs
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
@@ -48,6 +49,7 @@ class MineConfig:
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         gold: file of ``source<TAB>target`` pairs to calibrate on.
         min_score: pairs below are left out, whatever the threshold.
+        rerank_share: share of the lines that a judge (``rerank=``) encodes at most.
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
@@ -68,6 +70,7 @@ class MineConfig:
     gold: str | None = None
     min_score: float | None = None
     max_score: float | None = None
+    rerank_share: float = 0.05
     storage: Storage = "float32"
     ids: bool = False
     languages: tuple[str, ...] = ()
@@ -88,6 +91,8 @@ class MineConfig:
         for name in ("threshold", "min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):
                 raise ConfigError(f"{name}=nan: give a number, or null for none")
+        if not 0 < self.rerank_share <= 1:
+            raise ConfigError(f"rerank_share={self.rerank_share}: give a share of the lines, as in rerank_share=0.05")
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
         if self.gold and not self.calibrates:
@@ -213,6 +218,7 @@ def choose_pairs(
     sides: tuple[Side, Side] | None = None,
     gold: np.ndarray | None = None,
     within: bool = False,
+    judge: Encoder | None = None,
 ) -> Mined:
     """Score, filter, select, calibrate and cut.
 
@@ -222,6 +228,7 @@ def choose_pairs(
         sides: for the pair filters; without them there are none.
         gold: scores of gold pairs to calibrate on.
         within: both sides are the same lines.
+        judge: a second opinion on the pairs near the threshold; it needs the sides, and a threshold that is found.
     """
 
     def found(how: Selection, skip: int = 0) -> tuple[Pairs, dict[str, int]]:
@@ -244,7 +251,17 @@ def choose_pairs(
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
         expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], RISE[config.score])
         threshold = _calibrated(expected, config, gold)
-    kept = pairs.between(threshold.value, None).between(config.min_score, config.max_score)
+    if judge is not None and sides is not None and len(pairs):
+        # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
+        value = np.inf if threshold.unsure else threshold.value
+        most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
+        texts = (sides[0].texts, sides[1].texts)
+        mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most)
+        threshold = Threshold(threshold.value, f"{threshold.origin}; {most:,} pairs judged by the encoder")
+        kept = pairs.take(mask)
+    else:
+        kept = pairs.between(threshold.value, None)
+    kept = kept.between(config.min_score, config.max_score)
     return Mined(kept, threshold, len(pairs), ruled_out)
 
 
@@ -359,7 +376,7 @@ def check_given(given: tuple[Lines, Lines | None]) -> None:
 
 
 def mine_sides(
-    model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path
+    model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path, judge: Encoder | None = None
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:
     """Read and encode both sides, find neighbours, choose pairs.
 
@@ -369,12 +386,15 @@ def mine_sides(
             the target to mine among the lines of the source.
         config: how.
         folder: for what each step leaves to the next one, and a killed run to a later one.
+        judge: a second opinion on the pairs near the threshold.
 
     Returns:
         The sides (one of them twice without a target), the pairs as rows of them, and the seconds of each step.
     """
     if given[1] is None:
         _check_within(config)
+    if judge is not None and not config.calibrates:
+        raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto, not select=kbest")
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
     threads, seconds = config.neighbours.workers, {}
 
@@ -403,6 +423,6 @@ def mine_sides(
     if gold:
         exact = replace(config.neighbours, method="exact")
         scores = gold_scores(gold, both, lists, encode, GoldSearch(exact, config.score, config.k, config.select))
-    mined = choose_pairs(lists, config, both, scores, both[0] is both[1])
+    mined = choose_pairs(lists, config, both, scores, both[0] is both[1], judge)
     seconds["select"] = time.monotonic() - start
     return both, mined, seconds
