@@ -1,4 +1,7 @@
-"""The notebooks run from top to bottom, through the public API alone."""
+"""The notebooks and scripts run from top to bottom, through the public API alone, and print what docs/stories.md shows.
+
+``python -m tests.test_examples`` puts what the scripts print into the page.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+STORIES = ROOT / "docs" / "stories.md"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
+_SHALLOW = re.compile(r"from xswe|import xswe\.|xswe\.\w+\.")
 
 
 def cells(notebook: Path) -> list[str]:
@@ -20,15 +28,59 @@ def cells(notebook: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
 
 
+def executed(arguments: list[str], folder: Path) -> str:
+    """What a program prints; it works in a folder of its own."""
+    env = {**os.environ, "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONIOENCODING": "utf-8"}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH", "")]))
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=env, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def block(script: Path) -> re.Pattern[str]:
+    """What finds a script's output in the page."""
+    return re.compile(rf"(<!-- {script.name} -->\n```text\n)(.*?)(```\n)", re.DOTALL)
+
+
+def alike(text: str) -> str:
+    """A text without what differs between machines: figures and marks of what was trained, and the blanks around them."""
+    return re.sub(r"[\s\-*=]+", " ", re.sub(r"\d[\d.,]*", "#", text))
+
+
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path):
     for library in ("matplotlib", "scipy", "torch"):
         pytest.importorskip(library)
     code = "\n".join(cells(notebook))
-    assert not re.search(r"from xswe|import xswe\.|xswe\.\w+\.", code)
-    env = {**os.environ, "MPLBACKEND": "agg", "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "Katze" in done.stdout
+    assert not _SHALLOW.search(code)
+    assert "Katze" in executed(["-c", code], tmp_path)
     assert "mini" in (tmp_path / "scores.md").read_text(encoding="utf-8")
     assert (tmp_path / "cosines.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_is_short_and_prints_what_the_page_shows(script, tmp_path):
+    code, page = script.read_text(encoding="utf-8"), STORIES.read_text(encoding="utf-8")
+    assert len(code.splitlines()) < 40
+    assert not _SHALLOW.search(code)
+    shown = block(script).search(page)
+    assert shown, f"{STORIES.name} has no block for {script.name}"
+    printed = executed([str(script)], tmp_path)
+    if "xswe.train" in code:
+        assert alike(printed) == alike(shown[2])
+    else:
+        assert printed == shown[2]
+
+
+def fill() -> None:
+    """Put what the scripts print into the page."""
+    page = STORIES.read_text(encoding="utf-8")
+    for script in SCRIPTS:
+        with tempfile.TemporaryDirectory() as folder:
+            printed = executed([str(script)], Path(folder))
+        page = block(script).sub(lambda found, text=printed: f"{found[1]}{text}{found[3]}", page)
+    STORIES.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    fill()
