@@ -26,6 +26,7 @@ def test_equals_scikit_learn_up_to_sign(sentences):
     np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_, rtol=1e-6)
     np.testing.assert_allclose(np.abs(ours.components_), np.abs(theirs.components_[3:13]), atol=1e-5)
     assert ours.explained_variance_ratio_.sum() == pytest.approx(1)
+    np.testing.assert_allclose(np.abs(ours.transform(sentences)), np.abs(theirs.transform(sentences)[:, 3:13]), atol=1e-4)
 
 
 def test_streamed_blocks_equal_the_whole(sentences):
