@@ -89,11 +89,13 @@ class Hit:
     Attributes:
         score: the cosine of the two.
         times: where equal spans are counted, how often it was found; else 1.
+        passages: likewise in how many passages.
         places: where; of equal spans the first few.
     """
 
     score: float
     times: int
+    passages: int
     places: tuple[Place, ...]
 
 
@@ -145,7 +147,7 @@ def find_phrases(
     if checkpoint is not None:
         same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
         well_formed = [text for block in in_blocks(queries) for text in block]
-        identity = fingerprint(source.identity, same, well_formed, passages_identity)
+        identity = fingerprint(source.identity, Top._fields, same, well_formed, passages_identity)
         if state := restore(checkpoint, identity):
             search.top, texts, done = state
     size = min(getattr(source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // config.max_size)
@@ -196,6 +198,6 @@ def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
             found = [
                 place(int(top.passages[q, r, e]), int(top.first[q, r, e]), int(top.last[q, r, e])) for e in range(examples)
             ]
-            hits.append(Hit(float(np.float64(top.scores[q, r])), int(top.times[q, r]), tuple(found)))
+            hits.append(Hit(float(top.scores[q, r]), int(top.times[q, r]), int(top.spread[q, r]), tuple(found)))
         out.append(hits)
     return out

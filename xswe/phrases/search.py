@@ -90,7 +90,7 @@ class SpanConfig:
         min_size: words of the shortest span.
         max_size: words of the longest.
         k: hits a query.
-        min_score: least cosine of a hit.
+        min_score: least cosine of a hit; None for 0, and where terms are sought for what random phrases reach.
         distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
         examples: with ``distinct``, places kept of each phrase.
         first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
@@ -103,7 +103,7 @@ class SpanConfig:
     min_size: int = 1
     max_size: int = 20
     k: int = 5
-    min_score: float = 0.0
+    min_score: float | None = None
     distinct: bool = False
     examples: int = 3
     first_stage: str = "none"
@@ -118,7 +118,7 @@ class SpanConfig:
             raise ConfigError(f"max_size={self.max_size}: spans of up to {MOST_WORDS} words can be searched for")
         if min(self.k, self.examples, self.near, self.threads) < 1:
             raise ConfigError("k, examples, near and threads are at least 1")
-        if not -1 <= self.min_score <= 1:
+        if not -1 <= (self.min_score or 0.0) <= 1:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
         if self.first_stage not in ("none", "words"):
             raise ConfigError(f"first_stage={self.first_stage!r}: use none or words")
@@ -156,7 +156,7 @@ class Search:
         self.spans = self.pairs = self.scored = 0
         self._near: tuple[np.ndarray, np.ndarray] | None = None
         # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
-        self._floor = np.nextafter(np.float32(config.min_score), np.float32(-4.0)) - np.float32(1e-7)
+        self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
 
     def add(self, texts: Sequence[str], base: int) -> None:
         """Search a block of passages, whose first one has the number ``base``; blocks come in order."""

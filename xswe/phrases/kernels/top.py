@@ -122,6 +122,8 @@ class Top(NamedTuple):
         used: int32 (n,), how many of the k there are.
         keys: uint64 (n, k), names of the phrases, where equal ones are counted.
         times: int64 (n, k), how often a phrase was found.
+        spread: int64 (n, k), in how many passages.
+        latest: int64 (n, k), the last of these.
         passages: int64 (n, k, e), the passages of the first e times.
         first: int32 (n, k, e), the first word of the span there.
         last: int32 (n, k, e), one past its last word.
@@ -131,6 +133,8 @@ class Top(NamedTuple):
     used: np.ndarray
     keys: np.ndarray
     times: np.ndarray
+    spread: np.ndarray
+    latest: np.ndarray
     passages: np.ndarray
     first: np.ndarray
     last: np.ndarray
@@ -143,6 +147,8 @@ class Top(NamedTuple):
             np.zeros(n, np.int32),
             np.zeros((n, k), np.uint64),
             np.zeros((n, k), np.int64),
+            np.zeros((n, k), np.int64),
+            np.full((n, k), -1, np.int64),
             np.full((n, k, examples), -1, np.int64),
             np.zeros((n, k, examples), np.int32),
             np.zeros((n, k, examples), np.int32),
@@ -167,7 +173,7 @@ def insert(
     Returns:
         Whether it was put in or counted.
     """
-    scores, used, keys, times, passages, firsts, lasts = top
+    scores, used, keys, times, spread, latest, passages, firsts, lasts = top
     k, examples = scores.shape[1], passages.shape[2]
     n = used[lane]
     if distinct:
@@ -177,17 +183,21 @@ def insert(
                     e = times[lane, r]
                     passages[lane, r, e], firsts[lane, r, e], lasts[lane, r, e] = passage, first, last
                 times[lane, r] += 1
+                spread[lane, r] += latest[lane, r] != passage
+                latest[lane, r] = passage
                 return True
     if n == k and score <= scores[lane, k - 1]:
         return False
     r = n if n < k else k - 1
     while r > 0 and scores[lane, r - 1] < score:
         scores[lane, r], keys[lane, r], times[lane, r] = scores[lane, r - 1], keys[lane, r - 1], times[lane, r - 1]
+        spread[lane, r], latest[lane, r] = spread[lane, r - 1], latest[lane, r - 1]
         for e in range(examples):
             passages[lane, r, e] = passages[lane, r - 1, e]
             firsts[lane, r, e], lasts[lane, r, e] = firsts[lane, r - 1, e], lasts[lane, r - 1, e]
         r -= 1
     scores[lane, r], keys[lane, r], times[lane, r] = score, key, 1
+    spread[lane, r], latest[lane, r] = 1, passage
     for e in range(examples):
         passages[lane, r, e], firsts[lane, r, e], lasts[lane, r, e] = -1, 0, 0
     passages[lane, r, 0], firsts[lane, r, 0], lasts[lane, r, 0] = passage, first, last
@@ -211,11 +221,13 @@ def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
         for r in range(part.used[own]):
             score, key, times = part.scores[own, r], part.keys[own, r], part.times[own, r]
             known = min(times, part.passages.shape[2])
-            kept = False
+            kept, shown = False, 0
             for e in range(known):
+                shown += e == 0 or part.passages[own, r, e] != part.passages[own, r, e - 1]
                 passage, first, last = part.passages[own, r, e], part.first[own, r, e], part.last[own, r, e]
                 kept |= insert(into, lane, score, passage, first, last, key, distinct)
             if distinct and kept and times > known:
                 for q in range(into.used[lane]):
                     if into.keys[lane, q] == key:
                         into.times[lane, q] += times - known
+                        into.spread[lane, q] += part.spread[own, r] - shown

@@ -1,0 +1,231 @@
+"""Terms: what says a phrase in running text, ranked by evidence, its spellings together.
+
+The search for spans gives, for each phrase, a pool of distinct spans by their cosine alone. Here their rims are trimmed of
+function words and particles, inflected and spelling variants are put together, and what is left is ranked by its cosine and
+by how many passages hold it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel
+from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.search import SpanConfig
+from xswe.phrases.words import WordSource, open_words
+from xswe.text.languages import has_cjk, has_kana
+from xswe.text.particles import fused_rims, rim_words
+
+POOL = 100  # distinct spans of each phrase that are looked at, at least
+RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
+COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
+_DECOYS, _QUANTILE, _MIXED = 32, 2 / 3, (2, 4)  # how many, what is better than this share of them, of how many units
+_ENDINGS = frozenset(" e en n er ern s es ens ns nen em o a um us on ing ed ly".split(" "))
+_STEM = 4  # letters that two inflections of a word share at least
+_KATAKANA = re.compile("[ァ-ヺー]{2}")
+_BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A candidate: what may say a phrase, in the form that is found most often.
+
+    Attributes:
+        text: the form.
+        score: the cosine of the form and the phrase.
+        times: how often it was found, in all its forms.
+        passages: in how many passages; where two forms stand in one, both count.
+        variants: its other forms, the most frequent first.
+        places: examples.
+    """
+
+    text: str
+    score: float
+    times: int
+    passages: int
+    variants: tuple[str, ...]
+    places: tuple[Place, ...]
+
+    @property
+    def evidence(self) -> float:
+        """What candidates are ordered by: ``score - 0.2 / sqrt(passages)``."""
+        return self.score - RARE / math.sqrt(self.passages)
+
+
+def find_terms(
+    model: AnyModel | WordSource,
+    queries: Sequence[str],
+    passages: Iterable[str],
+    config: SpanConfig | None = None,
+    *,
+    checkpoint: Path | None = None,
+    passages_identity: object = None,
+) -> list[list[Term]]:
+    """Find, for each phrase, what says it in the passages, by evidence.
+
+    Candidates are ordered by ``score - 0.2 / sqrt(passages)``. The phrase itself, as it stands, loses 0.1; in Chinese and
+    Japanese passages, candidates without Han and Kana come after all others.
+
+    Args:
+        model: a static embedding.
+        queries: phrases.
+        passages: read once, as a stream.
+        config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None nothing is returned for a phrase
+            whose best candidate is no nearer than what mixtures of a few random units of the model find in the same
+            passages (two thirds of 32 mixtures of as many units as the phrase has, two to four).
+        checkpoint: see :func:`xswe.phrases.find.find_phrases`.
+        passages_identity: likewise.
+
+    Returns:
+        For each phrase its candidates, the best first.
+
+    Raises:
+        ConfigError: the model's vectors depend on their context, or the settings do not fit.
+        ModelError: the model is an ensemble.
+
+    Example:
+        terms = find_terms(model, ["data type"], open("manual.ja", encoding="utf-8"))
+        terms[0][0].text, terms[0][0].times
+    """
+    config = config or SpanConfig()
+    source = open_words(model)
+    vectors = source.queries(queries)
+    sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
+    decoys = [] if config.min_score is not None else _decoys(model, sorted(set(sizes)))
+    wide = replace(config, distinct=True, k=max(POOL, 10 * config.k))
+    found = find_phrases(
+        source,
+        [*queries, *(text for _, text in decoys)],
+        passages,
+        wide,
+        checkpoint=checkpoint,
+        passages_identity=passages_identity,
+    )
+    reached: dict[int, list[float]] = {}
+    for (size, _), hits in zip(decoys, found[len(queries) :], strict=True):
+        reached.setdefault(size, []).append(hits[0].score if hits else 0.0)
+    floors = {size: float(np.quantile(scores, _QUANTILE)) for size, scores in reached.items()}
+    flat = list({hit.places[0].text: hit for hits in found[: len(queries)] for hit in hits}.values())
+    cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
+    forms = [form for form in dict.fromkeys(cores.values()) if form]
+    rows = dict(zip(forms, source.queries(forms), strict=True))
+    out = []
+    for query, vector, size, hits in zip(queries, vectors, sizes, found, strict=False):
+        terms = _terms(query, vector, hits, cores, rows, config)
+        best = max((term.score for term in terms), default=0.0)
+        out.append(terms[: config.k] if best >= floors.get(size, -1.0) else [])
+    return out
+
+
+def _decoys(model: AnyModel | WordSource, sizes: Sequence[int]) -> list[tuple[int, str]]:
+    """Return phrases of random words of a model, of each size."""
+    if not isinstance(model, StaticModel):
+        return []
+    words, draw = list(model.words()), np.random.default_rng(0)
+    return [(n, " ".join(words[i] for i in draw.integers(0, len(words), n))) for n in sizes for _ in range(_DECOYS)]
+
+
+def _terms(
+    query: str,
+    vector: np.ndarray,
+    hits: Sequence[Hit],
+    cores: dict[str, str],
+    rows: dict[str, np.ndarray],
+    config: SpanConfig,
+) -> list[Term]:
+    """Put the hits of a phrase together by their forms, and these by spelling, and order them."""
+    forms: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if form := cores[hit.places[0].text]:
+            forms.setdefault(form, []).append(hit)
+    groups: list[list[str]] = []
+    for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
+        own = next((group for group in groups if same_term(group[0], form)), None)
+        if own is None:
+            groups.append([form])
+        else:
+            own.append(form)
+    out: list[tuple[bool, float, Term]] = []
+    for group in groups:
+        every = [hit for form in group for hit in forms[form]]
+        places = tuple(dict.fromkeys(_narrowed(place, group[0]) for hit in every for place in hit.places))
+        score = float(vector @ rows[group[0]])
+        term = Term(
+            group[0],
+            score,
+            sum(hit.times for hit in every),
+            sum(hit.passages for hit in every),
+            tuple(group[1:]),
+            places[: config.examples],
+        )
+        foreign = has_cjk(places[0].context) and not has_cjk(term.text)
+        if score >= (config.min_score or 0.0):
+            out.append((foreign, (COPIED if same_term(term.text, query) else 0.0) - term.evidence, term))
+    return [term for _, _, term in sorted(out, key=lambda one: one[:2])]
+
+
+def _narrowed(place: Place, form: str) -> Place:
+    """Return where a form stands within a span; the span where it is another form that stands there."""
+    start = place.context.find(form, place.start, place.end)
+    return place if start < 0 else Place(place.passage, start, start + len(form), place.context)
+
+
+def same_term(a: str, b: str) -> bool:
+    """Tell whether two texts are forms of one term: they differ in case, spelling or inflection only."""
+    first, second = spelling(a).split(), spelling(b).split()
+    return len(first) == len(second) and all(map(_inflected, first, second))
+
+
+def spelling(text: str) -> str:
+    """Fold a text: full width, case, the long mark of Katakana at a word's end, blanks in Chinese and Japanese."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = re.sub(r"(?<=[ァ-ヺ]{2})ー(?![ァ-ヺー])", "", folded)
+    if has_cjk(folded):
+        return "".join(folded.split()).replace("・", "")
+    return " ".join(folded.translate(_PLAIN).split())
+
+
+_PLAIN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss", "’": "'"})
+
+
+def _inflected(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return shared >= _STEM and not has_cjk(a + b) and a[shared:] in _ENDINGS and b[shared:] in _ENDINGS
+
+
+def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
+    """Return the well-formed part of each hit's span; nothing where there is none, or a mark of a clause is in it."""
+    out = []
+    for hit, where in zip(hits, source.places([hit.places[0].text for hit in hits]), strict=True):
+        text, japanese = hit.places[0].text, has_kana(hit.places[0].context)
+        rims = rim_words(japanese)
+        words = [text[i:j].casefold() in rims for i, j in where.tolist()]
+        if all(words) or 2 * sum(map(_splits_a_word, hit.places)) > len(hit.places):
+            out.append("")
+            continue
+        left = text[where[words.index(False), 0] : where[len(words) - 1 - words[::-1].index(False), 1]]
+        if has_cjk(left):
+            before, after = fused_rims(japanese)
+            if found := before.match(left):
+                left = left[found.end() :]
+            if found := after.search(left):
+                left = left[: found.start()]
+        left = left.strip()
+        out.append("" if _BREAK.search(left) or not any(map(str.isalpha, left)) else left)
+    return out
+
+
+def _splits_a_word(place: Place) -> bool:
+    """Tell whether a span begins or ends inside a word of Katakana."""
+    around = (place.context[max(0, place.start - 1) : place.start + 1], place.context[place.end - 1 : place.end + 1])
+    return any(_KATAKANA.fullmatch(both) for both in around)
