@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import gzip
 import os
@@ -16,12 +17,12 @@ import pytest
 from tokenizers import Tokenizer
 
 import xswe
-from xswe.commands.phrases import read_queries, write_hits, write_terms
+from xswe.commands.phrases import hit_rows, read_queries
 from xswe.errors import InputError
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
 from xswe.phrases import find
-from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.find import find_phrases
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.subwords import SubwordUnits
 
@@ -49,22 +50,29 @@ def folder(tmp_path_factory, tokenizer_json, sample):
     return folder
 
 
+def read_table(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream, delimiter="\t"))
+
+
 SETTINGS = ("model=model", "queries=terms.txt", "passages=passages.txt.gz")
 
 
 def test_the_file_holds_what_the_library_finds(folder):
     done = cli(*SETTINGS, "output=hits.tsv", "k=3", "max_size=6", "threads=2", cwd=folder)
     assert done.returncode == 0, done.stderr
-    rows = [line.split("\t") for line in (folder / "hits.tsv").read_text("utf-8").splitlines()]
+    header, *rows = read_table(folder / "hits.tsv")
     with gzip.open(folder / "passages.txt.gz", "rt", encoding="utf-8") as stream:
         passages = [line.rstrip("\n") for line in stream]
     queries = read_queries(str(folder / "terms.txt"))
     assert len(queries) == 21
     found = find_phrases(xswe.load(folder / "model"), queries, passages, SpanConfig(k=3, max_size=6))
-    assert ["\t".join(row) for row in rows] == list(write_hits(queries, found))
+    assert rows == [list(map(str, row)) for row in hit_rows(queries, found).records()]
+    assert header == ["phrase", "score", "line", "start", "end", "text", "sentence"]
     assert len(rows) == 63
-    for _, score, line, start, end, text in rows:
-        assert " ".join(passages[int(line) - 1][int(start) : int(end)].split()) == text
+    for _, score, line, start, end, text, sentence in rows:
+        assert sentence == passages[int(line) - 1]
+        assert sentence[int(start) : int(end)] == text
         assert 0 < float(score) <= 1.0001
     assert sum(float(row[1]) > 0.9999 for row in rows) >= 21
     assert f"{len(passages):,} passages, 21 queries, 63 hits for 21" in done.stdout
@@ -88,7 +96,7 @@ def test_a_damaged_line_may_be_skipped(folder):
     settings = ("model=model", "queries=cat.txt", "passages=damaged.txt", "output=-", "k=3", "corpus.on_error=skip")
     done = cli(*settings, cwd=folder)
     assert "3 passages, 1 skipped: not UTF-8" in done.stderr
-    assert {line.split("\t")[2] for line in done.stdout.splitlines()[:2]} == {"1", "3"}
+    assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}
 
 
 def test_a_damaged_state_is_told(folder):
@@ -99,18 +107,40 @@ def test_a_damaged_state_is_told(folder):
     assert ".d.tsv.state: damaged" in done.stderr
 
 
-def test_terms_are_grouped_and_shown_in_context(folder):
-    done = cli(*SETTINGS, "output=terms.tsv", "mode=terms", "k=2", "max_size=4", "examples=2", cwd=folder)
+def test_terms_have_a_header_and_equal_columns(folder):
+    done = cli(*SETTINGS, "output=terms.tsv", "mode=terms", "k=2", "max_size=4", "examples=2", "min_score=0", cwd=folder)
     assert done.returncode == 0, done.stderr
-    rows = [line.split("\t") for line in (folder / "terms.tsv").read_text("utf-8").splitlines()]
-    assert len(rows) == 42
-    best = rows[0]
-    assert best[0].casefold().strip(".,") == best[3].casefold().strip(".,")
-    assert float(best[1]) == pytest.approx(1.0)
-    assert int(best[2]) >= 2
-    assert len(best) == 6
-    assert best[4].startswith("1: ")
-    assert all(f"[{best[3]}]" in example for example in best[4:])
+    header, *rows = read_table(folder / "terms.tsv")
+    assert header[:6] == ["term", "candidate", "score", "times", "passages", "variants"]
+    assert header[6:] == ["line_1", "example_1", "line_2", "example_2"]
+    assert {len(row) for row in rows} == {10}
+    filled = [row for row in rows if row[1]]
+    assert {row[0] for row in filled} >= set(read_queries(str(folder / "terms.txt"))[:5])
+    assert all(int(row[3]) >= int(row[4]) >= 1 and row[6] and "[" in row[7] for row in filled)
+
+
+def test_terms_are_written_as_tbx_that_another_library_reads(folder):
+    tbx = pytest.importorskip("translate.storage.tbx")
+    settings = ("output=terms.tbx", "mode=terms", "min_score=0", "languages=[en,ja]")
+    assert cli(*SETTINGS, *settings, cwd=folder).returncode == 0
+    units = tbx.tbxfile.parsefile(str(folder / "terms.tbx")).units
+    queries = read_queries(str(folder / "terms.txt"))
+    assert [unit.source for unit in units] == [" ".join(query.split()) for query in queries if query][: len(units)]
+    assert len(units) >= 15
+    assert all(unit.target for unit in units)
+    assert 'xml:lang="ja"' in (folder / "terms.tbx").read_text("utf-8")
+
+
+def test_a_phrase_is_given_itself_and_the_other_side_of_a_bitext_is_shown(folder, sample):
+    lines = [f"{a}\t{b}" for a, b in zip(sample["ja"], sample["en"], strict=True)]
+    (folder / "both.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    done = cli(
+        "model=model", "queries=the last", "passages=both.tsv", "output=o.tsv", "languages=[ja,en]", "k=1", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    header, row = read_table(folder / "o.tsv")
+    assert header[-2:] == ["sentence", "other_side"]
+    assert f"{row[-1]}\t{row[-2]}" == lines[int(row[2]) - 1]
 
 
 _KILLED = """
@@ -148,24 +178,26 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["model=nowhere", *SETTINGS[1:], "output=x"], "no such folder"),
-        ([*SETTINGS[:2], "passages=none.txt", "output=x"], "none.txt: no such file"),
-        (["model=model", "queries=none.txt", SETTINGS[2], "output=x"], "none.txt: no such file"),
-        ([*SETTINGS, "output=x", "mode=guess"], "phrases, terms"),
-        ([*SETTINGS, "output=x", "max_size=0"], "min_size <= max_size"),
-        ([*SETTINGS, "output=x", "k=many"], "phrases.k='many': expected int"),
-        ([*SETTINGS, "output=x", "first_stage=guess"], "none or words"),
-        ([*SETTINGS, "output=x", "max_size=100000"], "up to 1000 words"),
-        ([*SETTINGS, "output=x", "k=2000000000"], "lists of 21 queries would take"),
-        ([*SETTINGS, "output=x", "threads=-1"], "at least 1"),
-        ([*SETTINGS, "output=x.jsonl"], "tab-separated text"),
+        (["model=nowhere", *SETTINGS[1:], "output=x.tsv"], "no such folder"),
+        ([*SETTINGS[:2], "passages=none.txt", "output=x.tsv"], "none.txt: no such file"),
+        (["model=model", "queries=none.txt", SETTINGS[2], "output=x.tsv"], "none.txt: no such file"),
+        ([*SETTINGS, "output=x.tsv", "mode=guess"], "phrases, terms"),
+        ([*SETTINGS, "output=x.tsv", "max_size=0"], "min_size <= max_size"),
+        ([*SETTINGS, "output=x.tsv", "k=many"], "phrases.k='many': expected int"),
+        ([*SETTINGS, "output=x.tsv", "first_stage=guess"], "none or words"),
+        ([*SETTINGS, "output=x.tsv", "max_size=100000"], "up to 1000 words"),
+        ([*SETTINGS, "output=x.tsv", "k=2000000000"], "lists of 21 queries would take"),
+        ([*SETTINGS, "output=x.tsv", "threads=-1"], "at least 1"),
+        ([*SETTINGS, "output=x.html"], "the suffix says the format"),
+        ([*SETTINGS, "output=x.tbx"], "mode=terms"),
+        ([*SETTINGS, "output=x.tmx"], "languages=[en,ja]"),
         ([*SETTINGS, "output=model"], "is a folder"),
         ([*SETTINGS, "output=passages.txt.gz"], "is also read"),
         ([*SETTINGS, "output="], "output"),
-        (["model=model", "queries=-", "passages=-", "output=x"], "one of them"),
-        ([*SETTINGS[:2], "passages=model", "output=x"], "model: a folder"),
-        ([*SETTINGS[:2], "passages=damaged.txt", "output=x"], "damaged.txt:2: not UTF-8"),
-        (["model=teacher:mini", *SETTINGS[1:], "output=x", "mode=terms"], "mode=phrases"),
+        (["model=model", "queries=-", "passages=-", "output=x.tsv"], "one of them"),
+        ([*SETTINGS[:2], "passages=model", "output=x.tsv"], "model: a folder"),
+        ([*SETTINGS[:2], "passages=damaged.txt", "output=x.tsv"], "damaged.txt:2: not UTF-8"),
+        (["model=teacher:mini", *SETTINGS[1:], "output=x.tsv", "mode=terms"], "mode=phrases"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_status_2(folder, arguments, found):
@@ -173,7 +205,7 @@ def test_mistakes_get_one_line_and_exit_status_2(folder, arguments, found):
     assert done.returncode == 2
     assert found in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert not (folder / "x").exists()
+    assert not (folder / "x.tsv").exists()
 
 
 def test_every_setting_of_the_code_is_in_the_configuration_with_the_same_default():
@@ -190,10 +222,3 @@ def test_files_without_a_phrase_are_refused(tmp_path: Path):
     (tmp_path / "empty.txt").write_text("\n  \n")
     with pytest.raises(InputError, match=r"empty\.txt: no phrase"):
         read_queries(str(tmp_path / "empty.txt"))
-
-
-def test_texts_cannot_break_the_table():
-    place = Place(0, 1, 4, "xa\tbx")
-    hits = [[Hit(0.5, 2, (place, place))]]
-    assert list(write_hits(["q\t1"], hits)) == ["q 1\t0.5000\t1\t1\t4\ta b"]
-    assert list(write_terms(["q"], hits)) == ["q\t0.5000\t2\ta b\t1: x[a b]x\t1: x[a b]x"]

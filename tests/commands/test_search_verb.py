@@ -58,7 +58,7 @@ def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
             InputError,
             "no such file; give a text file, or a phrase",
         ),
-        (["model=mini", "documents=de.txt", "queries=late", "output=a.xlsx"], ConfigError, "the suffix says the format"),
+        (["model=mini", "documents=de.txt", "queries=late", "output=a.html"], ConfigError, "the suffix says the format"),
         (["index=kept", "documents=other.txt", "queries=late"], ConfigError, "of another file"),
     ],
 )

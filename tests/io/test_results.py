@@ -31,8 +31,8 @@ def test_a_suffix_is_a_promise(tmp_path):
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
     assert (tmp_path / "a.md").read_text().splitlines()[2:] == [r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
     assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
-    with pytest.raises(ConfigError, match=r"b\.xlsx: the suffix says the format: use \.csv"):
-        Found().write(tmp_path / "b.xlsx")
+    with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.csv"):
+        Found().write(tmp_path / "b.html")
 
 
 def test_a_notebook_shows_texts_and_never_markup_of_theirs():
@@ -47,3 +47,13 @@ def test_results_become_frames(library):
     frame = getattr(Found(), f"to_{library}")()
     assert list(frame.columns) == ["score", "text"]
     assert list(frame["score"]) == [0.5, 0.25]
+
+
+def test_results_become_parquet_and_sheets(tmp_path):
+    parquet, sheets = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("openpyxl")
+    for suffix in (".parquet", ".xlsx"):
+        Found().write(tmp_path / f"a{suffix}")
+    rows = [tuple(row) for row in Found().records()]
+    assert [tuple(row.values()) for row in parquet.read_table(tmp_path / "a.parquet").to_pylist()] == rows
+    sheet = sheets.load_workbook(tmp_path / "a.xlsx").active
+    assert list(sheet.iter_rows(values_only=True)) == [("score", "text"), *rows]

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import xswe
-from xswe.errors import ConfigError, InputError
+from xswe.commands.phrases import read_queries
+from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, read_json, write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import Rows, check_suffix
@@ -19,8 +20,6 @@ from xswe.model.static import StaticModel
 from xswe.phrases.search import SpanConfig
 from xswe.search.index import Hits, Index, IndexMethod
 from xswe.search.vectors import Storage
-
-_SUFFIXES = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,7 @@ def _queries(given: str | None) -> list[str] | None:
     """Return the phrases; None for a prompt."""
     if given is None and sys.stdin.isatty():
         return None
-    if given is not None and given != "-" and not Path(given).is_file():
-        if " " not in given and Path(given).suffix in _SUFFIXES:
-            raise InputError(given, "no such file", "give a text file, or a phrase")
-        return [given]
-    found = [text.strip() for _, text in read_lines(given or "-") if text and text.strip()]
-    if not found:
-        raise InputError(given or "-", "no phrase in it", "give a file with one phrase a line, or a phrase")
-    return found
+    return read_queries(given or "-")
 
 
 def _index(config: SearchVerb) -> Index:

@@ -7,8 +7,10 @@ import html
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
 from io import StringIO
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import whole_file
 
 _SHOWN = 10  # rows that a notebook shows
+_SHEET, _SHEET_CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
 
 
@@ -98,14 +101,23 @@ class Result:
         """Write the result, whole or not at all.
 
         Args:
-            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md`` or ``.tex``.
+            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md``, ``.tex``,
+                ``.parquet`` or ``.xlsx``.
 
         Raises:
             ConfigError: it has another suffix.
+            DependencyError: the library that writes the format is not installed.
         """
-        text = _WRITERS[check_suffix(path)](self)
+        suffix = check_suffix(path)
         with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            if suffix in _TABLES:
+                _TABLES[suffix][2](temporary, self.columns(), self.records())
+            else:
+                temporary.write_text(self.render(suffix), encoding="utf-8")
+
+    def render(self, suffix: str) -> str:
+        """Return the result in one of the formats that are text."""
+        return _WRITERS[suffix](self)
 
 
 @dataclass(frozen=True)
@@ -137,10 +149,15 @@ def check_suffix(path: str | Path) -> str:
 
     Raises:
         ConfigError: results are not written in that format.
+        DependencyError: the library that writes it is not installed.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in _WRITERS:
-        raise ConfigError(f"{path}: the suffix says the format: use {', '.join(_WRITERS)}")
+    if suffix in _TABLES:
+        module, extra, _ = _TABLES[suffix]
+        if find_spec(module) is None:
+            raise DependencyError(module, extra, f"writing {suffix}")
+    elif suffix not in _WRITERS:
+        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_WRITERS, *_TABLES])}")
     return suffix
 
 
@@ -163,6 +180,37 @@ def _separated(result: Result, delimiter: str) -> str:
     return stream.getvalue()
 
 
+def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a sheet of XLSX under a header; the same rows give the same bytes.
+
+    Raises:
+        ConfigError: there are more rows than a sheet holds.
+    """
+    import xlsxwriter
+
+    how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
+    with xlsxwriter.Workbook(str(path), how) as book:
+        book.set_properties({"created": datetime(2000, 1, 1)})
+        sheet = book.add_worksheet("xswe")
+        sheet.freeze_panes(1, 0)
+        for number, row in enumerate(chain([names], rows)):
+            if number > _SHEET:
+                raise ConfigError(f"{path}: over {_SHEET:,} rows do not fit a sheet; write .tsv, .csv or .parquet")
+            for column, value in enumerate(row):
+                if isinstance(value, str):
+                    sheet.write_string(number, column, value[:_SHEET_CELL])
+                elif value is not None:
+                    sheet.write_number(number, column, value)
+
+
+def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept = list(rows)
+    pq.write_table(pa.table({name: [row[k] for row in kept] for k, name in enumerate(names)}), path)
+
+
 def _lines(values: Iterable[Any]) -> str:
     return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
 
@@ -174,4 +222,9 @@ _WRITERS: dict[str, Callable[[Result], str]] = {
     ".jsonl": lambda result: _lines(dict(zip(result.columns(), row, strict=True)) for row in result.records()),
     ".md": lambda result: markdown(*result.layout()) + "\n",
     ".tex": lambda result: latex(*result.layout()) + "\n",
+}
+# Formats that are no text: the library that writes each, the extra it comes with, and what writes.
+_TABLES: dict[str, tuple[str, str, Callable[[Path, Sequence[str], Iterable[Sequence[Any]]], None]]] = {
+    ".parquet": ("pyarrow", "parquet", _write_parquet),
+    ".xlsx": ("xlsxwriter", "mine", write_sheet),
 }

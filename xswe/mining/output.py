@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from importlib.util import find_spec
 from io import StringIO
 from itertools import chain, islice
@@ -23,7 +22,7 @@ from xswe.errors import ConfigError, DependencyError
 from xswe.io.archives import packing_of, without_packing
 from xswe.io.files import whole_file
 from xswe.io.ragged import Texts
-from xswe.io.results import latex, markdown
+from xswe.io.results import latex, markdown, write_sheet
 from xswe.mining.margin import Pairs
 from xswe.version import __version__
 
@@ -74,7 +73,6 @@ _FOREIGN = (
 )
 _LIBRARIES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("xlsxwriter", "mine")}
 _BLOCK = 65_536
-_SHEET, _CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
 _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _COLUMNS = ("score", "source", "target", "source_id", "target_id", "rank")
@@ -195,7 +193,7 @@ def _xml(text: str) -> str:
     return escape(_NOT_XML.sub(" ", text))
 
 
-def _tmx(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
+def write_tmx(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
     """TMX 1.4, valid against its document type; scores and ids are properties of the units."""
     a, b = languages
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
@@ -228,7 +226,7 @@ _WRITERS: dict[str, Writer] = {
     "laser": _laser,
     "latex": _table(latex),
     "markdown": _table(markdown),
-    "tmx": _tmx,
+    "tmx": write_tmx,
     "xliff": _xliff,
 }
 
@@ -244,22 +242,8 @@ def _write_parquet(path: str, rows: Iterator[Row]) -> None:
 
 
 def _write_sheet(path: str, rows: Iterator[Row]) -> None:
-    import xlsxwriter
-
-    how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
-    with whole_file(path) as temporary, xlsxwriter.Workbook(str(temporary), how) as book:
-        book.set_properties({"created": datetime(2000, 1, 1)})  # the same bytes every time
-        sheet = book.add_worksheet("pairs")
-        sheet.freeze_panes(1, 0)
-        rows_with_header: Iterable[Sequence[Any]] = chain([_COLUMNS], rows)
-        for number, row in enumerate(rows_with_header):
-            if number > _SHEET:
-                raise ConfigError(f"{path}: over {_SHEET:,} pairs do not fit a sheet; write .tsv, .csv or .parquet")
-            for column, value in enumerate(row):
-                if isinstance(value, str):
-                    sheet.write_string(number, column, value[:_CELL])
-                else:
-                    sheet.write_number(number, column, value)
+    with whole_file(path) as temporary:
+        write_sheet(temporary, _COLUMNS, rows)
 
 
 def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named, languages: Sequence[str] = ()) -> None:

@@ -17,10 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from xswe.model.ensemble import AnyModel
-from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import WordSource, open_words
+from xswe.phrases.words import StaticWords, WordSource, open_words
 from xswe.text.languages import has_cjk, has_kana
 from xswe.text.particles import fused_rims, rim_words
 
@@ -28,7 +27,7 @@ POOL = 100  # distinct spans of each phrase that are looked at, at least
 RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
 COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
 _DECOYS, _QUANTILE, _MIXED = 32, 2 / 3, (2, 4)  # how many, what is better than this share of them, of how many units
-_ENDINGS = frozenset(" e en n er ern s es ens ns nen em o a um us on ing ed ly".split(" "))
+_ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em o a um us on ing ed ly")))
 _STEM = 4  # letters that two inflections of a word share at least
 _KATAKANA = re.compile("[ァ-ヺー]{2}")
 _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
@@ -78,9 +77,9 @@ def find_terms(
         model: a static embedding.
         queries: phrases.
         passages: read once, as a stream.
-        config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None nothing is returned for a phrase
-            whose best candidate is no nearer than what mixtures of a few random units of the model find in the same
-            passages (two thirds of 32 mixtures of as many units as the phrase has, two to four).
+        config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
+            phrase whose best candidate is no nearer than what phrases of random words of the model find in the same
+            passages: two thirds of 32 phrases of as many words as the phrase has units, two to four.
         checkpoint: see :func:`xswe.phrases.find.find_phrases`.
         passages_identity: likewise.
 
@@ -99,7 +98,7 @@ def find_terms(
     source = open_words(model)
     vectors = source.queries(queries)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
-    decoys = [] if config.min_score is not None else _decoys(model, sorted(set(sizes)))
+    decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
     wide = replace(config, distinct=True, k=max(POOL, 10 * config.k))
     found = find_phrases(
         source,
@@ -125,11 +124,11 @@ def find_terms(
     return out
 
 
-def _decoys(model: AnyModel | WordSource, sizes: Sequence[int]) -> list[tuple[int, str]]:
-    """Return phrases of random words of a model, of each size."""
-    if not isinstance(model, StaticModel):
+def _decoys(source: WordSource, sizes: Sequence[int]) -> list[tuple[int, str]]:
+    """Return phrases of random words of a model, of each size; none where the source has no list of words."""
+    if not isinstance(source, StaticWords):
         return []
-    words, draw = list(model.words()), np.random.default_rng(0)
+    words, draw = source.words(), np.random.default_rng(0)
     return [(n, " ".join(words[i] for i in draw.integers(0, len(words), n))) for n in sizes for _ in range(_DECOYS)]
 
 
@@ -187,7 +186,7 @@ def same_term(a: str, b: str) -> bool:
 def spelling(text: str) -> str:
     """Fold a text: full width, case, the long mark of Katakana at a word's end, blanks in Chinese and Japanese."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = re.sub(r"(?<=[ァ-ヺ]{2})ー(?![ァ-ヺー])", "", folded)
+    folded = re.sub(r"(?<=[ァ-ヺー]{2})ー(?![ァ-ヺー])", "", folded)
     if has_cjk(folded):
         return "".join(folded.split()).replace("・", "")
     return " ".join(folded.translate(_PLAIN).split())

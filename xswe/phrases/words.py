@@ -58,6 +58,10 @@ class StaticWords:
         self._cutter = make_cutter(model.units)
         self._model = model
 
+    def words(self) -> list[str]:
+        """Return the model's units that are words."""
+        return list(self._model.words())
+
     @property
     def identity(self) -> list[object]:
         """The model's."""

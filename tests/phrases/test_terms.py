@@ -1,0 +1,74 @@
+"""Terms: what is trimmed, what is put together, and how candidates are ordered."""
+
+from __future__ import annotations
+
+import pytest
+
+import xswe
+from xswe.phrases.find import Hit, Place
+from xswe.phrases.search import SpanConfig
+from xswe.phrases.terms import core, find_terms, same_term
+from xswe.phrases.words import StaticWords
+
+
+@pytest.fixture(scope="module")
+def model():
+    return xswe.load("mini")
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("Rechnung", "Rechnungs"),
+        ("Kontenplan", "Kontenplans"),
+        ("Ausdruck", "Ausdrücke"),
+        ("Storage-Konto", "Storage-Konten"),
+        ("Data source", "data sources"),
+        ("データ ソース", "データソース"),
+        ("サーバー", "サーバ"),
+    ],
+)
+def test_inflections_and_spellings_are_one_term(a, b):
+    assert same_term(a, b)
+
+
+@pytest.mark.parametrize(("a", "b"), [("Daten", "Datei"), ("Wert", "Werte liste"), ("値", "型"), ("単価", "単位")])
+def test_other_words_are_not(a, b):
+    assert not same_term(a, b)
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "left"),
+    [
+        ("die Rechnung für", "Sie ist die Rechnung für alles", "Rechnung"),
+        ("のデータ型は", "このデータ型は、文字です", "データ型"),
+        ("型は、データ", "型は、データを持ちます", ""),
+        ("动的数据类型", "动的数据类型", "动的数据类型"),
+        ("的数据类型", "新的数据类型", "数据类型"),
+        ("フィックス", "サフィックスを使います", ""),
+        ("部分的", "部分的です", "部分的"),
+        ("und die", "und die", ""),
+    ],
+)
+def test_particles_and_function_words_at_the_rim_are_trimmed(model, text, context, left):
+    start = context.index(text) if text in context else 0
+    hit = Hit(0.9, 1, 1, (Place(0, start, start + len(text), context if text in context else text),))
+    if text == "のデータ型は":
+        hit = Hit(0.9, 1, 1, (Place(0, 1, 7, context),))
+    assert core(StaticWords(model), [hit]) == [left]
+
+
+def test_what_is_frequent_stands_before_what_is_found_once(model):
+    lines = ["Prüfen Sie die Rechnung.", "Die Rechnungen sind offen.", "Eine Rechnung wird gebucht."] * 5
+    found = find_terms(model, ["invoice"], ["Rechnungs Nummer", *lines], SpanConfig(min_score=0.0))[0]
+    assert found[0].text == "Rechnung"
+    assert found[0].times == found[0].passages >= 15
+    assert "Rechnungen" in found[0].variants
+    assert found[0].places[0].text.startswith("Rechnung")
+
+
+def test_nothing_is_found_for_what_is_not_there(model):
+    lines = [f"Wählen Sie die Option {i} im Dialogfeld." for i in range(50)]
+    found = find_terms(model, ["dialog box", "grandmother"], lines)
+    assert found[0][0].text == "Dialogfeld"
+    assert found[1] == []
