@@ -155,13 +155,13 @@ def test_threads_share_the_alphabet(units, sample):
 def test_the_scan_is_compiled_once_wherever_texts_come_from(units, tmp_path):
     fast, texts = fast_of(units), Texts.of(["a text", "und 語"])
     fast(texts)
-    compiled = len(scan_module._scan.signatures)
+    compiled = len(scan_module.scan_all.signatures)
     np.save(tmp_path / "data.npy", texts.data)
     np.save(tmp_path / "offsets.npy", texts.offsets)
     mapped = Texts(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "offsets")))
     for same in (texts.take(np.arange(2)), texts[:2], mapped):
         assert fast(same).ids.tolist() == fast(texts).ids.tolist()
-    assert len(scan_module._scan.signatures) == compiled
+    assert len(scan_module.scan_all.signatures) == compiled
 
 
 def test_chinese_is_not_folded_where_the_model_has_none():

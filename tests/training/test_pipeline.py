@@ -237,7 +237,9 @@ def test_what_the_papers_rule_removes_is_said(tmp_path, config, fake_teacher, ca
     caplog.set_level("INFO", "xswe")
     c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
     run_stages(c, fake_teacher, tmp_path)
-    assert "the first 0 of 3 components are removed (pca.drop=auto), the next 2 are kept" in caplog.text
+    assert (
+        "the first 0 of 3 components are removed (pca.drop=auto: a hundredth of them), the next 2 are kept" in caplog.text
+    )
 
 
 def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
