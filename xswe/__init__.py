@@ -5,8 +5,9 @@
     vectors = model.encode(["A cat sleeps.", "猫が寝ている。"])   # float32 (2, d), rows of norm 1
 
 ``encode_file`` encodes files of any size, ``mine`` finds translations in two lists or files, or paraphrases in one,
-``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` finds what says a phrase in running text,
-``index`` makes sentences searchable (``load_index`` opens what it kept), ``sweep`` compares settings of training,
+``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` and ``find_terms``
+find what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens what it kept), ``train``
+makes a model, ``evaluate``, ``compare`` and ``sweep`` measure them,
 ``SentencePCA`` is the papers' reduction. Each is loaded when it is first used: loading and encoding need numpy, numba,
 tokenizers and safetensors; torch and transformers are imported by training only.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from xswe.model.resolve import push_to_hub
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
+    from xswe.phrases.terms import find_terms
     from xswe.search.index import Hit, Hits, Index, index, load_index
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
@@ -60,6 +62,7 @@ _PUBLIC = {
     "evaluate": "xswe.evaluation.evaluate:evaluate",
     "filter": "xswe.mining.filter:filter_bitext",
     "find_phrases": "xswe.phrases.find:find_phrases",
+    "find_terms": "xswe.phrases.terms:find_terms",
     "index": "xswe.search.index:index",
     "load_index": "xswe.search.index:load_index",
     "mine": "xswe.mining.mined:mine",
@@ -90,6 +93,7 @@ __all__ = [
     "evaluate",
     "filter",
     "find_phrases",
+    "find_terms",
     "index",
     "load",
     "load_index",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xswe
+from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import core, find_terms, same_term
@@ -72,3 +73,13 @@ def test_nothing_is_found_for_what_is_not_there(model):
     found = find_terms(model, ["dialog box", "grandmother"], lines)
     assert found[0][0].text == "Dialogfeld"
     assert found[1] == []
+
+
+def test_settings_of_a_search_may_be_named_one_by_one():
+    model = xswe.load("mini")
+    passages = ["Der Zug kommt.", "Ein Haus."]
+    one = xswe.find_phrases(model, ["train"], passages, k=1)
+    assert [hit.places[0].text for hit in one[0]] == ["Zug"]
+    assert xswe.find_terms(model, ["train"], passages, k=1, min_score=0.5)[0][0].text == "Zug"
+    with pytest.raises(ConfigError, match="kk: there is no such setting; a search of phrases has min_size"):
+        xswe.find_phrases(model, ["train"], passages, kk=1)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from xswe.io.ragged import Texts
 from xswe.io.store import load_checkpoint, save_checkpoint
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top
-from xswe.phrases.search import Search, SpanConfig
+from xswe.phrases.search import Search, SpanConfig, span_config
 from xswe.phrases.words import WordSource, open_words
 from xswe.progress import bar
 from xswe.text.units import in_blocks
@@ -108,6 +109,7 @@ def find_phrases(
     checkpoint: Path | None = None,
     passages_identity: object = None,
     checkpoint_seconds: float = 60.0,
+    **settings: Any,
 ) -> list[list[Hit]]:
     """Find, for each phrase, the spans of the passages that are nearest to it.
 
@@ -122,6 +124,7 @@ def find_phrases(
         checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
         passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
         checkpoint_seconds: how often to save.
+        settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
         For each query its hits, best first; of equal scores the earlier passage, then the earlier span.
@@ -137,7 +140,7 @@ def find_phrases(
     """
     if isinstance(queries, str) or isinstance(passages, str):
         raise TypeError("queries and passages are lists of texts: find_phrases(model, [query], [passage])")
-    config, queries = config or SpanConfig(), list(queries)
+    config, queries = span_config(config, settings), list(queries)
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:

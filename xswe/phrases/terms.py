@@ -13,12 +13,13 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place, find_phrases
-from xswe.phrases.search import SpanConfig
+from xswe.phrases.search import SpanConfig, span_config
 from xswe.phrases.words import StaticWords, WordSource, open_words
 from xswe.text.languages import has_cjk, has_kana
 from xswe.text.particles import fused_rims, rim_words
@@ -67,6 +68,7 @@ def find_terms(
     *,
     checkpoint: Path | None = None,
     passages_identity: object = None,
+    **settings: Any,
 ) -> list[list[Term]]:
     """Find, for each phrase, what says it in the passages, by evidence.
 
@@ -82,6 +84,7 @@ def find_terms(
             passages: two thirds of 32 phrases of as many words as the phrase has units, two to four.
         checkpoint: see :func:`xswe.phrases.find.find_phrases`.
         passages_identity: likewise.
+        settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
         For each phrase its candidates, the best first.
@@ -94,7 +97,7 @@ def find_terms(
         terms = find_terms(model, ["data type"], open("manual.ja", encoding="utf-8"))
         terms[0][0].text, terms[0][0].times
     """
-    config = config or SpanConfig()
+    config = span_config(config, settings)
     source = open_words(model)
     vectors = source.queries(queries)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []

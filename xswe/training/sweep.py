@@ -206,7 +206,7 @@ def sweep(
         settings: what all runs have in common, as for ``train``, ``teacher``, ``recipe`` and ``bootstrap`` included.
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or there is nothing to vary; before anything is trained.
+        ConfigError: a setting is unknown or impossible, or there is nothing to vary; what a run alone can see, at that run.
         InputError: a file is missing or damaged.
 
     Example:
