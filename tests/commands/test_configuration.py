@@ -90,7 +90,12 @@ DEFAULTS = [
     (("train", "corpus=local"), "corpus", CorpusConfig, set()),
     (MINE, "neighbours", SearchConfig, set()),
     (MINE, "filters", FilterConfig, set()),
-    (MINE, "", MineConfig, {*mine._OWN, "score"}),  # auto: another score to mine than to score an aligned bitext
+    (
+        MINE,
+        "",
+        MineConfig,
+        {*mine._OWN, *mine._NEGATIVES, "score"},
+    ),  # auto: another score to mine than to score an aligned bitext
 ]
 
 
