@@ -23,7 +23,7 @@ def run(values: dict[str, Any]) -> str:
     if bool(given) == bool(all(moses)) or (given and any(moses)):
         raise ConfigError("filter needs input= (a bitext, - for standard input), or source= and target=")
     paths = [str(given)] if given else [str(path) for path in moses]
-    output, how = str(values["output"]), {name: values[name] for name in ("rejects", "columns", "languages", "on_error")}
+    output, how = str(values["output"]), {name: values[name] for name in ("rejects", "columns", "languages")}
     check_output(output, [path for path in paths if path != "-"])
     output_format("auto", output, ("", ""))  # known before any work is done
     config = build(BitextFilter, {field.name: values[field.name] for field in fields(BitextFilter)}, "filter")

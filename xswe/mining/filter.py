@@ -69,6 +69,7 @@ class BitextFilter:
         max_characters: pairs with a longer side are dropped.
         hubs: most pairs that one text may be a side of; 0 for any.
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
+        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
     """
 
     threshold: Any = "auto"
@@ -84,6 +85,7 @@ class BitextFilter:
     max_characters: int = 2000
     hubs: int = 0
     language: str = ""
+    on_error: OnError = "raise"
 
     def __post_init__(self) -> None:
         number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
@@ -269,7 +271,6 @@ def filter_bitext(
     rejects: str | Path | None = None,
     columns: Sequence[int | str] = (0, 1),
     languages: Sequence[str] = (),
-    on_error: OnError = "raise",
     threads: int | None = None,
     config: BitextFilter | None = None,
     **settings: Any,
@@ -285,7 +286,6 @@ def filter_bitext(
         rejects: a file for the others: ``reason<TAB>score<TAB>record``.
         columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON.
         languages: of source and target; a model of two languages knows them.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
         threads: None for all processors.
         config: which pairs stay.
         settings: single fields of it, see :class:`BitextFilter`.
@@ -317,7 +317,7 @@ def filter_bitext(
         given = (Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs)
         return _decide(_first_pass(judge, given, _Found(None)), config)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
-    file = RecordFile(paths, tuple(columns), spoken, on_error)
+    file = RecordFile(paths, tuple(columns), spoken, config.on_error)
     if output is None:
         return _decide(_first_pass(judge, file.read(), _Found(None)), config)
     kind = output_format("auto", str(output), spoken)
