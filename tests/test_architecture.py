@@ -128,3 +128,8 @@ def test_importing_the_package_and_its_commands_is_light():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_modules_of_tests_have_names_of_their_own():
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))  # pytest imports them by their base names
