@@ -31,7 +31,7 @@ def test_mine_writes_pairs_and_prints_a_summary(files, model_folder):
     )
     said = done.stdout.decode()
     assert done.returncode == 0, done.stderr
-    for part in ("source: 800 lines read", "expected precision", "pairs: ", "median", " s (read and encode"):
+    for part in ("source: 800 lines read", "expected precision", "pairs: ", "median", "(read and encode"):
         assert part in said
     lines = [line.split("\t") for line in (files / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
     scores = [float(line[0]) for line in lines]
