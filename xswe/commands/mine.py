@@ -14,7 +14,7 @@ from xswe.io.files import check_output, file_stamp
 from xswe.io.settings import build
 from xswe.mining.mined import mine
 from xswe.mining.negatives import NegativesConfig, check_table, mine_negatives
-from xswe.mining.output import output_format
+from xswe.mining.output import format_of, output_format
 from xswe.mining.pipeline import MineConfig, work_folder
 from xswe.mining.score import ScoreConfig, score_file
 from xswe.mining.side import FilterConfig
@@ -104,10 +104,10 @@ def _score(values: dict[str, Any]) -> str:
         values, ("min_score", "max_score"), "mode=score, which keeps every line; python -m xswe filter drops some"
     )
     model, output = load_any(locate(values["model"])), str(values["output"])
-    languages = tuple(values["languages"] or (model.languages if len(model.languages) == 2 else ()))
+    languages = tuple(values["languages"]) or model.pair
     file = RecordFile(files, tuple(values["columns"]), languages, values["corpus"]["on_error"])
     kind = output_format(values["format"], output, languages)
-    if kind != {"tsv": "laser", "moses": "laser"}.get(file.kind, file.kind):
+    if kind != format_of(file):
         raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
     chosen = {name: values[name] for name in ("k", "storage")}
     chosen |= {"score": "cosine" if values["score"] == "auto" else values["score"]}

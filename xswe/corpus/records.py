@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import count, zip_longest
+from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
@@ -78,6 +81,14 @@ class RecordFile:
         if len(self.paths) == 2:
             return "moses"
         return _SUFFIXES.get(without_packing(self.paths[0]).suffix.lower(), "tsv")
+
+    def spooled(self, folder: Path) -> RecordFile:
+        """Return the same bitext with standard input, which can be read once only, kept in a folder."""
+        if "-" not in self.paths:
+            return self
+        with open(folder / "input", "wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        return replace(self, paths=tuple(str(folder / "input") if path == "-" else path for path in self.paths))
 
     def read(self) -> Iterator[Record]:
         """Stream the records.

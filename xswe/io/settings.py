@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from xswe.errors import ConfigError
 
 T = TypeVar("T")
+C = TypeVar("C", bound=Any)  # a dataclass of settings
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -81,3 +82,25 @@ def _nested(cls: type[T], value: Any, where: str) -> T:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}={value!r}: expected a mapping, as in {where}={{a:1}}")
     return build(cls, value, where)
+
+
+def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
+    """Return a configuration with some fields changed: what keyword arguments of a public function do.
+
+    Args:
+        config: a dataclass of settings; where it has ``neighbours``, ``threads`` and ``method`` are those of its search.
+        settings: new values, by the names of fields.
+        what: whose settings they are, for the message.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible.
+    """
+    known = [field.name for field in dataclasses.fields(config)]
+    nested = ("threads", "method") if "neighbours" in known else ()
+    search = {name: settings[name] for name in nested if name in settings}
+    own = {name: value for name, value in settings.items() if name not in search}
+    if unknown := sorted(set(own) - set(known)):
+        raise ConfigError(f"{unknown[0]}: there is no such setting; {what} has {', '.join([*known, *nested])}")
+    if search:
+        own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)
+    return dataclasses.replace(config, **own)

@@ -8,8 +8,6 @@ threshold needs no second search.
 
 from __future__ import annotations
 
-import shutil
-import sys
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -28,15 +26,16 @@ from xswe.io.archives import without_packing
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.io.settings import changed
 from xswe.io.store import append_texts, text_writer
-from xswe.mining.output import one_line, open_output, output_format
-from xswe.mining.pipeline import changed, work_folder
+from xswe.mining.output import format_of, one_line, open_output, output_format
+from xswe.mining.pipeline import work_folder
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
 from xswe.search.types import SearchConfig
-from xswe.search.vectors import Storage, Vectors, VectorWriter, check_storage
+from xswe.search.vectors import Storage, check_storage, encoded_to
 
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
@@ -236,9 +235,9 @@ def dedup(
         _check_kind(str(output), source)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-dedup-") as folder:
-            return _found(model, _spooled(source, Path(folder)), config, Path(folder))
+            return _found(model, source, config, Path(folder))
     with work_folder(str(output), None if work is None else str(work), config.keep) as place:
-        found = _found(model, _spooled(source, place), config, place)
+        found = _found(model, source, config, place)
         found.save(output, rejects)
         return found
 
@@ -255,26 +254,19 @@ def _file(path: str, config: DedupConfig) -> RecordFile:
 def _check_kind(output: str, file: RecordFile) -> None:
     """Refuse a name that promises another format than the lines have."""
     kind = output_format("auto", output, ("", ""))
-    if kind != {"tsv": "laser"}.get(file.kind, file.kind):
+    if kind != format_of(file):
         raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
 
 
-def _spooled(source: RecordFile | list[str], folder: Path) -> RecordFile | list[str]:
-    """Keep standard input, which is read more than once."""
-    if isinstance(source, list) or source.paths != ("-",):
-        return source
-    with open(folder / "input", "wb") as stream:
-        shutil.copyfileobj(sys.stdin.buffer, stream)
-    return replace(source, paths=(str(folder / "input"),))
-
-
 def _found(model: AnyModel | None, source: RecordFile | list[str], config: DedupConfig, folder: Path) -> Deduplicated:
+    if isinstance(source, RecordFile):
+        source = source.spooled(folder)
     keys, texts, damaged = _read(source, folder, config.near is not None)
     nearest, scores, kinds = _by_letters(keys, texts, config.near)
     kinds[damaged], nearest[damaged] = _DAMAGED, -1
     if model is not None and config.threshold is not None:
         rows = np.flatnonzero(kinds == 0)
-        vectors = _encoded(model, texts, rows, config, folder / "vectors.npy")
+        vectors = encoded_to(folder / "vectors.npy", model, texts, config.storage, config.neighbours.workers, rows)
         lists = neighbours_within(vectors, 1, config.neighbours, folder / "search")
         there = lists.forward_ids[:, 0] >= 0
         nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
@@ -349,15 +341,3 @@ def _shared(a: str, b: str) -> float:
         for text in ("".join(unicodedata.normalize("NFKC", text).casefold().split()).encode() for text in (a, b))
     )
     return len(here & there) / len(here | there)
-
-
-def _encoded(model: AnyModel, texts: Texts, rows: np.ndarray, config: DedupConfig, path: Path) -> Vectors:
-    """Encode some of the texts into a file."""
-    with open(path, "wb") as stream, bar("encode", len(rows), unit="line") as progress:
-        writer = VectorWriter(stream, model.dim, config.storage)
-        for start in range(0, len(rows), _BLOCK):
-            part = rows[start : start + _BLOCK]
-            writer.write(model.encode(texts.take(part), threads=config.neighbours.workers))
-            progress.update(len(part))
-        writer.close()
-    return Vectors.open(path)

@@ -12,8 +12,6 @@ score as sound ones do, and numbers have a filter of their own.
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,11 +31,12 @@ from xswe.io.lines import OnError
 from xswe.io.parallel import alongside, available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
-from xswe.mining.output import Row, open_output, output_format, write_rows
+from xswe.io.settings import changed
+from xswe.mining.output import Row, format_of, open_output, output_format, write_rows
 from xswe.mining.pipeline import work_folder
 from xswe.mining.score import row_cosines
 from xswe.mining.side import number_key
-from xswe.mining.threshold import Threshold, from_mismatches
+from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 
@@ -88,11 +87,7 @@ class BitextFilter:
     on_error: OnError = "raise"
 
     def __post_init__(self) -> None:
-        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
-        if not (self.threshold is None or self.threshold == "auto" or (number and self.threshold == self.threshold)):
-            raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
-        if self.precision is not None and not 0 < self.precision < 1:
-            raise ConfigError(f"precision={self.precision}: give a fraction of one, as in precision=0.9")
+        check_threshold(self.threshold, self.precision)
         if self.precision is not None and self.threshold != "auto":
             raise ConfigError("precision= is for threshold=auto")
 
@@ -304,11 +299,8 @@ def filter_bitext(
         >>> found.kept.tolist(), found.counts
         ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
     """
-    if unknown := sorted(set(settings) - set(BitextFilter.__dataclass_fields__)):
-        known = ", ".join(BitextFilter.__dataclass_fields__)
-        raise ConfigError(f"{unknown[0]}: there is no such setting; filter has {known}")
-    config = replace(config or BitextFilter(), **settings)
-    spoken = tuple(languages) or (tuple(model.languages) if len(model.languages) == 2 else ())
+    config = changed(config or BitextFilter(), settings, "filter")
+    spoken = tuple(languages) or model.pair
     judge = _Judge(model, config, spoken, threads or available_threads())
     pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
     if pairs or not bitext:
@@ -322,21 +314,12 @@ def filter_bitext(
         return _decide(_first_pass(judge, file.read(), _Found(None)), config)
     kind = output_format("auto", str(output), spoken)
     with work_folder(str(output), None, False) as work:
-        if "-" in paths:
-            file = replace(file, paths=tuple(str(_spooled(work)) if path == "-" else path for path in paths))
+        file = file.spooled(work)
         identity = fingerprint([model.identity, asdict(replace(config, threshold=None, precision=None)), spoken, *columns])
         identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
         found = _decide(_first_pass(judge, file.read(), _Found(work, identity)), config)
-        same = kind == {"tsv": "laser", "moses": "laser"}.get(file.kind, file.kind)
-        _second_pass(file, found, str(output), None if same else kind, spoken, rejects)
+        _second_pass(file, found, str(output), None if kind == format_of(file) else kind, spoken, rejects)
     return found
-
-
-def _spooled(work: Path) -> Path:
-    """Keep standard input, which is read twice."""
-    with open(work / "input", "wb") as stream:
-        shutil.copyfileobj(sys.stdin.buffer, stream)
-    return work / "input"
 
 
 def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found) -> _Found:

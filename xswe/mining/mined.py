@@ -14,6 +14,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.io.settings import changed
 from xswe.mining.cascade import Encoder
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
@@ -22,7 +23,6 @@ from xswe.mining.pipeline import (
     MineConfig,
     Mined,
     MineReport,
-    changed,
     check_given,
     mine_sides,
     mine_vectors,
@@ -173,7 +173,7 @@ def mine(
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     given = _lines_of(source), None if target is None else _lines_of(target)
     check_given(given)
-    languages = config.languages or (tuple(model.languages) if len(model.languages) == 2 and target is not None else ())
+    languages = config.languages or (() if target is None else model.pair)
     if output is None:
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)

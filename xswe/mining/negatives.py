@@ -25,14 +25,14 @@ from xswe.io.files import whole_file
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.io.settings import changed
 from xswe.mining.output import one_line, open_output
-from xswe.mining.pipeline import changed
 from xswe.mining.score import row_cosines
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Storage, Vectors, VectorWriter
+from xswe.search.vectors import Storage, Vectors, encoded_to
 
 _BLOCK = 16_384
 _SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
@@ -201,7 +201,7 @@ def mine_negatives(
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
     if output is not None:
         check_table(str(output))
-    spoken = config.languages or (tuple(model.languages) if len(model.languages) == 2 else ())
+    spoken = config.languages or model.pair
     anchors, positives = _pairs(bitext, config, spoken)
     letters = np.array([identity_key(text) for text in positives], np.uint64)
     _, first, place = np.unique(letters, return_index=True, return_inverse=True)
@@ -210,7 +210,7 @@ def mine_negatives(
     targets = positives.take(first[order])
     with tempfile.TemporaryDirectory(prefix="xswe-negatives-") as folder:
         sides = [
-            _encoded(model, texts, config, Path(folder) / name)
+            encoded_to(Path(folder) / name, model, texts, config.storage, config.neighbours.workers)
             for name, texts in (("anchors.npy", anchors), ("targets.npy", targets))
         ]
         lists = find_neighbours(sides[0], sides[1], config.candidates, config.neighbours)
@@ -236,15 +236,6 @@ def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> 
             for side, text in zip(sides, pair, strict=True):
                 side.append(text)
     return Texts.of(sides[0]), Texts.of(sides[1])
-
-
-def _encoded(model: AnyModel, texts: Texts, config: NegativesConfig, path: Path) -> Vectors:
-    with open(path, "wb") as stream:
-        writer = VectorWriter(stream, model.dim, config.storage)
-        for start in range(0, len(texts), _BLOCK):
-            writer.write(model.encode(texts[start : start + _BLOCK], threads=config.neighbours.workers))
-        writer.close()
-    return Vectors.open(path)
 
 
 def _scores(sides: Sequence[Vectors], own: np.ndarray) -> np.ndarray:

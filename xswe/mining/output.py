@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, get_args
 from xml.sax.saxutils import escape
 
+from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.archives import packing_of, without_packing
 from xswe.io.files import whole_file
@@ -113,6 +114,11 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     if kind in ("tmx", "xliff") and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind
+
+
+def format_of(file: RecordFile) -> str:
+    """Return the format in which the records of a bitext stay as they stand."""
+    return "laser" if file.kind in ("tsv", "moses") else file.kind
 
 
 @contextmanager

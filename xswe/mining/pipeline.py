@@ -6,11 +6,11 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from xswe.mining.cascade import Encoder, judge_pairs
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
-from xswe.mining.threshold import RISE, Expected, GoldSearch, Threshold, from_mismatches, gold_scores, on_gold, read_gold
+from xswe.mining.threshold import (
+    RISE,
+    Expected,
+    GoldSearch,
+    Threshold,
+    check_threshold,
+    from_mismatches,
+    gold_scores,
+    on_gold,
+    read_gold,
+)
 from xswe.model.ensemble import AnyModel
 from xswe.progress import speed
 from xswe.search.kernels import merge
@@ -32,7 +42,6 @@ from xswe.search.vectors import Storage, check_storage
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
 _NOTHING = np.zeros(0, np.int64)
-C = TypeVar("C", bound=Any)  # a dataclass of settings with ``neighbours``
 
 
 @dataclass(frozen=True)
@@ -85,10 +94,8 @@ class MineConfig:
         check_storage(self.storage)
         if self.select not in SELECTIONS:
             raise ConfigError(f"select={self.select!r}: use one of {', '.join(SELECTIONS)}")
-        number = isinstance(self.threshold, (int, float)) and not isinstance(self.threshold, bool)
-        if not (self.threshold is None or self.threshold == "auto" or number):
-            raise ConfigError(f"threshold={self.threshold!r}: use auto, a number, or null for none")
-        for name in ("threshold", "min_score", "max_score"):
+        check_threshold(self.threshold, self.precision)
+        for name in ("min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):
                 raise ConfigError(f"{name}=nan: give a number, or null for none")
         if not 0 < self.rerank_share <= 1:
@@ -97,8 +104,6 @@ class MineConfig:
             raise ConfigError("k and best must be at least 1")
         if self.gold and not self.calibrates:
             raise ConfigError("gold= is for threshold=auto, and for another selection than kbest")
-        if self.precision is not None and not 0 < self.precision < 1:
-            raise ConfigError(f"precision={self.precision}: give a fraction of one, as in precision=0.9")
         if self.languages and len(self.languages) != 2:
             raise ConfigError(f"languages={list(self.languages)}: name the source's and the target's, as in [en,ja]")
 
@@ -307,22 +312,6 @@ def _check_within(config: MineConfig) -> None:
         raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
     if config.select == "backward":
         raise ConfigError("select=backward is the same as forward without target=: use forward")
-
-
-def changed(config: C, settings: Mapping[str, Any], verb: str) -> C:
-    """Return a configuration with some fields changed; ``threads`` and ``method`` are those of its ``neighbours``.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible.
-    """
-    search = {name: settings[name] for name in ("threads", "method") if name in settings}
-    own = {name: value for name, value in settings.items() if name not in search}
-    known = [field.name for field in fields(config)]
-    if unknown := sorted(set(own) - set(known)):
-        raise ConfigError(f"{unknown[0]}: there is no such setting; {verb} has {', '.join([*known, 'threads', 'method'])}")
-    if search:
-        own["neighbours"] = replace(own.get("neighbours", config.neighbours), **search)
-    return replace(config, **own)
 
 
 @contextmanager

@@ -20,12 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from xswe.corpus.formats import PairFile, read_pairs
 from xswe.corpus.rows import text_hashes
-from xswe.errors import InputError
+from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, Side
@@ -87,6 +88,21 @@ class Threshold:
 def _percent(share: float) -> str:
     """Whole percents, and neither 0 nor 100 of what is an estimate."""
     return "over 99 %" if share > 0.99 else "under 1 %" if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def check_threshold(threshold: Any, precision: float | None) -> None:
+    """Complain of a threshold that is neither ``auto`` nor a number nor None, or of an impossible precision.
+
+    Raises:
+        ConfigError: one of them is.
+    """
+    number = isinstance(threshold, (int, float)) and not isinstance(threshold, bool)
+    if not (threshold is None or threshold == "auto" or number):
+        raise ConfigError(f"threshold={threshold!r}: use auto, a number, or null for none")
+    if threshold != threshold:
+        raise ConfigError("threshold=nan: give a number, or null for none")
+    if precision is not None and not 0 < precision < 1:
+        raise ConfigError(f"precision={precision}: give a fraction of one, as in precision=0.9")
 
 
 def wrong_fraction(scores: np.ndarray, mismatches: np.ndarray) -> float:

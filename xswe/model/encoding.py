@@ -34,6 +34,16 @@ class Encoding:
         """Dimensions of a vector."""
         raise NotImplementedError
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the model's languages."""
+        raise NotImplementedError
+
+    @property
+    def pair(self) -> tuple[str, ...]:
+        """The languages of a model of two, the source's first; empty for any other model."""
+        return tuple(self.languages) if len(self.languages) == 2 else ()
+
     def encode_into(self, texts: Sequence[str], out: np.ndarray) -> None:
         """Encode ``n`` texts on this thread into float32 (n, d); what :meth:`encode` calls for each block."""
         raise NotImplementedError

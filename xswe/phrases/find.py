@@ -17,10 +17,11 @@ import numpy as np
 
 from xswe.io.files import fingerprint
 from xswe.io.ragged import Texts
+from xswe.io.settings import changed
 from xswe.io.store import load_checkpoint, save_checkpoint
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top
-from xswe.phrases.search import Search, SpanConfig, span_config
+from xswe.phrases.search import Search, SpanConfig
 from xswe.phrases.words import WordSource, open_words
 from xswe.progress import bar
 from xswe.text.units import in_blocks
@@ -140,7 +141,7 @@ def find_phrases(
     """
     if isinstance(queries, str) or isinstance(passages, str):
         raise TypeError("queries and passages are lists of texts: find_phrases(model, [query], [passage])")
-    config, queries = span_config(config, settings), list(queries)
+    config, queries = changed(config or SpanConfig(), settings, "a search of phrases"), list(queries)
     source = open_words(model)
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:

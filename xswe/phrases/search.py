@@ -6,10 +6,9 @@ An approximate first stage: only passages that hold one of the rows nearest to a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -123,18 +122,6 @@ class SpanConfig:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
         if self.first_stage not in ("none", "words"):
             raise ConfigError(f"first_stage={self.first_stage!r}: use none or words")
-
-
-def span_config(config: SpanConfig | None, settings: dict[str, Any]) -> SpanConfig:
-    """Return a configuration with some fields changed.
-
-    Raises:
-        ConfigError: a field is unknown or impossible.
-    """
-    if unknown := sorted(set(settings) - set(SpanConfig.__dataclass_fields__)):
-        known = ", ".join(SpanConfig.__dataclass_fields__)
-        raise ConfigError(f"{unknown[0]}: there is no such setting; a search of phrases has {known}")
-    return replace(config or SpanConfig(), **settings)
 
 
 class Search:

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place, find_phrases
-from xswe.phrases.search import SpanConfig, span_config
+from xswe.phrases.search import SpanConfig
 from xswe.phrases.words import StaticWords, WordSource, open_words
 from xswe.text.languages import has_cjk, has_kana
 from xswe.text.particles import fused_rims, rim_words
@@ -97,7 +98,7 @@ def find_terms(
         terms = find_terms(model, ["data type"], open("manual.ja", encoding="utf-8"))
         terms[0][0].text, terms[0][0].times
     """
-    config = span_config(config, settings)
+    config = changed(config or SpanConfig(), settings, "a search of phrases")
     source = open_words(model)
     vectors = source.queries(queries)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []

@@ -10,11 +10,14 @@ from typing import BinaryIO, Literal
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
-from xswe.io.ragged import Spans, release
+from xswe.io.ragged import Spans, Texts, release
+from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows, row_norms
+from xswe.progress import bar
 
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+_ENCODED = 16_384  # texts encoded at a time
 _MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
 
 
@@ -162,3 +165,18 @@ class VectorWriter:
     def close(self) -> None:
         """Write the final number of rows."""
         self._header()
+
+
+def encoded_to(
+    path: Path, model: AnyModel, texts: Texts, storage: Storage, threads: int, rows: np.ndarray | None = None
+) -> Vectors:
+    """Encode texts, or those of some rows, into a file that is memory-mapped; memory does not grow with them."""
+    rows = np.arange(len(texts)) if rows is None else rows
+    with open(path, "wb") as stream, bar("encode", len(rows), unit="line") as progress:
+        writer = VectorWriter(stream, model.dim, storage)
+        for start in range(0, len(rows), _ENCODED):
+            part = rows[start : start + _ENCODED]
+            writer.write(model.encode(texts.take(part), threads=threads))
+            progress.update(len(part))
+        writer.close()
+    return Vectors.open(path)
