@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import typing
 from typing import Any
 
@@ -27,3 +28,11 @@ def plain(config: DictConfig) -> dict[str, Any]:
             raise
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+
+
+def aside(summary: str, output: object) -> str:
+    """Return what to print of a run: nothing where the output itself goes there, and the summary to standard error."""
+    if output != "-":
+        return summary
+    sys.stderr.write(f"{summary}\n")
+    return ""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import fields
 from typing import Any
 
+from xswe.commands.config import aside
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.dedup import DedupConfig, dedup
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
+from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
 
@@ -28,8 +29,5 @@ def run(values: dict[str, Any]) -> str:
     model = None if config.threshold is None else load_any(locate(values["model"]))
     found = dedup(model, given, output, rejects=values["rejects"], work=values["work"], config=config)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{seconds:.1f} s, {len(found) / max(seconds, 1e-9):,.0f} lines/s: {output}"
-    if output == "-":
-        sys.stderr.write(f"{summary}\n")
-        return ""
-    return summary
+    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'lines')}: {output}"
+    return aside(summary, output)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import fields
 from typing import Any
 
+from xswe.commands.config import aside
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
@@ -32,7 +32,4 @@ def run(values: dict[str, Any]) -> str:
     found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
     seconds = time.monotonic() - started
     summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}"
-    if output == "-":
-        sys.stderr.write(f"{summary}\n")
-        return ""
-    return summary
+    return aside(summary, output)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from xswe.commands.config import aside
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
@@ -41,10 +41,7 @@ def run(values: dict[str, Any]) -> str:
     ):
         raise ConfigError(f"{unused[0]} does nothing with mode={values['mode']}: it is for mode=negatives")
     summary = _MODES[values["mode"]](values)
-    if values["output"] == "-":
-        sys.stderr.write(f"{summary}\n")
-        return ""
-    return summary
+    return aside(summary, values["output"])
 
 
 def _search(values: dict[str, Any]) -> dict[str, Any]:

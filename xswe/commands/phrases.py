@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from xswe.commands.config import aside
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import packing_of, without_packing
@@ -68,10 +68,7 @@ def run(values: dict[str, Any]) -> str:
         f"{passages_read:,} passages{left_out}, {len(queries):,} queries, {total:,} {kind} for {with_hits:,} of them"
         f"{nothing}, {passages_read / max(seconds, 1e-9):,.0f} passages/s: {given.output}"
     )
-    if given.output == "-":
-        sys.stderr.write(f"{summary}\n")
-        return ""
-    return summary
+    return aside(summary, given.output)
 
 
 @dataclass(frozen=True)
