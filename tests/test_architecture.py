@@ -23,6 +23,7 @@ BELOW = {
     "phrases": {"io", "text", "model", "teacher"},
     "evaluation": {"io", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
+BELOW["report"] = set(BELOW)
 BELOW["commands"] = set(BELOW)
 LIBRARY = Path(xswe.__file__).parent
 MODULES = sorted(path for path in LIBRARY.rglob("*.py"))

@@ -1,0 +1,303 @@
+"""Figures as SVG that fits its page: any width, light and dark, no request, the same bytes from the same values.
+
+A drawing library fixes width, colours and style attributes as it draws. A page must leave all three to its reader, and its
+policy allows no style attribute: places are percentages of the plot, and colours are classes of the pages' style.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_HEIGHT = 220
+_SERIES = 6  # colours there are
+Bar = tuple[float, float | None, float | None]  # a value, and the bounds of its interval
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where values stand along a side of a plot.
+
+    Attributes:
+        low: value at the start.
+        high: value at the end.
+        log: logarithmic; both are then above 0.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    @classmethod
+    def around(cls, values: Any, log: bool = False, zero: bool = False, room: float = 0.04) -> Axis:
+        """Return an axis that holds all values.
+
+        Args:
+            values: numbers; of a logarithmic axis those above 0 count.
+            log: logarithmic.
+            zero: it starts at 0.
+            room: share of its length that is left free at an end.
+        """
+        found = np.asarray(values, np.float64).ravel()
+        found = found[np.isfinite(found) & ((found > 0) | (not log))]
+        if not len(found):
+            return cls(1.0, 10.0, True) if log else cls(0.0, 1.0)
+        low, high = float(found.min()), float(found.max())
+        if log:
+            gap = max((high / low) ** room, 1.1)
+            return cls(low / gap, high * gap, True)
+        low = min(0.0, low) if zero else low
+        gap = (high - low) * room or abs(high) * room or 0.5
+        return cls(low if zero and low == 0 else low - gap, high + gap)
+
+    def share(self, value: float) -> float:
+        """Return where a value stands, from 0 at the start to 1 at the end."""
+        if self.log:
+            return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int = 6) -> list[tuple[float, str]]:
+        """Return round values within the axis, and what they are called."""
+        if self.log:
+            first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+            if last - first >= 2:
+                step = -(-(last - first + 1) // most)
+                return [(10.0**e, _short(10.0**e)) for e in range(first, last + 1, step)]
+            found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 3, 5)]
+            found = [value for value in found if self.low <= value <= self.high]
+            return [(value, _short(value)) for value in found[:: -(-len(found) // most) or 1]]
+        rough = (self.high - self.low) / most
+        base = 10.0 ** math.floor(math.log10(rough))
+        step = next(base * m for m in (1, 2, 2.5, 5, 10) if base * m >= rough)
+        first = math.ceil(self.low / step - 1e-9)
+        values = [step * k for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        digits = max(0, -math.floor(math.log10(step) + 1e-9) + (1 if f"{step:.1e}".startswith("2.5") else 0))
+        return [(value, _short(value, digits)) for value in values]
+
+
+def _short(value: float, digits: int = 0) -> str:
+    """Return a number as an axis has it: 1,200 as 1.2k."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{unit}"
+    if digits == 0 and 0 < abs(value) < 1:
+        return f"{value:.3g}"
+    return f"{value + 0.0:.{digits}f}"
+
+
+def _at(share: float) -> str:
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+def _text(value: object) -> str:
+    from markupsafe import escape
+
+    return str(escape(value))
+
+
+def _frame(x: Axis | None, y: Axis, x_title: str, y_title: str, inside: Sequence[str], label: str, height: int) -> Markup:
+    """Put axes round what is drawn."""
+    from markupsafe import Markup
+
+    parts = [f'<svg class="plot" role="img" aria-label="{_text(label)}" width="100%" height="{height}">']
+    for value, name in y.ticks(4):
+        at = _at(1 - y.share(value))
+        parts.append(f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>')
+        parts.append(f'<text class="y" x="-8" y="{at}" dy="4">{name}</text>')
+    parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
+    for value, name in x.ticks() if x else ():
+        parts.append(f'<text class="x" x="{_at(x.share(value) if x else 0)}" y="100%" dy="16">{name}</text>')
+    parts += inside
+    parts.append(f'<text class="x" x="50%" y="100%" dy="34">{_text(x_title)}</text>')
+    parts.append(f'<text x="-3.2rem" y="0" dy="-6">{_text(y_title)}</text></svg>')
+    return Markup("".join(parts))
+
+
+def _rectangle(series: int, left: float, width: float, height: float, title: str = "") -> str:
+    """Return a bar that stands on the axis."""
+    sides = f'x="{_at(left)}" width="{_at(width)}" y="{_at(1 - height)}" height="{_at(max(0.0, height))}"'
+    inside = f"<title>{_text(title)}</title>" if title else ""
+    return f'<rect class="s{series % _SERIES} fill" {sides}>{inside}</rect>'
+
+
+def _upright(kind: str, at: float, low: float = 0.0, high: float = 1.0) -> str:
+    """Return an upright line."""
+    return f'<line class="{kind}" x1="{_at(at)}" x2="{_at(at)}" y1="{_at(1 - high)}" y2="{_at(1 - low)}"/>'
+
+
+def _stretched(inside: str) -> str:
+    """Return a part of a plot in which both axes run from 0 to 1, downwards."""
+    return f'<svg viewBox="0 0 1 1" preserveAspectRatio="none" width="100%" height="100%" overflow="visible">{inside}</svg>'
+
+
+def _points(pairs: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
+    return " ".join(f"{x.share(a):.4f},{1 - y.share(b):.4f}" for a, b in pairs)
+
+
+def _with_legend(plot: Markup, names: Sequence[str]) -> Markup:
+    from markupsafe import Markup
+
+    if len(names) < 2:
+        return plot
+    keys = "".join(f'<li class="s{k % _SERIES}"><span class="key"></span>{_text(n)}</li>' for k, n in enumerate(names))
+    return Markup(f'<ul class="legend">{keys}</ul>{plot}')
+
+
+def histogram(
+    edges: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    x_title: str,
+    label: str,
+    cut: float | None = None,
+    y_title: str = "",
+) -> Markup:
+    """Draw counts over the same bins, the first as bars, the others as areas over them.
+
+    Args:
+        edges: float64 (b + 1,), rising.
+        series: counts, float64 (b,) each, by name.
+        x_title: of what the bins are.
+        label: what is seen, for those who do not see it.
+        cut: a value that a line marks; pages may move it (class ``cut``).
+        y_title: of the counts.
+    """
+    x = Axis(float(edges[0]), float(edges[-1]))
+    y = Axis.around([float(np.max(counts, initial=1)) for counts in series.values()], zero=True)
+    inside = []
+    for k, counts in enumerate(series.values()):
+        if k == 0:
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+                if count:
+                    a, b = x.share(low), x.share(high)
+                    inside.append(_rectangle(0, a, 0.94 * (b - a), y.share(float(count))))
+        else:
+            steps = [(float(edges[0]), 0.0)]
+            for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+                steps += [(float(low), float(count)), (float(high), float(count))]
+            steps.append((float(edges[-1]), 0.0))
+            points = _points(steps, x, y)
+            inside.append(
+                _stretched(
+                    f'<polygon class="s{k} fill area" points="{points}"/><polyline class="s{k} line" points="{points}"/>'
+                )
+            )
+    if cut is not None:
+        inside.append(_upright("cut", min(1.0, max(0.0, x.share(cut)))))
+    return _with_legend(_frame(x, y, x_title, y_title, inside, label, _HEIGHT), list(series))
+
+
+def lines(
+    series: Mapping[str, Sequence[tuple[float, float]]],
+    x_title: str,
+    y_title: str,
+    label: str,
+    *,
+    log_x: bool = False,
+    zero: bool = False,
+    mark: float | None = None,
+) -> Markup:
+    """Draw a line a series of (x, y), in order of x.
+
+    Args:
+        series: by name.
+        x_title: of the horizontal axis.
+        y_title: of the vertical axis.
+        label: what is seen, in words.
+        log_x: the horizontal axis is logarithmic.
+        zero: the vertical axis starts at 0.
+        mark: a value of x that a line marks.
+    """
+    x = Axis.around([a for pairs in series.values() for a, _ in pairs], log_x, room=0)
+    y = Axis.around([b for pairs in series.values() for _, b in pairs], zero=zero)
+    drawn = "".join(
+        f'<polyline class="s{k % _SERIES} line" points="{_points(pairs, x, y)}"/>'
+        for k, pairs in enumerate(series.values())
+        if len(pairs) > 1
+    )
+    inside = [_stretched(drawn)]
+    for k, pairs in enumerate(series.values()):
+        if len(pairs) < 40:
+            inside += [
+                f'<circle class="s{k % _SERIES} dot" cx="{_at(x.share(a))}" cy="{_at(1 - y.share(b))}" r="3"/>'
+                for a, b in pairs
+            ]
+    if mark is not None:
+        inside.append(_upright("cut", x.share(mark)))
+    return _with_legend(_frame(x, y, x_title, y_title, inside, label, _HEIGHT), list(series))
+
+
+def dots(
+    series: Mapping[str, Sequence[tuple[float, float, str]]],
+    x_title: str,
+    y_title: str,
+    label: str,
+    *,
+    log: tuple[bool, bool] = (False, False),
+    front: Sequence[tuple[float, float]] = (),
+    named: bool = False,
+    height: int = 300,
+) -> Markup:
+    """Draw a dot each (x, y, name), coloured by series.
+
+    Args:
+        series: by name.
+        x_title: of the horizontal axis.
+        y_title: of the vertical axis.
+        label: what is seen, in words.
+        log: which axes are logarithmic.
+        front: points that a thin line joins.
+        named: write the names beside the dots, where there is room; else they show on hovering.
+        height: in pixels.
+    """
+    every = [point for points in series.values() for point in points]
+    x, y = (Axis.around([point[k] for point in every], log[k]) for k in (0, 1))
+    small = len(every) > 200
+    inside = [_stretched(f'<polyline class="front" points="{_points(front, x, y)}"/>')] if len(front) > 1 else []
+    names = []
+    for k, points in enumerate(series.values()):
+        for a, b, name in points:
+            cx, cy = _at(x.share(a)), _at(1 - y.share(b))
+            title = f"<title>{_text(name)}</title>" if name else ""
+            radius = 2.2 if small else 4.5
+            inside.append(f'<circle class="s{k % _SERIES} dot" cx="{cx}" cy="{cy}" r="{radius}">{title}</circle>')
+            if named:
+                names.append(f'<text class="name" x="{cx}" y="{cy}" dx="8" dy="4">{_text(name)}</text>')
+    return _with_legend(_frame(x, y, x_title, y_title, [*inside, *names], label, height), list(series))
+
+
+def bars(
+    groups: Mapping[str, Mapping[str, tuple[float, float | None, float | None]]],
+    y_title: str,
+    label: str,
+    *,
+    zero: bool = True,
+) -> Markup:
+    """Draw bars side by side with their intervals.
+
+    Args:
+        groups: of each group, by the name of the series: value, and the interval's bounds or None.
+        y_title: of the values.
+        label: what is seen, in words.
+        zero: the axis starts at 0; else a little below the lowest value.
+    """
+    names = list(dict.fromkeys(name for group in groups.values() for name in group))
+    values = [v for group in groups.values() for three in group.values() for v in three if v is not None]
+    y = Axis.around(values, zero=zero, room=0.08)
+    inside, width = [], 0.76 / max(len(groups), 1)
+    for g, (title, group) in enumerate(groups.items()):
+        middle = (g + 0.5) / len(groups)
+        inside.append(f'<text class="x" x="{_at(middle)}" y="100%" dy="16">{_text(title)}</text>')
+        for name, (value, low, high) in group.items():
+            k = names.index(name)
+            left, top = middle - width / 2 + width * k / len(names), y.share(value)
+            inside.append(_rectangle(k, left, width / len(names) * 0.88, top, f"{name}, {title}: {value:.4g}"))
+            if low is not None and high is not None:
+                inside.append(_upright("whisker", left + width / len(names) * 0.44, y.share(low), y.share(high)))
+    return _with_legend(_frame(None, y, "", y_title, inside, label, _HEIGHT), names)

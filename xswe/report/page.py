@@ -1,0 +1,156 @@
+"""A page: templates, style and scripts in one HTML file that asks for nothing.
+
+The file opens from a disk or a mail attachment. Its content-security policy allows the one style and the scripts whose
+digests it names, and no request of any kind; texts are escaped by the templates, data stand in a block of JSON in which no
+tag can end. Colours follow the reader's light or dark theme.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xswe.errors import ConfigError, DependencyError
+from xswe.io.files import whole_file
+from xswe.text.languages import has_cjk, has_kana
+from xswe.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_ROOM = Path(__file__).parent
+# What would end a block of a script, or is no character of a line of one.
+_ESCAPED = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+
+
+def asset(name: str) -> str:
+    """Return a style or script of the pages, as in ``asset("style.css")``."""
+    return (_ROOM / "static" / name).read_text(encoding="utf-8")
+
+
+def as_json(value: Any) -> str:
+    r"""Return JSON that may stand in a block of a page: no ``<``, ``>`` or ``&`` in it, and no number that is none.
+
+    Example:
+        >>> as_json({"text": "</script>"})
+        '{"text":"\\u003c/script\\u003e"}'
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(_ESCAPED)
+
+
+def language_of(text: str, languages: Sequence[str] = ()) -> str:
+    """Return the language that a text is set in, for the glyphs of its Han characters.
+
+    Args:
+        text: any.
+        languages: those it may be in; of one that is known nothing is asked.
+    """
+    if len(languages) == 1:
+        return languages[0]
+    if has_kana(text):
+        return "ja"
+    if has_cjk(text):
+        return "ja" if "ja" in languages and "zh" not in languages else "zh"
+    return next((code for code in languages if code not in ("zh", "ja")), "en")
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Return the templates' environment: what is put into a page is escaped, and a missing name is an error.
+
+    Raises:
+        DependencyError: Jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise DependencyError("Jinja2", "report", "writing a report") from None
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_ROOM / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(number=number, percent=percent, figure=figure)
+    made.globals.update(language_of=language_of)
+    return made
+
+
+def number(value: float | None) -> str:
+    """Return a count with separators of thousands, a dash for None."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Return a score with so many digits, a dash for None."""
+    return "–" if value is None or value != value else f"{value:.{digits}f}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a fraction of one in percent, a dash for None."""
+    return "–" if share is None or share != share else f"{100 * share:.{digits}f} %"
+
+
+def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """Return a content-security policy that allows these styles and scripts, images within the page, and nothing else."""
+
+    def digests(sources: Sequence[str]) -> str:
+        found = (base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() for source in sources)
+        return " ".join(f"'sha256-{digest}'" for digest in found) or "'none'"
+
+    return (
+        f"default-src 'none'; style-src {digests(styles)}; script-src {digests(scripts)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
+    """Return a page.
+
+    Args:
+        template: a file of ``templates/`` that extends ``base.html``.
+        scripts: files of ``static/`` that it needs beside ``page.js``.
+        data: JSON values for the scripts.
+        context: what the template names: at least ``title``.
+
+    Raises:
+        DependencyError: Jinja2 is not installed.
+    """
+    import_markup = environment()  # complains first where Jinja2 is missing
+    from markupsafe import Markup
+
+    # A line end at either side would be part of what the digest is of.
+    style, code = asset("style.css").strip(), [asset(name).strip() for name in ("page.js", *scripts)]
+    return import_markup.get_template(template).render(
+        {"about": "", "sections": (), "settings": None, **context},
+        policy=policy([style], code),
+        style=Markup(style),
+        scripts=[Markup(source) for source in code],
+        data=Markup(as_json(data)),
+        version=__version__,
+    )
+
+
+def check_page(path: str | Path) -> None:
+    """Refuse, before any work is done, what no page can be written to.
+
+    Raises:
+        ConfigError: the name does not end in ``.html`` or ``.htm``.
+        DependencyError: Jinja2 is not installed.
+    """
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"{path}: a report is a page; call it report.html")
+    environment()
+
+
+def write_page(path: str | Path, page: str) -> None:
+    """Write a page, whole or not at all."""
+    check_page(path)
+    with whole_file(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
