@@ -1,4 +1,4 @@
-"""Fill the tables of README.md, docs/*.md and eval/results/*.md from measured results, beside the published figures.
+"""Fill the tables of README.md, docs/**/*.md and eval/results/*.md from measured results, beside the published figures.
 
     python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->
     python eval/tables.py --check   # change nothing; exit with 1 if something would change
@@ -296,7 +296,7 @@ def main() -> int:
     results = options.root / "eval" / "results"
     published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
     stale = False
-    for file in [options.root / "README.md", *sorted(options.root.glob("docs/*.md")), *sorted(results.glob("**/*.md"))]:
+    for file in [options.root / "README.md", *sorted(options.root.glob("docs/**/*.md")), *sorted(results.glob("**/*.md"))]:
         before = file.read_text(encoding="utf-8")
         try:
             after, remarks = fill(before, results, published)

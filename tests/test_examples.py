@@ -1,4 +1,4 @@
-"""The notebooks and scripts run from top to bottom, through the public API alone, and print what docs/stories.md shows.
+"""Notebooks and scripts run from top to bottom, by the public API alone, and print what docs/tutorials/stories.md shows.
 
 ``python -m tests.test_examples`` puts what the scripts print into the page.
 """
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-STORIES = ROOT / "docs" / "stories.md"
+STORIES = ROOT / "docs" / "tutorials" / "stories.md"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 _SHALLOW = re.compile(r"from xswe|import xswe\.|xswe\.\w+\.")
 

@@ -67,7 +67,7 @@ def test_what_the_wheel_holds(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"xswe/py.typed", "xswe/conf/train.yaml", "xswe/conf/export.yaml", "xswe/corpora/sample/sentences.tsv"} <= names
-    assert {"xswe/embedding/portable.py", "xswe/pretrained/__init__.py", "xswe/corpora/licences/files.yaml"} <= names
+    assert {"xswe/model/portable.py", "xswe/pretrained/__init__.py", "xswe/corpora/licences/files.yaml"} <= names
     assert not [name for name in names if name.startswith(("tests/", "eval/", "conf/")) or name.endswith((".log", ".pyc"))]
     assert wheel.stat().st_size < 80e6
 
@@ -118,7 +118,7 @@ def test_the_model_in_the_package_works_at_once(python, tmp_path):
     call(python, "-m", "xswe", "encode", "model=mini", "input=a.txt", "output=a.npy", cwd=tmp_path)
     assert time.monotonic() - start < 60
     # The example of mining, as it stands on its page, the very first time: nothing is compiled yet.
-    text = (ROOT / "docs" / "mine.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "mine.md").read_text(encoding="utf-8")
     block = next(code for code in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "xswe mine model=mini" in code)
     (tmp_path / "runs").mkdir()
     start = time.monotonic()

@@ -21,7 +21,7 @@ def measured(name: str) -> Any:
 
 def wrong(pattern: str, *expected: float) -> list[tuple[str, float]]:
     """Find a sentence, with ``#`` for each of its numbers; returns those that differ from what is expected, as written."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     text = " ".join(word for page in pages for word in page.read_text(encoding="utf-8").split())
     found = re.search(re.escape(pattern).replace(r"\#", r"([\d,]+(?:\.\d+)?)").replace(r"\ ", " "), text)
     assert found, f"no page has a sentence {pattern!r}"

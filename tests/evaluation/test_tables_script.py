@@ -199,7 +199,7 @@ def test_tables_of_speed_come_from_their_files(tables, tmp_path, name):
 
 def test_every_marked_place_of_the_checkout_is_declared(tables):
     root = SCRIPT.parents[1]
-    files = [root / "README.md", *root.glob("docs/*.md"), *SCRIPT.parent.glob("results/**/*.md")]
+    files = [root / "README.md", *root.glob("docs/**/*.md"), *SCRIPT.parent.glob("results/**/*.md")]
     named = {match["name"] for file in files for match in tables._PLACE.finditer(file.read_text(encoding="utf-8"))}
     assert "main" in named
     assert named <= {*tables.TABLES, *tables.LAID_OUT}

@@ -1,0 +1,190 @@
+"""The reference as Markdown, from the code: a page for every verb, one for each part of the public API, one of formats.
+
+What a page says of a setting is what ``python -m xswe VERB --help-all`` says, from the same place; what it says of a
+function is its docstring, read by griffe without importing anything.
+
+    python tools/reference.py FOLDER      # write them, for reading without the site
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xswe.__main__ import VERBS
+from xswe.commands.help import EXAMPLES, settings
+
+if TYPE_CHECKING:
+    import griffe
+
+ROOT = Path(__file__).resolve().parents[1]
+# The public names by what one wants; a name that is missing here is an error of the build.
+PARTS = {
+    "models": ("Models", "load", "StaticModel", "Ensemble", "encode_file", "push_to_hub"),
+    "mining": ("Mining", "mine", "MinedPairs", "score", "mine_negatives", "HardNegatives"),
+    "cleaning": ("Cleaning", "filter", "dedup", "Deduplicated"),
+    "search": ("Search", "index", "load_index", "Index", "Hits", "Hit", "find_phrases", "find_terms"),
+    "training": ("Training", "train", "sweep", "Sweep", "SentencePCA"),
+    "evaluation": ("Evaluation", "evaluate", "Scores", "compare", "Comparison"),
+    "errors": ("Errors", "errors"),
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages by their path below ``docs/``."""
+    made = {f"reference/verbs/{verb}.md": verb_page(verb) for verb in VERBS}
+    made["reference/verbs/index.md"] = _verbs()
+    left = {name for name in _package().exports or () if name != "__version__"}
+    for part, (title, *names) in PARTS.items():
+        made[f"reference/api/{part}.md"] = f"# {title}\n\n" + "\n".join(
+            _member(_package()[name], name, 2) for name in names
+        )
+        left -= set(names)
+    if left:
+        raise SystemExit(f"tools/reference.py: PARTS lacks {', '.join(sorted(left))}")
+    made["reference/api/index.md"] = _api()
+    return made
+
+
+def verb_page(verb: str) -> str:
+    """Return the page of a verb: what it does, examples, every setting."""
+    shown = "\n".join(f"python -m xswe {verb} {example}" for example in EXAMPLES.get(verb, ()))
+    rows = [
+        (f"`{one.name}`", f"`{one.default}`" if one.default else "must be given", _cell(one.meaning), _cell(one.kind))
+        for one in settings(verb)
+    ]
+    table = _table(("setting", "default", "meaning", "values"), rows)
+    return f"# {verb}\n\n{VERBS[verb][0].upper()}{VERBS[verb][1:]}.\n\n```text\n{shown}\n```\n\n{table}\n"
+
+
+def _verbs() -> str:
+    rows = [(f"[{verb}]({verb}.md)", what) for verb, what in VERBS.items()]
+    return (
+        "# Verbs\n\nEvery verb with all its settings, as `python -m xswe VERB --help-all` prints them.\n\n"
+        f"{_table(('verb', 'what it does'), rows)}\n"
+    )
+
+
+def _api() -> str:
+    rows = []
+    for part, (title, *names) in PARTS.items():
+        rows += [(f"[{title}]({part}.md)", ", ".join(f"[`{name}`]({part}.md#{_anchor(name)})" for name in names))]
+    return f"# API\n\nAll of it is `import xswe`.\n\n{_table(('what for', 'names'), rows)}\n"
+
+
+@lru_cache(maxsize=1)
+def _package() -> griffe.Module:
+    import griffe
+
+    found = griffe.load("xswe", search_paths=[ROOT], resolve_aliases=True)
+    if not isinstance(found, griffe.Module):
+        raise TypeError(found)
+    return found
+
+
+def _member(member: Any, name: str, level: int) -> str:
+    """Return what there is to say of a function, a class with its public members, or a module."""
+    member = member.final_target if member.is_alias else member
+    head = f"{'#' * level} {name} {{ #{_anchor(name)} }}\n\n"
+    if member.is_module:
+        return head + _docstring(member) + "".join(_member(one, one.name, level + 1) for one in _own(member))
+    signature = f"```text\n{_signature(member, name)}\n```\n\n" if member.is_function or member.is_class else ""
+    text = head + signature + _docstring(member)
+    if member.is_class:
+        text += "".join(_member(one, f"{name}.{one.name}", level + 1) for one in _own(member))
+    return text
+
+
+def _own(member: Any) -> Iterator[Any]:
+    """Yield the public functions, properties and classes of a class or module that say something, inherited ones too."""
+    for one in member.all_members.values():
+        if one.name.startswith("_") or (one.is_alias and not (member.is_class and one.inherited)):
+            continue
+        target = one.final_target if one.is_alias else one
+        if target.docstring and (target.is_function or target.is_class or "property" in target.labels):
+            yield target
+
+
+def _signature(member: Any, name: str) -> str:
+    """Return how it is called, an argument a line where it is long."""
+    parameters = [one for one in member.parameters if one.name not in ("self", "cls")]
+    marks = {"variadic positional": "*", "variadic keyword": "**"}
+    shown, named = [], False
+    for one in parameters:
+        kind = one.kind.value if one.kind else ""
+        if kind == "keyword-only" and not named:
+            named = True
+            shown.append("*")
+        text = marks.get(kind, "") + one.name + (f": {one.annotation}" if one.annotation else "")
+        default = None if kind.startswith("variadic") else one.default
+        shown.append(f"{text} = {default}" if default is not None else text)
+    returns = f" -> {member.returns}" if member.is_function and member.returns else ""
+    line = f"{name}({', '.join(shown)}){returns}"
+    return line if len(line) <= 90 else f"{name}(\n" + "".join(f"    {one},\n" for one in shown) + f"){returns}"
+
+
+def _docstring(member: Any) -> str:
+    """Return a docstring of Google's style as Markdown."""
+    if member.docstring is None:
+        return ""
+    out = []
+    for section in member.docstring.parse("google", warnings=False):
+        kind = section.kind.value
+        if kind == "text":
+            out.append(_prose(section.value))
+        elif kind == "examples":
+            out += [f"```pycon\n{text}\n```" if str(what.value) == "examples" else text for what, text in section.value]
+        elif kind == "admonition":
+            said = section.value.description
+            said = f"```pycon\n{said}\n```" if said.lstrip().startswith(">>>") else _prose(said)
+            out.append(f"*{section.title or section.value.kind}*\n\n{said}")
+        elif kind in ("parameters", "attributes", "other parameters"):
+            rows = [(f"`{one.name}`", _cell(_prose(one.description))) for one in section.value]
+            out.append(_table((kind.capitalize(), ""), rows))
+        elif kind in ("returns", "yields", "raises"):
+            said = [_prose(one.description) for one in section.value]
+            names = [str(one.annotation or "") if kind == "raises" else "" for one in section.value]
+            lines = [f"`{name}`: {text}" if name else text for name, text in zip(names, said, strict=True)]
+            out.append(
+                f"**{kind.capitalize()}** " + ("\n\n".join(lines) if len(lines) == 1 else "\n\n- " + "\n- ".join(lines))
+            )
+    return "\n\n".join(out) + "\n\n"
+
+
+def _prose(text: str) -> str:
+    """Return text of a docstring without the marks of another language than Markdown."""
+    text = re.sub(r":\w+:`~?([^`]*)`", r"`\1`", text)
+    text = re.sub(r"``([^`]*)``", r"`\1`", text)
+    return re.sub(r"(?m)::$", ":", text)
+
+
+def _cell(text: str) -> str:
+    plain = (re.sub(r"<(?=\w)", "&lt;", part) if k % 2 == 0 else part for k, part in enumerate(text.split("`")))
+    return " ".join("`".join(plain).split()).replace("|", "\\|")
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [titles, tuple("---" for _ in titles), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _anchor(name: str) -> str:
+    return f"xswe.{name}"
+
+
+def main() -> None:
+    """Write all pages into a folder."""
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    for name, text in pages().items():
+        path = Path(sys.argv[1]) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Spans scored in compiled code."""

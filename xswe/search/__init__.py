@@ -1,0 +1,1 @@
+"""Nearest neighbours, exact and in clusters, and the index of sentences."""
