@@ -20,7 +20,7 @@ BELOW = {
     "training": {"io", "text", "corpus", "model", "teacher", "evaluation"},
     "search": {"io", "model"},
     "mining": {"io", "text", "corpus", "model", "search"},
-    "phrases": {"io", "text", "model", "teacher"},
+    "phrases": {"io", "text", "corpus", "model", "teacher"},
     "evaluation": {"io", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)

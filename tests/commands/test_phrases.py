@@ -17,12 +17,12 @@ import pytest
 from tokenizers import Tokenizer
 
 import xswe
-from xswe.commands.phrases import hit_rows, read_queries
 from xswe.errors import InputError
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
 from xswe.phrases import find
 from xswe.phrases.find import find_phrases
+from xswe.phrases.in_files import hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.subwords import SubwordUnits
 

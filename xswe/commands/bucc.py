@@ -6,11 +6,11 @@ from typing import Any
 
 import xswe
 from xswe.errors import ConfigError
+from xswe.io.archives import open_output
 from xswe.io.files import check_output
 from xswe.io.results import table
 from xswe.io.settings import build
 from xswe.mining.bucc import BuccFiles, BuccScore, extract, read_gold_ids, score, tune
-from xswe.mining.output import open_output
 from xswe.mining.pipeline import MineConfig
 from xswe.search.types import SearchConfig
 

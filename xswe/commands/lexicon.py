@@ -6,10 +6,11 @@ from typing import Any
 
 import xswe
 from xswe.errors import ConfigError
+from xswe.io.archives import open_output
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
-from xswe.mining.output import one_line, open_output
+from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
 from xswe.search.types import SearchConfig
 

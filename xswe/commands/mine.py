@@ -11,9 +11,10 @@ from xswe.commands.config import aside
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
+from xswe.io.results import check_suffix
 from xswe.io.settings import build
 from xswe.mining.mined import mine
-from xswe.mining.negatives import NegativesConfig, check_table, mine_negatives
+from xswe.mining.negatives import NegativesConfig, mine_negatives
 from xswe.mining.output import format_of, output_format
 from xswe.mining.pipeline import MineConfig, work_folder
 from xswe.mining.score import ScoreConfig, score_file
@@ -89,7 +90,7 @@ def _negatives(values: dict[str, Any]) -> str:
     settings |= {"on_error": values["corpus"]["on_error"]}
     search = build(SearchConfig, _search(values), "neighbours")
     config = build(NegativesConfig, {**settings, "neighbours": search}, "mine")
-    check_table(str(values["output"]))
+    check_suffix(values["output"])
     found = mine_negatives(load_any(locate(values["model"])), files, values["output"], config=config)
     few = f", {found.read - len(found):,} have too few within the margin" if len(found) < found.read else ""
     return f"{found.read:,} pairs, {len(found):,} with {config.negatives} negatives{few}: {values['output']}"

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import xswe
-from xswe.commands.phrases import read_queries
 from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, read_json, write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import build
 from xswe.model.static import StaticModel
+from xswe.phrases.in_files import read_queries
 from xswe.phrases.search import SpanConfig
 from xswe.search.index import Hits, Index, IndexMethod
 from xswe.search.vectors import Storage

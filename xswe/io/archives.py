@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from xswe.errors import DependencyError, InputError
+from xswe.io.files import whole_file
 
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
 
@@ -58,6 +59,38 @@ def _open_zstd(raw: BinaryIO) -> BinaryIO:
     except ImportError:
         raise DependencyError("zstandard", "train", "reading .zst files") from None
     return io.BufferedReader(_Zstd(raw, zstandard.ZstdDecompressor().decompressobj), 1 << 17)
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that appears whole or not at all, compressed by its suffix (.gz .xz .bz2 .zst); ``-`` is stdout."""
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as temporary, open(temporary, "wb") as raw, _compressed(raw, packing_of(path)) as stream:
+        yield stream
+
+
+@contextmanager
+def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
+    if packing == ".gz":
+        stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # the same bytes every time
+    elif packing == ".xz":
+        stream = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
+    elif packing == ".bz2":
+        stream = bz2.BZ2File(raw, "wb")
+    elif packing:
+        try:
+            import zstandard
+        except ImportError:
+            raise DependencyError("zstandard", "mine", "writing .zst files") from None
+        stream = zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
+    else:
+        yield raw
+        return
+    with stream:
+        yield cast(BinaryIO, stream)
 
 
 class _Zstd(io.RawIOBase):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError, DependencyError
+from xswe.io.archives import open_output, packing_of, without_packing
 from xswe.io.files import whole_file
 
+_BLOCK = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
 _SHEET, _SHEET_CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {c: f"\\{c}" for c in "&%$#_{}"}
@@ -97,27 +99,28 @@ class Result:
         columns = self.columns()
         return _library("polars").DataFrame(list(map(tuple, self.records())), schema=list(columns), orient="row")
 
+    def types(self) -> dict[str, str]:
+        """Return pyarrow's names of the types of columns that are not Python's own, as ``float32``."""
+        return {}
+
     def write(self, path: str | Path) -> None:
         """Write the result, whole or not at all.
 
         Args:
-            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md``, ``.tex``,
-                ``.parquet`` or ``.xlsx``.
+            path: file; its suffix says the format: ``.csv``, ``.tsv``, ``.json``, ``.jsonl``, ``.md``, ``.tex`` (packed by
+                ``.gz``, ``.xz``, ``.bz2``, ``.zst``), ``.parquet`` or ``.xlsx``; ``-`` for ``.tsv`` on standard output.
 
         Raises:
             ConfigError: it has another suffix.
             DependencyError: the library that writes the format is not installed.
         """
         suffix = check_suffix(path)
-        with whole_file(path) as temporary:
-            if suffix in _TABLES:
-                _TABLES[suffix][2](temporary, self.columns(), self.records())
-            else:
-                temporary.write_text(self.render(suffix), encoding="utf-8")
-
-    def render(self, suffix: str) -> str:
-        """Return the result in one of the formats that are text."""
-        return _WRITERS[suffix](self)
+        if suffix == ".json":
+            write_text(path, [json.dumps(self.as_json(), ensure_ascii=False, indent=2) + "\n"])
+        elif suffix in (".md", ".tex"):
+            write_table(path, suffix, *self.layout())
+        else:
+            write_table(path, suffix, self.columns(), self.records(), self.types())
 
 
 @dataclass(frozen=True)
@@ -145,19 +148,21 @@ class Rows(Result):
 
 
 def check_suffix(path: str | Path) -> str:
-    """Return the suffix of a file that results are written to.
+    """Return the suffix of a file that results are written to, without that of its packing.
 
     Raises:
-        ConfigError: results are not written in that format.
+        ConfigError: results are not written in that format, or not packed.
         DependencyError: the library that writes it is not installed.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix in _TABLES:
-        module, extra, _ = _TABLES[suffix]
+    suffix = ".tsv" if str(path) == "-" else without_packing(path).suffix.lower()
+    if suffix in _LIBRARIES:
+        module, extra = _LIBRARIES[suffix]
+        if packing_of(path):
+            raise ConfigError(f"{path}: {suffix} is not written packed; leave {packing_of(path)} out")
         if find_spec(module) is None:
             raise DependencyError(module, extra, f"writing {suffix}")
-    elif suffix not in _WRITERS:
-        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_WRITERS, *_TABLES])}")
+    elif suffix not in (*_TEXTS, ".json"):
+        raise ConfigError(f"{path}: the suffix says the format: use {', '.join([*_TEXTS, '.json', *_LIBRARIES])}")
     return suffix
 
 
@@ -172,20 +177,42 @@ def _library(name: str) -> Any:
         raise DependencyError(name, "frames", f"to_{name}()") from None
 
 
-def _separated(result: Result, delimiter: str) -> str:
-    stream = StringIO()
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(result.columns())
-    writer.writerows(result.records())
-    return stream.getvalue()
+def write_text(path: str | Path, lines: Iterable[str]) -> None:
+    """Write lines of text, a block at a time, whole or not at all; packed by the suffix, ``-`` to standard output."""
+    rest = iter(lines)
+    with open_output(path) as stream:
+        while block := "".join(islice(rest, _BLOCK)):
+            stream.write(block.encode("utf-8"))
 
 
-def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a sheet of XLSX under a header; the same rows give the same bytes.
+def write_table(
+    path: str | Path,
+    suffix: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    types: Mapping[str, str] | None = None,
+) -> None:
+    """Write rows under a header, a block at a time, whole or not at all.
 
-    Raises:
-        ConfigError: there are more rows than a sheet holds.
+    Args:
+        path: file, or ``-`` for standard output.
+        suffix: what tells the format, one that :func:`check_suffix` returns, but for ``.json``.
+        names: of the columns.
+        rows: a value a column each.
+        types: pyarrow's names of the types of columns that are not Python's own.
     """
+    if suffix in _TEXTS:
+        write_text(path, _TEXTS[suffix](names, rows))
+        return
+    with whole_file(path) as temporary:
+        if suffix == ".xlsx":
+            _write_sheet(temporary, names, rows)
+        else:
+            _write_parquet(temporary, names, rows, types or {})
+
+
+def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a sheet of XLSX; the same rows give the same bytes."""
     import xlsxwriter
 
     how = {"constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False}
@@ -203,28 +230,50 @@ def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]])
                     sheet.write_number(number, column, value)
 
 
-def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], types: Mapping[str, str]) -> None:
+    """Write a table of Parquet, whose columns have the types of their first block; a column of none is one of texts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kept = list(rows)
-    pq.write_table(pa.table({name: [row[k] for row in kept] for k, name in enumerate(names)}), path)
+    def arrays(block: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
+        columns = zip(*block, strict=True) if block else [()] * len(names)
+        return [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+
+    rest = iter(rows)
+    block = list(islice(rest, _BLOCK))
+    told = [pa.type_for_alias(types[name]) if name in types else None for name in names]
+    found = [column.type if column.type != pa.null() else pa.string() for column in arrays(block, told)]
+    schema = pa.schema(list(zip(names, found, strict=True)))
+    with pq.ParquetWriter(path, schema) as writer:
+        while block:
+            writer.write_table(pa.Table.from_arrays(arrays(block, found), schema=schema))
+            block = list(islice(rest, _BLOCK))
 
 
-def _lines(values: Iterable[Any]) -> str:
-    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+def _separated(delimiter: str) -> Writer:
+    def write(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+        stream = StringIO()
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        for row in chain([names], rows):
+            writer.writerow(row)
+            yield stream.getvalue()
+            stream.seek(0)
+            stream.truncate()
+
+    return write
 
 
-_WRITERS: dict[str, Callable[[Result], str]] = {
-    ".csv": lambda result: _separated(result, ","),
-    ".tsv": lambda result: _separated(result, "\t"),
-    ".json": lambda result: json.dumps(result.as_json(), ensure_ascii=False, indent=2) + "\n",
-    ".jsonl": lambda result: _lines(dict(zip(result.columns(), row, strict=True)) for row in result.records()),
-    ".md": lambda result: markdown(*result.layout()) + "\n",
-    ".tex": lambda result: latex(*result.layout()) + "\n",
+def _objects(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    return (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
+
+
+Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
+_TEXTS: dict[str, Writer] = {
+    ".csv": _separated(","),
+    ".tsv": _separated("\t"),
+    ".jsonl": _objects,
+    ".md": lambda names, rows: iter([markdown(names, rows) + "\n"]),
+    ".tex": lambda names, rows: iter([latex(names, rows) + "\n"]),
 }
-# Formats that are no text: the library that writes each, the extra it comes with, and what writes.
-_TABLES: dict[str, tuple[str, str, Callable[[Path, Sequence[str], Iterable[Sequence[Any]]], None]]] = {
-    ".parquet": ("pyarrow", "parquet", _write_parquet),
-    ".xlsx": ("xlsxwriter", "mine", write_sheet),
-}
+# Formats that are no text: the library that writes each, and the extra it comes with.
+_LIBRARIES = {".parquet": ("pyarrow", "parquet"), ".xlsx": ("xlsxwriter", "mine")}

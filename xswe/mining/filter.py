@@ -26,13 +26,14 @@ from xswe.corpus.cleaning import REASONS, CleanConfig
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
+from xswe.io.archives import open_output
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import OnError
 from xswe.io.parallel import alongside, available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.output import Row, format_of, open_output, output_format, write_rows
+from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.pipeline import work_folder
 from xswe.mining.score import row_cosines
 from xswe.mining.side import number_key

@@ -6,27 +6,20 @@ Written as sentence-transformers takes them: columns ``anchor``, ``positive``, `
 
 from __future__ import annotations
 
-import csv
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from io import StringIO
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xswe.corpus.records import RecordFile
-from xswe.errors import ConfigError, DependencyError
-from xswe.io.archives import packing_of, without_packing
-from xswe.io.files import whole_file
+from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
-from xswe.io.results import Result
+from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
-from xswe.mining.output import one_line, open_output
 from xswe.mining.score import row_cosines
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
@@ -100,70 +93,14 @@ class HardNegatives(Result):
         """Return ``anchor``, ``positive``, ``negative_1``, …."""
         return ("anchor", "positive", *(f"negative_{n}" for n in range(1, self.negatives.shape[1] + 1)))
 
+    def types(self) -> dict[str, str]:
+        """Return that all columns are texts, however few there are."""
+        return dict.fromkeys(self.columns(), "string")
+
     def records(self) -> Iterator[tuple[str, ...]]:
         """Return the texts of each pair."""
         for row, wrong in enumerate(self.negatives.tolist()):
             yield (self.anchors[row], self.positives[row], *(self.targets[place] for place in wrong))
-
-    def write(self, path: str | Path) -> None:
-        """Write a table with a header, row by row, whole or not at all.
-
-        Args:
-            path: file; its suffix says the format: ``.jsonl``, ``.tsv``, ``.csv`` (also packed) or ``.parquet``.
-
-        Raises:
-            ConfigError: it has another suffix.
-            DependencyError: the library that writes it is not installed.
-        """
-        kind = check_table(str(path))
-        if kind == ".parquet":
-            self._write_parquet(path)
-            return
-        with open_output(str(path)) as stream:
-            lines = self._objects() if kind == ".jsonl" else self._separated("," if kind == ".csv" else "\t")
-            while block := "".join(islice(lines, _BLOCK)):
-                stream.write(block.encode("utf-8"))
-
-    def _objects(self) -> Iterator[str]:
-        names = self.columns()
-        return (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in self.records())
-
-    def _separated(self, delimiter: str) -> Iterator[str]:
-        stream = StringIO()
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-        for row in chain([self.columns()], self.records()):
-            writer.writerow(map(one_line, row) if delimiter == "\t" else row)
-            yield stream.getvalue()
-            stream.seek(0)
-            stream.truncate()
-
-    def _write_parquet(self, path: str | Path) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        schema, rows = pa.schema([(name, pa.string()) for name in self.columns()]), self.records()
-        with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-            while block := list(islice(rows, _BLOCK)):
-                columns = [pa.array(column, pa.string()) for column in zip(*block, strict=True)]
-                writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-
-
-def check_table(path: str) -> str:
-    """Return the suffix of a file that hard negatives are written to.
-
-    Raises:
-        ConfigError: they are not written in that format.
-        DependencyError: the library that writes it is not installed.
-    """
-    suffix = without_packing(Path(path)).suffix.lower()
-    if suffix not in _SUFFIXES or (suffix == ".parquet" and packing_of(path)):
-        raise ConfigError(f"{path}: negatives are written as {', '.join(_SUFFIXES)}: give output=triples.jsonl")
-    if suffix == ".parquet":
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise DependencyError("pyarrow", "parquet", path) from None
-    return suffix
 
 
 def mine_negatives(
@@ -181,7 +118,7 @@ def mine_negatives(
     Args:
         model: what encodes.
         bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
-        output: a file that the table is written to as well, see :meth:`HardNegatives.write`.
+        output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`.
         config: which negatives; see :class:`NegativesConfig`.
         settings: single fields of it: ``negatives``, ``relative_margin``, …; ``threads`` and ``method`` are those of the
             search.
@@ -200,7 +137,7 @@ def mine_negatives(
     """
     config = changed(config or NegativesConfig(), settings, "mode=negatives")
     if output is not None:
-        check_table(str(output))
+        check_suffix(str(output))
     spoken = config.languages or model.pair
     anchors, positives = _pairs(bitext, config, spoken)
     letters = np.array([identity_key(text) for text in positives], np.uint64)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import json
-import lzma
-import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
-from io import StringIO
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, cast, get_args
-from xml.sax.saxutils import escape
+from typing import Literal, NamedTuple, Protocol, get_args
 
 from xswe.corpus.records import RecordFile
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError
 from xswe.io.archives import packing_of, without_packing
-from xswe.io.files import whole_file
+from xswe.io.exchange import Unit, write_tmx, write_xliff
 from xswe.io.ragged import Texts
-from xswe.io.results import latex, markdown, write_sheet
+from xswe.io.results import check_suffix, write_table, write_text
 from xswe.mining.margin import Pairs
-from xswe.version import __version__
 
 
 class Named(Protocol):
@@ -52,31 +39,14 @@ _SUFFIXES: dict[str, Format] = {
     ".xliff": "xliff",
     ".xlsx": "xlsx",
 }
+# Formats that every result has, by the suffix that tells them.
+_TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
 # Names that promise a format which pairs are not written in.
-_FOREIGN = (
-    *(
-        ".arrow",
-        ".db",
-        ".doc",
-        ".docx",
-        ".feather",
-        ".htm",
-        ".html",
-        ".json",
-        ".mo",
-        ".npy",
-        ".npz",
-        ".ods",
-        ".odt",
-        ".pdf",
-    ),
-    *(".pickle", ".pkl", ".po", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml", ".zip"),
-)
-_LIBRARIES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("xlsxwriter", "mine")}
-_BLOCK = 65_536
+_FOREIGN: tuple[str, ...]
+_FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
+_FOREIGN += (".pdf", ".pickle", ".pkl", ".po", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
+_FOREIGN += (".zip",)
 _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_COLUMNS = ("score", "source", "target", "source_id", "target_id", "rank")
 
 
 class Row(NamedTuple):
@@ -105,12 +75,10 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     if wanted == "auto" and suffix in _FOREIGN:
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use .tsv, {', '.join(_SUFFIXES)}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
-    if kind in _LIBRARIES:
+    if kind in ("parquet", "xlsx"):
         if output == "-" or packing_of(output):
             raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
-        module, extra = _LIBRARIES[kind]
-        if find_spec(module) is None:
-            raise DependencyError(module, extra, f"format={kind}")
+        check_suffix(f"pairs.{kind}")  # whether its library is there
     if kind in ("tmx", "xliff") and len(languages) != 2:
         raise ConfigError(f"format={kind} names the languages of its texts: set languages, as in languages=[en,ja]")
     return kind
@@ -119,38 +87,6 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
 def format_of(file: RecordFile) -> str:
     """Return the format in which the records of a bitext stay as they stand."""
     return "laser" if file.kind in ("tsv", "moses") else file.kind
-
-
-@contextmanager
-def open_output(path: str) -> Iterator[BinaryIO]:
-    """Open a file that appears whole or not at all, compressed by its suffix (.gz .xz .bz2 .zst); ``-`` is stdout."""
-    if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    with whole_file(path) as temporary, open(temporary, "wb") as raw, _compressed(raw, packing_of(path)) as stream:
-        yield stream
-
-
-@contextmanager
-def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
-    if packing == ".gz":
-        stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # the same bytes every time
-    elif packing == ".xz":
-        stream = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
-    elif packing == ".bz2":
-        stream = bz2.BZ2File(raw, "wb")
-    elif packing:
-        try:
-            import zstandard
-        except ImportError:
-            raise DependencyError("zstandard", "mine", "writing .zst files") from None
-        stream = zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
-    else:
-        yield raw
-        return
-    with stream:
-        yield cast(BinaryIO, stream)
 
 
 def one_line(text: str) -> str:
@@ -172,84 +108,16 @@ def _bucc(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
     return (f"{row.source_id}\t{row.target_id}\n" for row in rows)
 
 
-def _jsonl(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
-    return (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+def _unit(row: Row) -> Unit:
+    return Unit(row.score, row.source, row.target, f"{row.source_id} {row.target_id}")
 
 
-def _csv(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
-    stream = StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    for row in chain([_COLUMNS], rows):
-        writer.writerow(row)
-        yield stream.getvalue()
-        stream.seek(0)
-        stream.truncate()
-
-
-def _table(lay_out: Callable[[Sequence[str], Iterable[Sequence[Any]]], str]) -> Writer:
-    def write(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
-        cells = ([f"{row.score:.4f}", one_line(row.source), one_line(row.target)] for row in rows)
-        yield lay_out(_COLUMNS[:3], cells) + "\n"
-
-    return write
-
-
-def _xml(text: str) -> str:
-    """Escape a text, and turn what XML 1.0 cannot hold into blanks."""
-    return escape(_NOT_XML.sub(" ", text))
-
-
-def write_tmx(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
-    """TMX 1.4, valid against its document type; scores and ids are properties of the units."""
-    a, b = languages
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
-    yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
-    yield f'adminlang="en" srclang="{a}" datatype="plaintext"/>\n<body>\n'
-    for row in rows:
-        ids = f"{_xml(row.source_id)}\t{_xml(row.target_id)}".replace("\t", " ")
-        yield f'<tu><prop type="x-score">{row.score:.6f}</prop><prop type="x-lines">{ids}</prop>'
-        yield f'<tuv xml:lang="{a}"><seg>{_xml(row.source)}</seg></tuv>'
-        yield f'<tuv xml:lang="{b}"><seg>{_xml(row.target)}</seg></tuv></tu>\n'
-    yield "</body>\n</tmx>\n"
-
-
-def _xliff(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:
-    """XLIFF 1.2, a unit a pair, its score in a note."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
-    yield f'<file original="xswe" datatype="plaintext" source-language="{languages[0]}" '
-    yield f'target-language="{languages[1]}">\n<body>\n'
-    for number, row in enumerate(rows, 1):
-        yield f'<trans-unit id="{number}"><source>{_xml(row.source)}</source><target>{_xml(row.target)}</target>'
-        yield f"<note>score {row.score:.6f}</note></trans-unit>\n"
-    yield "</body>\n</file>\n</xliff>\n"
-
-
-Writer = Callable[[Iterator[Row], Sequence[str]], Iterator[str]]
-_WRITERS: dict[str, Writer] = {
+_WRITERS: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {
     "bucc": _bucc,
-    "csv": _csv,
-    "jsonl": _jsonl,
     "laser": _laser,
-    "latex": _table(latex),
-    "markdown": _table(markdown),
-    "tmx": write_tmx,
-    "xliff": _xliff,
+    "tmx": lambda rows, languages: write_tmx(map(_unit, rows), languages),
+    "xliff": lambda rows, languages: write_xliff(map(_unit, rows), languages),
 }
-
-
-def _write_parquet(path: str, rows: Iterator[Row]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema([("score", pa.float32()), *((name, pa.string()) for name in _COLUMNS[1:5]), ("rank", pa.int32())])
-    with whole_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        while block := [row._asdict() for row in islice(rows, _BLOCK)]:
-            writer.write_table(pa.Table.from_pylist(block, schema))
-
-
-def _write_sheet(path: str, rows: Iterator[Row]) -> None:
-    with whole_file(path) as temporary:
-        write_sheet(temporary, _COLUMNS, rows)
 
 
 def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named, languages: Sequence[str] = ()) -> None:
@@ -265,10 +133,10 @@ def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named
 
 def write_rows(path: str, kind: str, rows: Iterator[Row], languages: Sequence[str] = ()) -> None:
     """Write rows in a format of :func:`output_format`, whole or not at all."""
-    if kind in _LIBRARIES:
-        (_write_parquet if kind == "parquet" else _write_sheet)(path, rows)
-        return
-    with open_output(path) as stream:
-        lines = _WRITERS[kind](rows, languages)
-        while block := "".join(islice(lines, _BLOCK)):
-            stream.write(block.encode("utf-8"))
+    if kind in _WRITERS:
+        write_text(path, _WRITERS[kind](rows, languages))
+    elif kind in ("markdown", "latex"):
+        cells = ((f"{row.score:.4f}", one_line(row.source), one_line(row.target)) for row in rows)
+        write_table(path, _TABLES[kind], Row._fields[:3], cells)
+    else:
+        write_table(path, _TABLES[kind], Row._fields, rows, {"score": "float32", "rank": "int32"})

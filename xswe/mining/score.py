@@ -16,10 +16,10 @@ from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError
+from xswe.io.archives import open_output
 from xswe.io.files import fingerprint, read_json, whole_folder, write_json
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
-from xswe.mining.output import open_output
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import find_neighbours

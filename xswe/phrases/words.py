@@ -12,7 +12,8 @@ import numpy as np
 
 from xswe.errors import ModelError
 from xswe.io.ragged import Bags
-from xswe.model.ensemble import AnyModel, Ensemble
+from xswe.model.ensemble import AnyModel, Ensemble, load_single
+from xswe.model.resolve import locate
 from xswe.model.static import StaticModel, pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import Cut, cut_texts, make_cutter, places_of, words_at
@@ -44,6 +45,17 @@ def open_words(model: AnyModel | WordSource) -> WordSource:
     if isinstance(model, Ensemble):
         raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
     return StaticWords(model) if isinstance(model, StaticModel) else model
+
+
+def load_words(which: str, threads: int) -> WordSource:
+    """Load a model by its name as a source of words; ``teacher:NAME`` is an encoder, whose token states are then used."""
+    if not which.startswith("teacher:"):
+        return StaticWords(load_single(locate(which)))
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
+
+    teacher = load_teacher(TeacherConfig.named(which.removeprefix("teacher:"), threads))
+    return TeacherWords(teacher, teacher.checksum())
 
 
 class StaticWords:

@@ -1,0 +1,280 @@
+"""Phrases sought between files: of phrases, of passages or bitext, and of what is found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.errors import ConfigError, InputError
+from xswe.io.archives import without_packing
+from xswe.io.exchange import Candidate, Unit, write_tbx, write_tmx
+from xswe.io.files import check_input, check_output, file_stamp
+from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.results import Rows, check_suffix, write_text
+from xswe.model.ensemble import AnyModel
+from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.search import SpanConfig
+from xswe.phrases.terms import Term, find_terms
+from xswe.phrases.words import WordSource, load_words
+from xswe.text.languages import check_languages
+
+MODES = ("phrases", "terms")
+_EXCHANGE = (".tbx", ".tmx")
+_BITEXTS = (".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
+_TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
+_AROUND = 40  # characters of context on either side of an example
+
+
+@dataclass(frozen=True)
+class PhraseFiles:
+    """What is read and written.
+
+    Attributes:
+        queries: text file; ``-`` for standard input.
+        passages: likewise.
+        output: file; ``-`` for standard output.
+        mode: ``phrases``, or ``terms`` for distinct candidates, counted.
+        languages: of the phrases and of the passages, empty where they do not matter.
+        on_error: what a damaged line of the passages does.
+    """
+
+    queries: str
+    passages: str
+    output: str
+    mode: str = "phrases"
+    languages: tuple[str, ...] = ()
+    on_error: OnError = "raise"
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ConfigError(f"mode={self.mode!r}: use one of {', '.join(MODES)}")
+        if self.queries == self.passages == "-":
+            raise ConfigError("queries=- passages=-: one of them can be read from standard input")
+        check_output(self.output, [self.queries, self.passages])
+        kind, named = self.format, check_languages(self.languages) if self.languages else ()
+        if kind == ".tbx" and self.mode != "terms":
+            raise ConfigError(f"output={self.output}: terms are written as .tbx: set mode=terms")
+        if kind not in _EXCHANGE:
+            check_suffix(self.output)
+        needed = kind in _EXCHANGE or self._suffix in _BITEXTS
+        if len(named) != 2 and (named or needed):
+            raise ConfigError(
+                f"languages={list(named)}: name the language of the phrases and the passages', as in languages=[en,ja]"
+            )
+        if named and kind not in _EXCHANGE and not self.is_bitext:
+            raise ConfigError("languages= is for bitext as passages, and for .tmx and .tbx as output: leave it out")
+        if self.passages != "-":
+            check_input(self.passages)
+
+    @property
+    def format(self) -> str:
+        """The suffix of the format that is written."""
+        if self.output == "-":
+            return ".tsv"
+        return without_packing(Path(self.output)).suffix.lower()
+
+    @property
+    def _suffix(self) -> str:
+        return without_packing(Path(self.passages)).suffix.lower()
+
+    @property
+    def is_bitext(self) -> bool:
+        """Whether the passages have another side."""
+        return len(self.languages) == 2 and self._suffix in (*_BITEXTS, ".tsv", ".jsonl")
+
+    def pairs(self, skipped: Skipped) -> Iterator[tuple[str, str]]:
+        """Stream a bitext: the side in the language of the phrases, and the passage."""
+        a, b = self.languages
+        for file in find_pairs([self.passages], (a, b)):
+            yield from read_pairs(file, on_error=self.on_error, skipped=skipped)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where the state of the search is kept; None where it has no place, or the passages cannot be read again."""
+        if "-" in (self.output, self.passages):
+            return None
+        return Path(self.output).with_name(f".{Path(self.output).name}.state")
+
+    @property
+    def identity(self) -> list[Any] | None:
+        """Tell the passages from others in a file of the same name, without reading them."""
+        if self.checkpoint is None:
+            return None
+        return [*file_stamp(self.passages), self.on_error, self.is_bitext and list(self.languages)]
+
+
+@dataclass(frozen=True)
+class FoundInFiles:
+    """How a search between files went.
+
+    Attributes:
+        found: the hits, or the candidates, of each phrase.
+        passages: how many were read.
+        skipped: damaged lines by reason.
+        seconds: of the search.
+        files: what was read and written.
+    """
+
+    found: Sequence[Sequence[Hit | Term]]
+    passages: int
+    skipped: dict[str, int]
+    seconds: float
+    files: PhraseFiles
+
+    def __str__(self) -> str:
+        total, some = sum(map(len, self.found)), sum(map(bool, self.found))
+        kind = "candidates" if self.files.mode == "terms" else "hits"
+        left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(self.skipped.items()))
+        nothing = f", nothing found for {len(self.found) - some:,}" if some < len(self.found) else ""
+        rate = self.passages / max(self.seconds, 1e-9)
+        return (
+            f"{self.passages:,} passages{left_out}, {len(self.found):,} queries, {total:,} {kind} for {some:,} of them"
+            f"{nothing}, {rate:,.0f} passages/s: {self.files.output}"
+        )
+
+
+def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config: SpanConfig | None = None) -> FoundInFiles:
+    """Find what says the phrases of a file in the passages of another, and write it.
+
+    A search that was killed goes on from a file beside the output.
+
+    Args:
+        model: a static model, or the name of one; ``teacher:NAME`` for an encoder, whose token states are then used.
+        files: what is read and written.
+        config: the settings; ``mode=terms`` counts equal spans whatever they say.
+
+    Raises:
+        ConfigError: the settings do not fit.
+        InputError: a file is missing or damaged.
+    """
+    config, queries = config or SpanConfig(), read_queries(files.queries)
+    source = load_words(model, config.threads) if isinstance(model, str) else model
+    lines, skipped, begun = count(), Skipped(), time.monotonic()
+    how: dict[str, Any] = {"checkpoint": files.checkpoint, "passages_identity": files.identity}
+    search: Any = find_terms if files.mode == "terms" else find_phrases
+    found = search(source, queries, _passages(files, lines, skipped), config, **how)
+    seconds = time.monotonic() - begun
+    _write(files, queries, found, config.examples)
+    if files.checkpoint is not None:
+        files.checkpoint.unlink(missing_ok=True)
+    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files)
+
+
+def read_queries(given: str) -> list[str]:
+    """Read phrases, one a line, blank lines left out; what is no file is a phrase itself.
+
+    Raises:
+        InputError: there is none, or what is given looks like the name of a file that is not there.
+    """
+    if given != "-" and not Path(given).exists():
+        if not given.strip() or (" " not in given and Path(given).suffix in _TEXTS):
+            raise InputError(given, "no such file", "give a text file, or a phrase")
+        return [given]
+    found = [text.strip() for _, text in read_lines(given) if text and text.strip()]
+    if not found:
+        raise InputError(given, "no phrase in it", "give a file with one phrase a line, or a phrase")
+    return found
+
+
+def _passages(files: PhraseFiles, lines: Iterator[int], skipped: Skipped) -> Iterator[str]:
+    """Stream the passages, counting them; one that is skipped is empty, so that all others keep their numbers."""
+    if files.is_bitext:
+        for _, text in files.pairs(skipped):
+            next(lines)
+            yield text
+        return
+    for _, line in read_lines(files.passages, on_error=files.on_error, skipped=skipped):
+        next(lines)
+        yield line or ""
+
+
+def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
+    """Read the other side of the passages that a hit's first place is in; None where they have none."""
+    if not files.is_bitext:
+        return None
+    wanted = {hit.places[0].passage for hits in found for hit in hits}
+    return {row: text for row, (text, _) in enumerate(files.pairs(Skipped())) if row in wanted}
+
+
+def _write(files: PhraseFiles, queries: Sequence[str], found: Sequence[Sequence[Any]], examples: int) -> None:
+    """Write what was found, in the format of the output's suffix."""
+    if files.format == ".tbx":
+        write_text(files.output, write_tbx(_candidates(queries, found), files.languages))
+    elif files.format == ".tmx":
+        write_text(files.output, write_tmx(_units(queries, found), files.languages))
+    else:
+        other = _other_sides(files, found)
+        rows = term_rows(queries, found, examples, other) if files.mode == "terms" else hit_rows(queries, found, other)
+        rows.write(files.output)
+
+
+def hit_rows(queries: Sequence[str], found: Sequence[Sequence[Hit]], other: dict[int, str] | None = None) -> Rows:
+    """Lay out hits; lines count from 1, characters of the sentence from 0.
+
+    Args:
+        queries: the phrases.
+        found: the hits of each.
+        other: the other side of passages, where they have one.
+    """
+    rows = []
+    for query, hits in zip(queries, found, strict=True):
+        for hit in hits:
+            place = hit.places[0]
+            row = (query, round(hit.score, 4), place.passage + 1, place.start, place.end, place.text, place.context)
+            rows.append(row if other is None else (*row, other[place.passage]))
+    names = ("phrase", "score", "line", "start", "end", "text", "sentence")
+    return Rows(names if other is None else (*names, "other_side"), rows)
+
+
+def term_rows(
+    queries: Sequence[str], found: Sequence[Sequence[Term]], examples: int = 1, other: dict[int, str] | None = None
+) -> Rows:
+    """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
+
+    Args:
+        queries: the phrases.
+        found: the candidates of each.
+        examples: how many pairs of columns there are for examples.
+        other: the other side of passages, where they have one: that of the first example.
+    """
+    names = ["term", "candidate", "score", "times", "passages", "variants"]
+    for number in range(1, examples + 1):
+        names += [f"line_{number}", f"example_{number}"]
+    names += [] if other is None else ["other_side"]
+    rows: list[list[Any]] = []
+    for query, terms in zip(queries, found, strict=True):
+        if not terms:
+            rows.append([query, "", *[None] * (len(names) - 2)])
+        for term in terms:
+            cells: list[tuple[Any, Any]] = [(place.passage + 1, _example(place)) for place in term.places[:examples]]
+            cells += [(None, None)] * (examples - len(cells))
+            row: list[Any] = [query, term.text, round(term.score, 4), term.times, term.passages, " | ".join(term.variants)]
+            rows.append([*row, *chain(*cells), *([] if other is None else [other[term.places[0].passage]])])
+    return Rows(tuple(names), rows)
+
+
+def _example(place: Place) -> str:
+    before, after = place.context[: place.start], place.context[place.end :]
+    left = ("…" if len(before) > _AROUND else "") + before[-_AROUND:]
+    right = after[:_AROUND] + ("…" if len(after) > _AROUND else "")
+    return f"{left}[{place.text}]{right}"
+
+
+def _units(queries: Sequence[str], found: Sequence[Sequence[Hit | Term]]) -> Iterator[Unit]:
+    """Yield the units of a translation memory of phrases and what says them."""
+    for query, hits in zip(queries, found, strict=True):
+        for hit in hits:
+            text = hit.text if isinstance(hit, Term) else hit.places[0].text
+            yield Unit(round(hit.score, 6), query, text, f"phrase {hit.places[0].passage + 1}")
+
+
+def _candidates(queries: Sequence[str], found: Iterable[Sequence[Term]]) -> Iterator[tuple[str, list[Candidate]]]:
+    """Yield phrases with their candidates, each with a sentence and how often it was found."""
+    for query, terms in zip(queries, found, strict=True):
+        notes = [f"score {term.score:.4f}, {term.times} times in {term.passages} passages" for term in terms]
+        yield query, [Candidate(t.text, t.places[0].context, note) for t, note in zip(terms, notes, strict=True)]
