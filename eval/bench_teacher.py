@@ -25,6 +25,7 @@ from transformers import AutoTokenizer, GteConfig, GteModel
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
+from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import pieces_only
@@ -63,17 +64,17 @@ def samples_of(teacher: TransformerTeacher, count: int) -> tuple[WordUnits, list
         bags = units.bags(column)
         contexts = choose_contexts(bags, len(units), ContextConfig())
         chosen = [column[row] for row in contexts.sentences]
-        samples.append(LanguageSample(code, chosen, contexts, bags.counts(len(units))))
+        samples.append(LanguageSample(code, Texts.of(chosen), contexts, bags.counts(len(units))))
     return units, samples
 
 
-def bare_pass(teacher: TransformerTeacher, samples: list[LanguageSample]) -> Callable[[], None]:
+def bare_pass(teacher: TransformerTeacher, tokenizer: Any, samples: list[LanguageSample]) -> Callable[[], None]:
     """Return the forward passes over the same batches, tokenised and put on the device beforehand."""
     batches = []
     for sample in samples:
         for rows in teacher.batches(sample.texts):
             texts = [(teacher.config.prompt or "") + sample.texts[row] for row in rows]
-            packed = teacher.tokenizer(texts, padding=True, truncation=True, max_length=512, return_tensors="pt")
+            packed = tokenizer(texts, padding=True, truncation=True, max_length=512, return_tensors="pt")
             batches.append(packed.to(teacher.model.device))
 
     def run() -> None:
@@ -109,7 +110,7 @@ def main(settings: dict[str, Any]) -> None:
     teacher = load_teacher(config) if settings["model"] else random_mgte(settings["tokenizer"], config)
     torch.set_num_threads(settings["threads"])
     units, samples = samples_of(teacher, settings["sentences"])
-    bare = bare_pass(teacher, samples)
+    bare = bare_pass(teacher, AutoTokenizer.from_pretrained(settings["tokenizer"] or settings["model"]), samples)
 
     def extraction() -> None:
         extract(teacher, units, samples, ExtractConfig(isolated=False))
