@@ -102,7 +102,7 @@ def study_of(values: Mapping[str, Any]) -> Study:
     """Return the study that was asked for: one of those above, with other values where given, or that of any setting."""
     given = tuple(parsed("values", f"[{values['values']}]")) if values["values"] else ()
     if values["setting"]:
-        return Study("custom", values["setting"], values["setting"], given, steps=_BOTH)
+        return Study(values["setting"], values["setting"], values["setting"], given, steps=_BOTH)
     name = values["study"] or "stages"
     if name not in STUDIES:
         raise ConfigError(f"study={name}: choose one of {', '.join(STUDIES)}, or set setting= and values=")
@@ -127,10 +127,10 @@ def run(values: Mapping[str, Any], further: Mapping[str, Any]) -> str:
     folder = Path(values["output"] or Path("runs") / "ablate" / values["pair"])
     variants = list(_variants(values, common, study, tasks, folder))
     target = Path(values["results"] or folder / "ablation") / study.name
-    write_json(target.with_suffix(".json"), as_json(study, variants, named_encoders(named_data(recorded(base)))))
-    with whole_file(target.with_suffix(".md")) as temporary:
+    write_json(Path(f"{target}.json"), as_json(study, variants, named_encoders(named_data(recorded(base)))))
+    with whole_file(Path(f"{target}.md")) as temporary:
         temporary.write_text(as_markdown(study, variants) + "\n", encoding="utf-8")
-    draw(study, variants, target.with_suffix(".svg"))
+    draw(study, variants, Path(f"{target}.svg"))
     without = [f"skipped {variant.name}: {variant.reason}" for variant in variants if variant.reason]
     without += skipped(row for variant in variants for row in variant.rows)
     where = f"table and figure: {target}.json, .md, .svg"
