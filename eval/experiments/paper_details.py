@@ -43,7 +43,7 @@ DEFAULTS: dict[str, Any] = {
     "bitext": f"[{DATA / 'train/en-ja'}]",
     "output": "runs/details",
 }
-DEFAULTS |= {"results": str(Path(__file__).parents[1] / "results" / "details"), "threads": 1}
+DEFAULTS |= {"bitext": f"[{DATA / 'train/en-ja'}]", "results": str(Path(__file__).parents[1] / "results" / "details")}
 
 
 def main(settings: dict[str, Any], further: dict[str, Any]) -> None:
