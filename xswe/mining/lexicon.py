@@ -65,14 +65,14 @@ def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str
     """Return the words of two languages.
 
     Raises:
-        ConfigError: the languages share a script, so that the model's units do not tell them apart.
+        ConfigError: the languages share a script, and the model has no counts that tell its units apart.
     """
     source, target = check_languages(languages)
     latin = [LANGUAGES[code].script == "latin" for code in (source, target)]
-    if latin[0] == latin[1]:
+    if latin[0] == latin[1] and model.counts is None:
         raise ConfigError(
-            f"{source} and {target} share a script, which is all that tells the model's units apart: "
-            "give word lists, source=words.txt target=words.txt"
+            f"{source} and {target} share a script, and the model has no counts of its units that would tell them apart "
+            "(counts.safetensors, which train writes): give word lists, source=words.txt target=words.txt"
         )
     return list(model.words(source)), list(model.words(target))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import read_json, whole_folder
+from xswe.model.counts import check_counts, smallest
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
 from xswe.text.subwords import SubwordUnits
@@ -98,15 +99,18 @@ def is_finite(rows: np.ndarray) -> bool:
 #
 # ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
 # float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
-# ``modules.json`` with a normalising module. model2vec and sentence-transformers multiply rows by ``weights`` too, so
-# that an int8 folder means the same to all three. Word models keep their look-up in ``words.json`` and
-# ``backoff.json``, their factors in ``scales``: ``tokenizer.json``, ``mapping`` and ``weights`` are for the other
-# libraries there, see :mod:`xswe.model.portable`. Nothing in a folder is ever executed.
+# ``modules.json`` with a normalising module. ``counts.safetensors`` (``counts``: unsigned integers, a row for each
+# language in the order of ``config.json``) says how often each unit occurred in each language, where that is known.
+# model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
+# three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
+# ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
+# Nothing in a folder is ever executed.
 
 
 FORMAT_VERSION = 1
 MODEL_TYPE = "xswe"
-_DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
+_DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
+_COUNTS = "counts.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
 _OWN = {
     *(
@@ -134,12 +138,14 @@ class Contents(NamedTuple):
         matrix: (units, d) float32, float16 or int8.
         description: what else ``config.json`` says of the model.
         scales: float32 (units,), the factor of each row of an int8 matrix; None for the others.
+        counts: unsigned integers (languages, units), how often each unit occurred in each language; None if not known.
     """
 
     units: Units
     matrix: np.ndarray
     description: dict[str, Any]
     scales: np.ndarray | None
+    counts: np.ndarray | None = None
 
 
 def load_units(folder: Path) -> Units:
@@ -176,7 +182,7 @@ def save(contents: Contents, folder: Path) -> None:
 
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
-    units, matrix, description, scales = contents
+    units, matrix, description, scales, counts = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
         tensors = {"embeddings": np.ascontiguousarray(matrix)}
@@ -185,6 +191,8 @@ def save(contents: Contents, folder: Path) -> None:
         elif scales is not None:
             tensors["weights"] = scales
         save_file(tensors, temporary / "model.safetensors")
+        if counts is not None:
+            save_file({"counts": smallest(counts)}, temporary / _COUNTS)
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,
@@ -216,7 +224,22 @@ def load(folder: Path) -> Contents:
     if len(units) != len(matrix):
         name = "words.json" if units.kind == "words" else "tokenizer.json"
         raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
-    return Contents(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales)
+    counts = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(matrix))
+    return Contents(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales, counts)
+
+
+def _read_counts(path: Path, languages: int, units: int) -> np.ndarray | None:
+    """Read how often each unit occurred in each language; None of a folder that does not say."""
+    if not path.is_file():
+        return None
+    counts = _read_tensors(path, ("counts",)).get("counts")
+    if counts is None:
+        raise ModelError(f"{path}: holds no tensor 'counts'; fetch or train the model again, or remove the file")
+    try:
+        check_counts(counts, languages, units)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}; fetch or train the model again, or remove the file") from None
+    return counts
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

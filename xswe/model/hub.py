@@ -12,7 +12,7 @@ from xswe.version import __version__
 
 # What a model folder may hold; nothing else of a repository is fetched.
 _MODEL = (
-    *("config.json", "model.safetensors", "tokenizer.json", "words.json", "backoff.json"),
+    *("config.json", "model.safetensors", "tokenizer.json", "words.json", "backoff.json", "counts.safetensors"),
     *("modules.json", "1_Normalize/*", "README.md"),
 )
 FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's

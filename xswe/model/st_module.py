@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class StaticUnits(InputModule):
     def trained(self) -> StaticModel:
         """Return the model with the vectors as they are now."""
         matrix = self.embedding.weight.detach().cpu().float().numpy().copy()
-        return StaticModel(self.model.units, matrix, self.model.description)
+        return replace(self.model, matrix=matrix, scales=None)
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model's own files into ``output_path``, beside what sentence-transformers keeps there."""

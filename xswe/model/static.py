@@ -8,7 +8,7 @@ few texts in a process that has not loaded the compiler's run time yet, which ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -23,6 +23,7 @@ from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags
 from xswe.io.results import Result
 from xswe.model import folder as storage
+from xswe.model.counts import check_counts, owners, smallest
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.folder import PRECISIONS, Precision, check_precision, convert, restore
 from xswe.text.languages import LANGUAGES, check_languages, in_script
@@ -149,6 +150,8 @@ class StaticModel(Encoding):
         matrix: (units, d) float32, float16 or int8, row ``i`` the vector of unit ``i``; zero for a unit without one.
         description: what else ``config.json`` says of the model (teacher, corpora, training), as plain JSON values.
         scales: float32 (units,), what each row of an int8 matrix is multiplied with; None for the others.
+        counts: unsigned integers (languages, units), how often each unit occurred in each language's training text, by
+            which :meth:`words` tells languages of one script apart; None if not known. It decides no vector.
 
     Example:
         >>> import xswe
@@ -162,6 +165,7 @@ class StaticModel(Encoding):
     matrix: np.ndarray
     description: dict[str, Any] = field(default_factory=dict)
     scales: np.ndarray | None = None
+    counts: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         matrix, scales = self.matrix, self.scales
@@ -173,6 +177,8 @@ class StaticModel(Encoding):
             raise ModelError(f"the scales are {scales.dtype} {scales.shape}, expected float32 ({len(matrix)},)")
         if len(matrix) != len(self.units):
             raise ModelError(f"{len(matrix)} vectors for {len(self.units)} units")
+        if self.counts is not None:
+            check_counts(self.counts, len(self.languages), len(matrix))
 
     @classmethod
     def load(cls, folder: str | Path) -> StaticModel:
@@ -228,8 +234,9 @@ class StaticModel(Encoding):
         Of sub-word units in a spaced script only those that start a word count.
 
         Args:
-            language: words of this language only, as far as their script tells: nothing tells English and German words
-                apart, and a word of Han alone counts as Chinese and as Japanese. None for all.
+            language: words of this language only. Where its script does not decide (English and German; Han in a model of
+                Chinese and Japanese), the model's :attr:`counts` do: a word may belong to both, and one that never
+                occurred belongs to none. Without counts the script alone tells. None for all.
 
         Raises:
             ConfigError: there is no such language.
@@ -238,22 +245,35 @@ class StaticModel(Encoding):
         latin = {code for code in codes if LANGUAGES[code].script == "latin"}
         tokens = self.units.tokens
         marked = any(token.startswith(MARK) for token in tokens)
+        counted = language is not None and language in self.languages and self.counts is not None
         out: dict[str, int] = {}
         for row, token in enumerate(tokens):
             word = token.removeprefix(MARK)
             if not word.isalpha() or word in out:
                 continue
             starts = not marked or token.startswith(MARK)
-            if any(in_script(word, code) and (starts or code not in latin) for code in codes):
+            if any(in_script(word, code) and (starts or code not in latin) for code in codes) and not (
+                counted and self._is_foreign(word, row, language)
+            ):
                 out[word] = row
         return out
+
+    def _is_foreign(self, word: str, row: int, language: str | None) -> bool:
+        """Tell whether other languages of the model write in the word's script too, and the word is theirs alone."""
+        rivals = any(in_script(word, code) for code in self.languages if code != language)
+        return rivals and not self._owners[self.languages.index(language), row]
+
+    @cached_property
+    def _owners(self) -> np.ndarray:
+        """Whose word each unit is, bool (languages, units)."""
+        return owners(self.counts)
 
     def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
         """Return the words of the model that are nearest in meaning to a word or a text.
 
         Args:
             text: the word or text, in any language of the model; equal words are left out.
-            language: words of this language only, as far as :meth:`words` can tell.
+            language: words of this language only, as :meth:`words` tells them.
             k: how many.
 
         Raises:
@@ -293,7 +313,7 @@ class StaticModel(Encoding):
         if check_precision(dtype) == self.dtype:
             return self
         matrix, scales = convert(self.vectors, dtype)
-        return StaticModel(self.units, matrix, self.description, scales)
+        return replace(self, matrix=matrix, scales=scales)
 
     def truncate(self, dim: int) -> StaticModel:
         """Return the model with its first ``dim`` dimensions only.
@@ -332,6 +352,25 @@ class StaticModel(Encoding):
             counts += self.units.bags(block).counts(len(counts))
         return counts
 
+    def counted(self, texts: Mapping[str, Iterable[str]]) -> StaticModel:
+        """Return the model with the units' counts in texts of its languages, in the place of those that it has.
+
+        Args:
+            texts: for each of the model's languages, by its code, texts to count in.
+
+        Raises:
+            ConfigError: the languages are not the model's.
+
+        Example:
+            >>> import xswe
+            >>> model = xswe.load("mini").counted({"en": ["a cat"], "de": ["eine Katze"], "zh": ["猫"], "ja": ["ねこ"]})
+            >>> list(model.words("de"))[:2]
+            ['eine', 'Katze']
+        """
+        if set(texts) != set(self.languages):
+            raise ConfigError(f"texts of {', '.join(texts)}: give texts of each of {', '.join(self.languages)}")
+        return replace(self, counts=smallest(np.stack([self.count_units(texts[code]) for code in self.languages])))
+
     def prune(self, keep: int, counts: np.ndarray | None = None) -> StaticModel:
         """Return the model with its most frequent units only.
 
@@ -355,7 +394,11 @@ class StaticModel(Encoding):
             raise ConfigError(f"keep={keep}: the model has {len(self.matrix)} units; keep between 1 and as many")
         units, rows = self.units.prune(keep, counts)
         return replace(
-            self, units=units, matrix=self.matrix[rows], scales=None if self.scales is None else self.scales[rows]
+            self,
+            units=units,
+            matrix=self.matrix[rows],
+            scales=None if self.scales is None else self.scales[rows],
+            counts=None if self.counts is None else self.counts[:, rows],
         )
 
     def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
@@ -366,4 +409,6 @@ class StaticModel(Encoding):
             dtype: precision of the stored matrix; None for the model's own.
         """
         model = self if dtype is None else self.quantize(dtype)
-        storage.save(storage.Contents(model.units, model.matrix, model.description, model.scales), Path(folder))
+        storage.save(
+            storage.Contents(model.units, model.matrix, model.description, model.scales, model.counts), Path(folder)
+        )

@@ -114,6 +114,7 @@ class Trained:
         held_out: for each language pair the two sides of its held-out part, for a single language its only side.
         teacher: for a single language, the distilled teacher's vectors of the held-out sentences.
         training: all training texts of a language.
+        counts: (languages, units), how often each unit occurs in each language's training text.
         report: counts of the corpus, forward passes, variance of the components, history of the refinement.
         seconds: how long each stage took.
     """
@@ -124,5 +125,6 @@ class Trained:
     held_out: dict[str, tuple[Texts, ...]]
     teacher: np.ndarray | None
     training: Callable[[str], Texts | TextView]
+    counts: np.ndarray
     report: dict[str, Any]
     seconds: dict[str, float]

@@ -26,6 +26,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
+from xswe.model.counts import smallest
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import cut_texts, make_cutter
@@ -183,8 +184,7 @@ class _Run:
     def result(self, steps: dict[str, np.ndarray], vectors: dict[str, list[RowVectors]]) -> Trained:
         """Gather what the stages made, given the matrix after each step."""
         held_out = {b.name: tuple(t[:] for *_, t in sides(b)) for b in self.corpus.part("held_out")}
-        merged = self.config.languages if self.tables.separate else ()
-        counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in merged]
+        counts = [self.bags_of(language).counts(len(self.units.tokens)) for language in self.config.languages]
         models = {name: self.tables.model(matrix, counts) for name, matrix in steps.items()}
         by_language = {name: self.tables.models(matrix, counts) for name, matrix in steps.items()}
         known = vectors["held_out"][0] if "held_out" in vectors else None
@@ -195,6 +195,7 @@ class _Run:
             held_out,
             known[np.arange(len(known))] if known is not None else None,
             lambda language: texts_of(self.corpus.part("train"), language),
+            smallest(np.stack(counts)),
             {"corpus": read_report(self.corpus.folder), "units": len(self.units.tokens), **self.report},
             self.stages.seconds,
         )

@@ -278,7 +278,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
     sources = sources_of(settings["corpus"], made.report["corpus"])
     if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
         description["corpora"] = notes
-    model = replace(made.model, description=description)
+    model = replace(made.model, description=description, counts=made.counts)
     model.save(folder / "model")
     text = card(
         model,

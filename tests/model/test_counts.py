@@ -1,0 +1,120 @@
+"""Counts by language: which words are whose, kept with the model through all that is done to it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+from tokenizers import Tokenizer
+
+import xswe
+from xswe.errors import ConfigError, ModelError
+from xswe.mining.lexicon import vocabularies
+from xswe.model.counts import owners, smallest
+from xswe.model.static import StaticModel
+from xswe.text.subwords import SubwordUnits
+
+ALL = ("en", "de", "zh", "ja")
+
+
+@pytest.fixture(scope="module")
+def counted(sample, tokenizer_json):
+    units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL)
+    matrix = np.random.default_rng(0).normal(size=(len(units.tokens), 8)).astype(np.float32)
+    return StaticModel(units, matrix).counted(sample)
+
+
+def test_a_word_is_of_the_languages_that_use_it_often():
+    counts = np.array([[90, 10, 0, 0], [2, 8, 0, 10]])
+    assert owners(counts).tolist() == [[True, True, False, False], [True, True, False, True]]
+    counts = np.array([[9000, 1000, 0], [1, 1000, 5]])  # a quotation is none, and a larger text does not own more
+    assert owners(counts).tolist() == [[True, True, False], [False, True, True]]
+    assert owners(np.zeros((2, 3), np.uint8)).any() == np.False_
+    assert [smallest(np.array([[most]])).dtype.name for most in (255, 256, 65536)] == ["uint8", "uint16", "uint32"]
+    assert smallest(np.array([[2**40]])).item() == 2**32 - 1
+
+
+def test_words_of_languages_that_share_a_script(counted):
+    english, german = counted.words("en"), counted.words("de")
+    assert {"the", "and"} <= set(english) - set(german)
+    assert {"die", "alle"} <= set(german) - set(english)
+    assert "in" in english
+    assert "in" in german
+    chinese, japanese = counted.words("zh"), counted.words("ja")
+    assert "的" in chinese
+    assert "的" not in japanese
+    assert "は" in japanese
+    plain = replace(counted, counts=None)
+    assert plain.words("en") == plain.words("de")
+    assert counted.words() == plain.words()
+    source, target = vocabularies(counted, ["en", "de"])
+    assert "die" not in source
+    assert "die" in target
+    with pytest.raises(ConfigError, match="no counts"):
+        vocabularies(plain, ["en", "de"])
+
+
+def test_neighbours_are_words_of_the_language():
+    mini = xswe.load("mini")
+    assert mini.neighbours("car", language="de", k=2)[1].word == "wagen"
+    assert mini.neighbours("Auto", language="en", k=1)[0].word == "car"
+    assert "cars" in [near.word for near in mini.neighbours("Auto", language="en")]
+    assert "cars" not in [near.word for near in mini.neighbours("Auto", language="de")]
+    _, japanese = vocabularies(mini, ["en", "ja"])
+    assert not {"这", "们", "根据", "没有", "如何"} & set(japanese)
+    assert {"ページ", "最高", "徳川家"} <= set(japanese)
+
+
+def test_counts_are_kept(counted, tmp_path, sample):
+    counted.save(tmp_path / "m", dtype="int8")
+    again = xswe.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.counts, counted.counts)
+    assert again.words("de") == counted.words("de")
+    assert replace(counted, counts=None).identity == counted.identity
+    for made in (counted.truncate(4), counted.rotate(), counted.quantize("float16")):
+        assert made.counts is counted.counts
+    small = counted.prune(2800)
+    assert small.counts.shape == (4, 2800)
+    row, kept = counted.words("de")["und"], small.words("de")["und"]
+    np.testing.assert_array_equal(small.counts[:, kept], counted.counts[:, row])
+    with pytest.raises(ConfigError, match="texts of each of en, de, zh, ja"):
+        counted.counted({"en": sample["en"]})
+
+
+def test_training_counts(sample):
+    pairs = list(zip(sample["en"], sample["de"], strict=True))
+    few = {"refine.max_steps": 2, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
+    model = xswe.train(pairs, ["en", "de"], recipe="static", **few, **{"objective.prefixes": []}).model
+    assert model.counts.shape == (2, len(model.matrix))
+    assert "und" in model.words("de")
+    assert "und" not in model.words("en")
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"count": np.ones((4, 3000), np.uint8)},
+        {"counts": np.ones((3, 3000), np.uint8)},
+        {"counts": np.ones((4, 2999), np.uint16)},
+        {"counts": np.ones((4, 3000), np.float32)},
+        {"counts": np.ones((4, 3000), np.int64)},
+    ],
+)
+def test_damaged_counts_are_named(counted, tmp_path, tensors):
+    counted.save(tmp_path / "m")
+    save_file(tensors, tmp_path / "m" / "counts.safetensors")
+    with pytest.raises(ModelError, match=r"m/counts\.safetensors: .* again"):
+        xswe.load(tmp_path / "m")
+    raw = (tmp_path / "m" / "model.safetensors").read_bytes()
+    (tmp_path / "m" / "counts.safetensors").write_bytes(raw[:100])
+    with pytest.raises(ModelError, match=r"m/counts\.safetensors: damaged"):
+        xswe.load(tmp_path / "m")
+
+
+def test_what_is_shipped_is_small():
+    counts = load_file(xswe.io.files.resource("pretrained") / "mini" / "counts.safetensors")["counts"]
+    assert counts.dtype == np.uint16
+    assert counts.shape == (4, 32000)
+    assert (counts > 0).any(0).sum() > 25_000
