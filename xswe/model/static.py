@@ -364,8 +364,8 @@ class StaticModel(Encoding):
         Example:
             >>> import xswe
             >>> model = xswe.load("mini").counted({"en": ["a cat"], "de": ["eine Katze"], "zh": ["猫"], "ja": ["ねこ"]})
-            >>> list(model.words("de"))[:2]
-            ['eine', 'Katze']
+            >>> list(model.words("de"))
+            ['eine', 'katze']
         """
         if set(texts) != set(self.languages):
             raise ConfigError(f"texts of {', '.join(texts)}: give texts of each of {', '.join(self.languages)}")
