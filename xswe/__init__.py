@@ -8,7 +8,8 @@
 ``filter`` cleans bitext, ``dedup`` finds duplicates, ``score`` scores aligned texts, ``find_phrases`` and ``find_terms``
 find what says a phrase in running text, ``index`` makes sentences searchable (``load_index`` opens what it kept), ``train``
 makes a model, ``evaluate``, ``compare`` and ``sweep`` measure them,
-``SentencePCA`` is the papers' reduction. Each is loaded when it is first used: loading and encoding need numpy, numba,
+``write_report`` makes a page to look at of any result, ``SentencePCA`` is the papers' reduction.
+Each is loaded when it is first used: loading and encoding need numpy, numba,
 tokenizers and safetensors; torch and transformers are imported by training only.
 """
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
+    from xswe.report.write import write_report
     from xswe.search.index import Hit, Hits, Index, index, load_index
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
@@ -71,6 +73,7 @@ _PUBLIC = {
     "score": "xswe.mining.score:score_pairs",
     "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
+    "write_report": "xswe.report.write:write_report",
 }
 __all__ = [
     "Comparison",
@@ -103,6 +106,7 @@ __all__ = [
     "score",
     "sweep",
     "train",
+    "write_report",
 ]
 
 find_room()  # before anything imports numba

@@ -25,6 +25,7 @@ VERBS = {
     "bucc": "the BUCC shared task by its own protocol",
     "evaluate": "figures on benchmarks and on files of your own",
     "corpus": "fetch, check and convert bitext; corpus list shows what there is",
+    "report": "a page to look at, of what a run left on the disk",
     "compare": "several models, and baselines, on the same tasks",
     "ensemble": "several static models as one",
     "export": "a model in another form: smaller, word2vec, ONNX",

@@ -104,7 +104,7 @@ def test_the_defaults_of_code_and_configuration_are_the_same(given, section, cls
     values = composed(*given)
     values = {name: value for name, value in (values[section] if section else values).items() if name not in apart}
     unsaid = {f.name for f in dataclasses.fields(cls)} - set(values)
-    assert unsaid <= SET_BY_THE_COMMAND | apart | ({"score", "on_error"} if cls is MineConfig else set())
+    assert unsaid <= SET_BY_THE_COMMAND | apart | ({"score", "on_error", "evidence"} if cls is MineConfig else set())
     assert build(cls, values, section) == cls()
 
 

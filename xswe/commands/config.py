@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import sys
 import typing
+from collections.abc import Iterable
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
+from xswe.io.files import check_output
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -28,6 +30,36 @@ def plain(config: DictConfig) -> dict[str, Any]:
             raise
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+
+
+def check_report(values: dict[str, Any], inputs: Iterable[str] = ()) -> bool:
+    """Return whether a report is wanted; refuse, before any work is done, one that cannot be written.
+
+    Raises:
+        ConfigError: the name is none of a page, or one of the inputs or the output.
+        DependencyError: the library that writes pages is not installed.
+    """
+    if not values.get("report"):
+        return False
+    from xswe.report.page import check_page
+
+    check_page(values["report"])
+    check_output(values["report"], inputs)
+    if values["report"] == values.get("output"):
+        raise ConfigError(f"report={values['report']}: is the output, too; give another name")
+    return True
+
+
+def reported(values: dict[str, Any], result: Any, model: Any = None) -> str:
+    """Write the report of a result where one is wanted, and return the line that says so."""
+    if not values.get("report"):
+        return ""
+    from xswe.report.write import write_report
+
+    plain_values = {key: value for key, value in values.items() if key != "hydra" and not isinstance(value, dict)}
+    sections = {key: value for key, value in values.items() if key != "hydra" and isinstance(value, dict)}
+    write_report(result, values["report"], model=model, settings={"settings": plain_values, **sections})
+    return f"\nreport: {values['report']}"
 
 
 def aside(summary: str, output: object) -> str:

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import aside
+from xswe.commands.config import aside, check_report, reported
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
@@ -26,10 +26,13 @@ def run(values: dict[str, Any]) -> str:
     output, how = str(values["output"]), {name: values[name] for name in ("rejects", "columns", "languages")}
     check_output(output, [path for path in paths if path != "-"])
     output_format("auto", output, ("", ""))  # known before any work is done
-    config = build(BitextFilter, {field.name: values[field.name] for field in fields(BitextFilter)}, "filter")
+    wanted = {"evidence": check_report(values, paths)}
+    config = build(
+        BitextFilter, {f.name: values[f.name] for f in fields(BitextFilter) if f.name in values} | wanted, "filter"
+    )
     started = time.monotonic()
     model = load_any(locate(values["model"]))
     found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}"
+    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"
     return aside(summary, output)

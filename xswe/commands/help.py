@@ -53,6 +53,7 @@ EXAMPLES = {
     ),
     "evaluate": ("model=mini tasks=[tatoeba] output=eval.json", "model=mini tasks=[pairs.tsv,scores.tsv]"),
     "corpus": ("list", "corpus.paths=[memory.tmx] pair=en-de output=runs/my-corpus"),
+    "report": ("mined=pairs.tsv output=report.html", "run=runs/en-ja output=report.html"),
     "compare": ("models=[mini,wordllama] tasks=[pairs.tsv]", "models=[mini,teacher:mini] tasks=[tatoeba]"),
     "ensemble": (
         "models=[runs/a/model,runs/b/model] output=runs/ensemble",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import aside
+from xswe.commands.config import aside, check_report, reported
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp
@@ -24,7 +24,21 @@ from xswe.model.resolve import locate
 from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
-_OWN = ("mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "rerank", "hydra")
+_OWN = (
+    "mode",
+    "model",
+    "input",
+    "source",
+    "target",
+    "output",
+    "work",
+    "columns",
+    "corpus",
+    "threads",
+    "rerank",
+    "report",
+    "hydra",
+)
 _NEGATIVES = ("negatives", "candidates", "relative_margin")
 
 
@@ -37,6 +51,13 @@ def run(values: dict[str, Any]) -> str:
     if not values["output"]:
         raise ConfigError("output is not set: give a file, or - for standard output")
     check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
+    if (
+        check_report(values, [str(values[name]) for name in ("source", "target") if values[name]])
+        and values["mode"] != "mine"
+    ):
+        raise ConfigError(
+            f"report= is for mode=mine; of mode={values['mode']}, python -m xswe report mined={values['output']}"
+        )
     if values["mode"] != "negatives" and (
         unused := [name for name in _NEGATIVES if values[name] != getattr(NegativesConfig(), name)]
     ):
@@ -54,7 +75,7 @@ def _mine(values: dict[str, Any]) -> str:
         raise ConfigError("mode=mine needs source=, a text file, and target=, another (input= is for mode=score)")
     settings = {key: value for key, value in values.items() if key not in (*_OWN, *_NEGATIVES)}
     settings["score"] = "ratio" if values["score"] == "auto" else values["score"]
-    settings |= {"on_error": values["corpus"]["on_error"]}
+    settings |= {"on_error": values["corpus"]["on_error"], "evidence": bool(values["report"])}
     nested = {
         "neighbours": build(SearchConfig, _search(values), "neighbours"),
         "filters": build(FilterConfig, values["filters"], "filters"),
@@ -72,7 +93,7 @@ def _mine(values: dict[str, Any]) -> str:
         judge = open_encoder(values["rerank"], config.neighbours.workers)
     how = {"output": output, "work": values["work"], "rerank": judge}
     mined = mine(model, str(values["source"]), target, config=config, **how)
-    return f"{mined.report}\npairs: {output}"
+    return f"{mined.report}\npairs: {output}{reported(values, mined, model)}"
 
 
 def _bitext(values: dict[str, Any]) -> tuple[str, ...]:

@@ -8,20 +8,22 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from xswe.commands.config import check_report, reported
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
 from xswe.training.train import config_of, run_name, train
 
-_OWN = ("pair", "output", "keep_steps", "name")
+_OWN = ("pair", "output", "keep_steps", "report", "name")
 
 
 def run(values: dict[str, Any]) -> str:
     """Train into the run folder, and return the table."""
+    check_report(values)
     config = train_config(values)
     folder, shared = run_folder(values["output"], config)
     keep = values["keep_steps"]
     made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, keep_steps=keep)
-    return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}"
+    return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}{reported(values, made)}"
 
 
 def train_config(values: dict[str, Any]) -> TrainConfig:

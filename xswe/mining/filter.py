@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -33,8 +33,10 @@ from xswe.io.parallel import alongside, available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
+from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.pipeline import work_folder
+from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.score import row_cosines
 from xswe.mining.side import number_key
 from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
@@ -70,6 +72,7 @@ class BitextFilter:
         hubs: most pairs that one text may be a side of; 0 for any.
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
+        evidence: keep what a report shows of how the pairs were judged, which reads a file once more.
     """
 
     threshold: Any = "auto"
@@ -86,6 +89,7 @@ class BitextFilter:
     hubs: int = 0
     language: str = ""
     on_error: OnError = "raise"
+    evidence: bool = False
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold, self.precision)
@@ -115,12 +119,16 @@ class Filtered(Result):
         reasons: uint8 (n,), 0 for kept, else a place in :attr:`names`.
         threshold: the threshold, and what is expected above it.
         names: of the reasons; the first is ``kept``.
+        evidence: what a report shows of how they were judged; None unless ``evidence=True`` asked for it.
+        languages: of source and target; empty if they are not known.
     """
 
     scores: np.ndarray
     reasons: np.ndarray
     threshold: Threshold
     names: tuple[str, ...] = (KEPT, *_NAMES)
+    evidence: Evidence | None = None
+    languages: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -307,18 +315,21 @@ def filter_bitext(
     if pairs or not bitext:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
-        given = (Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs)
-        return _decide(_first_pass(judge, given, _Found(None)), config)
+        given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
+        return _shown(_decide(_first_pass(judge, iter(given), _Found(None)), config), given, spoken)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, tuple(columns), spoken, config.on_error)
     if output is None:
-        return _decide(_first_pass(judge, file.read(), _Found(None)), config)
+        if config.evidence and "-" in paths:
+            raise ConfigError("what a report shows is read once more than standard input can be: give a file, or output=")
+        return _shown(_decide(_first_pass(judge, file.read(), _Found(None)), config), file.read(), spoken)
     kind = output_format("auto", str(output), spoken)
     with work_folder(str(output), None, False) as work:
         file = file.spooled(work)
-        identity = fingerprint([model.identity, asdict(replace(config, threshold=None, precision=None)), spoken, *columns])
+        settings = asdict(replace(config, threshold=None, precision=None, evidence=False))
+        identity = fingerprint([model.identity, settings, spoken, *columns])
         identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
-        found = _decide(_first_pass(judge, file.read(), _Found(work, identity)), config)
+        found = _shown(_decide(_first_pass(judge, file.read(), _Found(work, identity)), config), file.read(), spoken)
         _second_pass(file, found, str(output), None if kind == format_of(file) else kind, spoken, rejects)
     return found
 
@@ -353,16 +364,38 @@ def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found) -> _Fou
 def _decide(found: _Found, config: BitextFilter) -> Filtered:
     reasons, scores, decoys = found.arrays()
     alive = scores[np.isfinite(scores)]
-    threshold = Threshold(-np.inf, "none")
-    if config.threshold == "auto":
+    threshold, expected = Threshold(-np.inf, "none"), None
+    if config.threshold == "auto" or config.evidence:
         expected = from_mismatches(alive, decoys, len(alive))
+    if config.threshold == "auto" and expected is not None:
         value = expected.choose(None, config.precision)
         threshold = Threshold(value, "the next pair's other side", *expected.between(value, None), expected.unsure)
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     reasons = reasons.copy()
     reasons[(reasons == 0) & ~(scores >= np.float32(threshold.value))] = _LOW
-    return Filtered(scores, reasons, threshold)
+    evidence = None
+    if config.evidence and expected is not None:
+        evidence = Evidence(expected.falling, expected, draw_groups(scores, threshold.value))
+    return Filtered(scores, reasons, threshold, evidence=evidence)
+
+
+def _shown(found: Filtered, records: Iterable[Record], languages: tuple[str, ...]) -> Filtered:
+    """Give a report's samples their texts, and draw some of what each filter dropped."""
+    found = replace(found, languages=languages)
+    if found.evidence is None:
+        return found
+    wanted, texts, dropped = shown_rows(found.evidence.groups), {}, Reservoir()
+    for row, (record, reason) in enumerate(zip(records, found.reasons.tolist(), strict=True)):
+        if row in wanted and record.texts:
+            texts[row] = Shown(row, float(found.scores[row]), *record.texts, str(row + 1), str(row + 1))
+        if reason:
+            dropped.offer(found.names[reason], record.texts)
+    removed = [
+        Removed(reason, "pairs", count, tuple(dropped.kept.get(reason, ()))) for reason, count in dropped.counts.items()
+    ]
+    groups = with_texts(found.evidence.groups, texts)
+    return replace(found, evidence=replace(found.evidence, groups=groups, removed=tuple(removed)))
 
 
 def _second_pass(

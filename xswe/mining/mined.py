@@ -16,6 +16,7 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.cascade import Encoder
+from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
 from xswe.mining.pipeline import (
@@ -59,6 +60,7 @@ class MinedPairs(Result):
         threshold: the threshold that was applied, and what is expected above it.
         languages: of source and target; empty if they are not known.
         report: what was read, kept and dropped, and how long it took; None for vectors.
+        evidence: what a report shows of how the run decided; None unless ``evidence=True`` asked for it.
     """
 
     scores: np.ndarray
@@ -69,6 +71,7 @@ class MinedPairs(Result):
     threshold: Threshold
     languages: tuple[str, ...] = ()
     report: MineReport | None = None
+    evidence: Evidence | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -168,7 +171,7 @@ def mine(
             raise ConfigError("rerank= needs the texts: mine lists or files")
         mined = mine_vectors(source, target, config)
         rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
-        return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold)
+        return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold, evidence=mined.evidence)
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
     given = _lines_of(source), None if target is None else _lines_of(target)
@@ -194,5 +197,5 @@ def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], l
     rows: Sequence[np.ndarray] = (mined.pairs.source, mined.pairs.target)
     texts = [side.texts.take(chosen.astype(np.int64)) for side, chosen in zip(sides, rows, strict=True)]
     places = [np.asarray(side.numbers)[chosen] - 1 for side, chosen in zip(sides, rows, strict=True)]
-    report = report_of(sides, mined, seconds)
-    return MinedPairs(mined.pairs.scores, places[0], places[1], texts[0], texts[1], mined.threshold, languages, report)
+    how = (mined.threshold, languages, report_of(sides, mined, seconds), mined.evidence)
+    return MinedPairs(mined.pairs.scores, places[0], places[1], texts[0], texts[1], *how)

@@ -18,6 +18,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, held, is_special, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import Encoder, judge_pairs
+from xswe.mining.evidence import Evidence, evidence_of
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
@@ -68,6 +69,7 @@ class MineConfig:
         neighbours: how neighbours are sought.
         filters: which lines and pairs are left out.
         keep: leave the work folder.
+        evidence: keep what a report shows of how the run decided.
     """
 
     score: Score = "ratio"
@@ -88,6 +90,7 @@ class MineConfig:
     neighbours: SearchConfig = field(default_factory=SearchConfig)
     filters: FilterConfig = field(default_factory=FilterConfig)
     keep: bool = False
+    evidence: bool = False
 
     def __post_init__(self) -> None:
         check_score(self.score)
@@ -115,7 +118,8 @@ class MineConfig:
     @property
     def struck(self) -> int:
         """How many of each line's best neighbours calibration strikes out, one after the other."""
-        return (2 if RISE[self.score] else 1) if self.calibrates else 0
+        wanted = self.calibrates or (self.evidence and self.select != "kbest")
+        return (2 if RISE[self.score] else 1) if wanted else 0
 
     @property
     def depth(self) -> int:
@@ -132,13 +136,14 @@ class Mined:
         threshold: the one applied.
         found: number of pairs before any threshold.
         ruled_out: candidate pairs that each pair filter ruled out.
-        quantiles: scores of the pairs at 0, 5, 25, 50, 75, 95 and 100 %.
+        evidence: what a report shows; None unless it was asked for.
     """
 
     pairs: Pairs
     threshold: Threshold
     found: int
     ruled_out: dict[str, int] = field(default_factory=dict)
+    evidence: Evidence | None = None
 
     @property
     def quantiles(self) -> list[float]:
@@ -246,15 +251,16 @@ def choose_pairs(
         return select(candidates, how, config.best, within), dropped
 
     pairs, ruled_out = found(config.select)
-    threshold = Threshold(-np.inf, "none")
-    if isinstance(config.threshold, (int, float)):
-        threshold = Threshold(float(config.threshold), "given")
-    elif config.calibrates:
+    threshold, expected = Threshold(-np.inf, "none"), None
+    if config.struck:
         # One-to-one mismatches resemble wrong pairs best, so the estimate is made on such pairs whatever the selection.
         one_to_one = pairs if config.select == "max" else found("max")[0]
         struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
         expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], RISE[config.score])
+    if isinstance(config.threshold, (int, float)):
+        threshold = Threshold(float(config.threshold), "given")
+    elif config.calibrates and expected is not None:
         threshold = _calibrated(expected, config, gold)
     if judge is not None and sides is not None and len(pairs):
         # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
@@ -267,7 +273,10 @@ def choose_pairs(
     else:
         kept = pairs.between(threshold.value, None)
     kept = kept.between(config.min_score, config.max_score)
-    return Mined(kept, threshold, len(pairs), ruled_out)
+    evidence = None
+    if config.evidence:
+        evidence = evidence_of(pairs, threshold.value, expected, lists, config.filters, sides)
+    return Mined(kept, threshold, len(pairs), ruled_out, evidence)
 
 
 def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None) -> Threshold:

@@ -26,6 +26,7 @@ from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, writ
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Candidates
+from xswe.mining.sampling import Reservoir
 from xswe.progress import bar
 from xswe.search.vectors import Storage, Vectors, VectorWriter
 from xswe.text.languages import check_languages, in_script
@@ -179,6 +180,7 @@ def filter_candidates(
 logger = logging.getLogger(__name__)
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
+_SHOWN = 500  # characters of a line that was left out
 _FORMAT = 1
 
 
@@ -194,6 +196,7 @@ class Side:
         traits: what the pair filters need.
         read: lines of the file.
         dropped: how many lines were left out, by reason.
+        examples: some of those, drawn at random.
     """
 
     texts: Texts
@@ -203,6 +206,7 @@ class Side:
     traits: Traits
     read: int
     dropped: dict[str, int]
+    examples: dict[str, list[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -277,7 +281,7 @@ def _open_texts(folder: Path, name: str) -> Texts:
 
 
 def _lines(
-    config: SideConfig, given: Sequence[str] | None, dropped: dict[str, int], read: list[int]
+    config: SideConfig, given: Sequence[str] | None, dropped: Reservoir, read: list[int]
 ) -> Iterator[tuple[int, str, str]]:
     """Iterate over (number, id, text) of the lines that pass the filters on single lines."""
     language = config.filters.language(config.language, config.path)
@@ -298,12 +302,12 @@ def _lines(
                 continue
         text = line.strip()
         if reason := reason_to_drop(text, config.filters, language):
-            dropped[reason] = dropped.get(reason, 0) + 1
+            dropped.offer(reason, text[:_SHOWN] or None)
             continue
         yield number, name, text
     for reason, count in skipped.counts.items():
-        dropped[reason] = dropped.get(reason, 0) + count
-    if read[0] and dropped.get("no id") == read[0]:
+        dropped.counts[reason] = dropped.counts.get(reason, 0) + count
+    if read[0] and dropped.counts.get("no id") == read[0]:
         raise InputError(config.path, "not one line is id<TAB>text", "set ids=false; the output then has line numbers")
 
 
@@ -311,8 +315,7 @@ def _write(
     folder: Path, config: SideConfig, given: Sequence[str] | None, encode: Encode, dim: int, description: str
 ) -> dict[str, Any]:
     """Read, filter and encode the file into ``folder``; returns the report."""
-    dropped: dict[str, int] = {}
-    read, seen = [0], KeySet()
+    dropped, read, seen = Reservoir(), [0], KeySet()
     with ExitStack() as stack:
         texts = _TextColumn(stack, folder, "texts")
         ids = _TextColumn(stack, folder, "ids") if config.ids else None
@@ -327,7 +330,8 @@ def _write(
             new = np.ones(len(block), bool)
             if config.filters.duplicates:
                 new = seen.add(text_hashes(begun))
-                dropped["duplicate"] = dropped.get("duplicate", 0) + int((~new).sum())
+                for place in np.flatnonzero(~new).tolist():
+                    dropped.offer("duplicate", block[place][2][:_SHOWN])
             kept = [line for line, fresh in zip(block, new, strict=True) if fresh]
             strings = [text for _, _, text in kept]
             texts.write(begun.take(np.flatnonzero(new)))
@@ -341,7 +345,7 @@ def _write(
             vectors.write(encode(strings) if strings else np.zeros((0, dim), np.float32))
             progress.update(len(block))
         vectors.close()
-    return {"read": read[0], "dropped": {reason: count for reason, count in dropped.items() if count}}
+    return {"read": read[0], "dropped": dropped.counts, "examples": dropped.kept}
 
 
 def prepare_side(
@@ -383,4 +387,5 @@ def prepare_side(
         Traits(texts.sizes, _open_column(folder, "identities", np.uint64), _open_column(folder, "figures", np.uint64)),
         report["read"],
         report["dropped"],
+        report.get("examples", {}),
     )

@@ -17,7 +17,7 @@ precision is expected from the mismatches here, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -134,11 +134,15 @@ class Expected:
         falling: scores of the pairs, float64 (n,), highest first.
         right: expected number of right pairs among the first i + 1, float64 (n,).
         lines: of the shorter side.
+        mismatches: scores of the mismatched pairs that tell, float32 (m,).
+        weight: how many wrong pairs each of them stands for.
     """
 
     falling: np.ndarray
     right: np.ndarray
     lines: int
+    mismatches: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    weight: float = 0.0
 
     @cached_property
     def unsure(self) -> str:
@@ -208,10 +212,11 @@ def from_mismatches(
     wrong = np.sort(mismatches.astype(np.float64))
     above = len(wrong) - np.searchsorted(wrong, falling, "left")
     # One more than are seen, as target-decoy searches count (Levitsky et al., 2017): nothing above is no proof of nothing.
-    false = wrong_fraction(scores, mismatches) * (above + 1)
+    weight = wrong_fraction(scores, mismatches)
+    false = weight * (above + 1)
     kept = np.arange(1, len(falling) + 1)
     right = np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)  # cannot fall as the threshold does
-    return Expected(falling, right, lines)
+    return Expected(falling, right, lines, mismatches, weight)
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, total: int) -> float:

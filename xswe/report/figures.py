@@ -54,7 +54,7 @@ class Axis:
             gap = max((high / low) ** room, 1.1)
             return cls(low / gap, high * gap, True)
         low = min(0.0, low) if zero else low
-        gap = (high - low) * room or abs(high) * room or 0.5
+        gap = (high - low) * room if high > low else abs(high) * 0.1 or 0.5
         return cls(low if zero and low == 0 else low - gap, high + gap)
 
     def share(self, value: float) -> float:

@@ -1,0 +1,391 @@
+"""The page of pairs: what ``mine`` found, what ``filter`` kept and left out, or what stands in a file of scored pairs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.records import Record, RecordFile
+from xswe.errors import InputError
+from xswe.io.files import arrays_digest
+from xswe.mining.evidence import Evidence
+from xswe.mining.filter import Filtered
+from xswe.mining.mined import MinedPairs
+from xswe.mining.sampling import Group, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.threshold import Threshold
+from xswe.model.ensemble import AnyModel
+from xswe.report import figures
+from xswe.report.page import figure, number, percent, render
+from xswe.text.languages import cjk_runs, has_kana
+
+_BINS, _STEPS = 60, 400  # of the histogram, and of the slider
+_CUT = 600  # characters of a text that are shown
+_NAMES = {
+    "above": "Just above the cut",
+    "below": "Just below the cut",
+    "top": "The very top",
+    "random": "At random, of those kept",
+    "band": "Band",
+}
+_SCRIPTS = ("latin", "han", "kana", "other")
+
+
+@dataclass(frozen=True, eq=False)
+class PairsView:
+    """What a page of pairs shows.
+
+    Attributes:
+        title: of the page.
+        about: one sentence under it.
+        evidence: scores, samples, and what was left out.
+        threshold: the one applied.
+        kept: pairs that stay.
+        score: what the scores are, in words.
+        languages: of source and target; empty if they are not known.
+        summary: what the run said, line by line.
+        seconds: of each step.
+        read: records or lines that were read.
+    """
+
+    title: str
+    about: str
+    evidence: Evidence
+    threshold: Threshold
+    kept: int
+    score: str
+    languages: tuple[str, ...] = ()
+    summary: str = ""
+    seconds: tuple[tuple[str, float], ...] = ()
+    read: int = 0
+
+
+def view_of_mined(mined: MinedPairs, score: str = "score") -> PairsView:
+    """Return the view of what was mined; without evidence, of the pairs alone."""
+    evidence = mined.evidence or _of_arrays(mined.scores, lambda row: _pair(mined, row), mined.threshold.value)
+    report = mined.report
+    sides = [] if report is None else [side for side in (report.source, report.target) if side]
+    return PairsView(
+        "Mined pairs",
+        "How the pairs score, what may be expected of them at any threshold, and what they look like.",
+        evidence,
+        mined.threshold,
+        len(mined),
+        score,
+        mined.languages,
+        "" if report is None else str(report),
+        () if report is None else tuple(report.seconds.items()),
+        sum(side.read for side in sides),
+    )
+
+
+def _pair(mined: MinedPairs, row: int) -> Shown:
+    a, b = int(mined.source_rows[row]), int(mined.target_rows[row])
+    source, target = ("", "") if mined.source is None or mined.target is None else (mined.source[row], mined.target[row])
+    return Shown(row, float(mined.scores[row]), source, target, str(a + 1), str(b + 1))
+
+
+def view_of_filtered(found: Filtered) -> PairsView:
+    """Return the view of what a filter decided."""
+    evidence = found.evidence
+    if evidence is None:
+        scores = found.scores[np.isfinite(found.scores)]
+        evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None)
+    kept = int(found.kept.sum())
+    about = f"{len(found):,} pairs were read and {kept:,} stay. What each filter left out, and what the cut looks like."
+    view = PairsView("Filtered bitext", about, evidence, found.threshold, kept, "cosine", found.languages, str(found))
+    return replace(view, read=len(found))
+
+
+def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
+    """Return the view of a file of scored pairs.
+
+    Args:
+        path: ``score<TAB>source<TAB>target``, or ``.csv`` or ``.jsonl`` with the fields score, source and target; packed or
+            not. It is read twice: once for the scores, once for the samples' texts.
+        languages: of source and target, where they are known.
+
+    Raises:
+        InputError: the file is missing, or a record has no score.
+    """
+    file = RecordFile((str(path),))
+    if file.kind not in ("tsv", "csv", "jsonl"):
+        raise InputError(path, "no file of scores", "give what mine wrote as .tsv, .csv or .jsonl")
+    file = replace(file, columns=(1, 2) if file.kind == "tsv" else ("source", "target"))
+    place = _score_column(file)
+    scores = np.fromiter((_score(file, record, place, n) for n, record in enumerate(file.read(), 1)), np.float32)
+    if not len(scores):
+        raise InputError(path, "no pair in it", "give a file of pairs, as mine writes it")
+    groups = draw_groups(scores, -np.inf)
+    wanted = shown_rows(groups)
+    texts = {
+        row: Shown(row, float(scores[row]), *record.texts)
+        for row, record in enumerate(file.read())
+        if row in wanted and record.texts
+    }
+    evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
+    about = f"{len(scores):,} pairs as they stand in {Path(path).name}. What they score, and what they look like."
+    return PairsView("Scored pairs", about, evidence, Threshold(-np.inf, "none"), len(scores), "score", tuple(languages))
+
+
+def _score_column(file: RecordFile) -> int:
+    if file.kind != "csv":
+        return 0
+    header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig"))), [])
+    if "score" not in header:
+        raise InputError(file.paths[0], "there is no column 'score'", f"its columns are {', '.join(header)}", 1)
+    return header.index("score")
+
+
+def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
+    """Return the score of a record."""
+    try:
+        if file.kind == "jsonl":
+            return float(json.loads(record.raw)["score"])
+        if file.kind == "csv":
+            return float(next(csv.reader(StringIO(record.raw.decode())))[place])
+        return float(record.raw.partition(b"\t")[0])
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration):
+        cure = "give score<TAB>source<TAB>target, or .jsonl or .csv with a field score"
+        raise InputError(file.paths[0], "no score", cure, line) from None
+
+
+def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
+    groups = draw_groups(scores, threshold)
+    texts = {row: pair(row) for row in shown_rows(groups)}
+    return Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
+
+
+def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
+    """Return the page.
+
+    Args:
+        view: what it shows.
+        model: links the words of the pairs; None for no links.
+        settings: of the run.
+    """
+    evidence, threshold = view.evidence, view.threshold
+    scores = evidence.scores[np.isfinite(evidence.scores)]
+    sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
+    sections += [("removed", "Left out")] if evidence.removed else []
+    sections += [("hubs", "Hubs")] if evidence.hubs else []
+    sections += [("texts", "Lengths and scripts")] if any(group.pairs for group in evidence.groups) else []
+    sections += [("run", "The run")] if view.summary or settings else []
+    groups = [_group(group, view.languages, k, threshold) for k, group in enumerate(evidence.groups) if group.pairs]
+    return render(
+        "pairs.html",
+        scripts=["pairs.js"],
+        data=_data(view, scores) if len(scores) else None,
+        title=view.title,
+        about=view.about,
+        view=view,
+        evidence=evidence,
+        sections=sections,
+        overview=_overview(view),
+        histogram=_histogram(view, scores) if len(scores) else "",
+        curve=_curve(view),
+        groups=groups,
+        removed=_removed(view),
+        degrees=[(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
+        lengths=_lengths(view),
+        scripts_of=_scripts(view),
+        settings=settings,
+    )
+
+
+def _overview(view: PairsView) -> list[tuple[str, str, str]]:
+    found = [("read", number(view.read), "lines or records")] if view.read else []
+    found.append(("pairs before the cut", number(len(view.evidence.scores)), ""))
+    found.append(("pairs kept", number(view.kept), ""))
+    if np.isfinite(view.threshold.value):
+        found.append(("threshold", figure(view.threshold.value), view.threshold.origin))
+    if view.threshold.precision is not None:
+        found.append(("expected precision", percent(view.threshold.precision, 0), "of the kept pairs"))
+    if view.threshold.recall is not None:
+        note = "measured on gold" if view.threshold.origin == "gold pairs" else "of the right pairs"
+        found.append(("recall", percent(view.threshold.recall, 0), note))
+    if view.evidence.reciprocity is not None:
+        found.append(("reciprocity", percent(view.evidence.reciprocity), "nearest neighbours both ways"))
+    if total := sum(seconds for _, seconds in view.seconds):
+        found.append(("seconds", figure(total, 1), ", ".join(f"{name} {taken:.1f}" for name, taken in view.seconds)))
+    return found
+
+
+def _span(scores: np.ndarray, others: np.ndarray) -> tuple[float, float]:
+    """Return the range of a histogram: all but the outermost of a thousand at either end."""
+    every = np.concatenate([scores, others])
+    low, high = np.quantile(every, [0.001, 0.999])
+    return (float(low), float(high)) if high > low else (float(low) - 0.5, float(high) + 0.5)
+
+
+def _mismatches(view: PairsView) -> np.ndarray:
+    return np.zeros(0) if view.evidence.expected is None else view.evidence.expected.mismatches.astype(np.float64)
+
+
+def _histogram(view: PairsView, scores: np.ndarray) -> Any:
+    others = _mismatches(view)
+    low, high = _span(scores, others)
+    edges = np.linspace(low, high, _BINS + 1)
+    series = {"pairs": np.histogram(np.clip(scores, low, high), edges)[0]}
+    if view.evidence.expected is not None and len(others):
+        weight = view.evidence.expected.weight
+        series["mismatches, as many as are expected among the pairs"] = (
+            weight * np.histogram(np.clip(others, low, high), edges)[0]
+        )
+    cut = view.threshold.value if np.isfinite(view.threshold.value) else None
+    label = f"Histogram of the scores of {len(scores):,} pairs" + (" over that of mismatches" if len(others) else "")
+    return figures.histogram(edges, series, view.score, label, cut if cut is not None else low, "pairs")
+
+
+def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
+    """Return what the slider needs: how many pairs score at least each of some values, and how many of them are right."""
+    low, high = _span(scores, _mismatches(view))
+    steps = np.linspace(low, high, _STEPS)
+    value = view.threshold.value
+    if np.isfinite(value):
+        steps = np.unique(np.append(steps, min(max(value, low), high)))
+    above = np.searchsorted(-scores, -steps, "right")
+    expected = view.evidence.expected
+    right = None
+    if expected is not None and not expected.unsure and len(expected.right):
+        down = np.searchsorted(-expected.falling, -steps, "right")
+        right = np.where(down > 0, expected.right[np.maximum(down - 1, 0)], 0.0).round(1).tolist()
+    at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
+    return {
+        "id": arrays_digest(scores.astype(np.float32))[:16],
+        "steps": steps.round(6).tolist(),
+        "above": above.tolist(),
+        "right": right,
+        "all": None if right is None or expected is None else float(expected.right[-1]),
+        "unsure": "" if expected is None else expected.unsure,
+        "at": at,
+        "languages": list(view.languages),
+        "groups": [
+            {"name": _NAMES[g.name] if g.name != "band" else _band(g), "kind": g.name, "size": g.size, "low": g.low}
+            for g in view.evidence.groups
+            if g.pairs
+        ],
+        "value": value if np.isfinite(value) else None,
+    }
+
+
+def _curve(view: PairsView) -> Any:
+    """Draw expected precision and recall against the threshold."""
+    expected = view.evidence.expected
+    if expected is None or expected.unsure or not len(expected.falling):
+        return ""
+    low, high = _span(view.evidence.scores, _mismatches(view))
+    points = [(float(step), *expected.between(float(step), None)) for step in np.linspace(low, high, 120)]
+    series = {
+        name: [(step, 100 * found[k]) for step, *found in points if found[k] is not None]
+        for k, name in enumerate(("expected precision", "expected recall"))
+    }
+    if min(map(len, series.values())) < 2:
+        return ""
+    mark = view.threshold.value if np.isfinite(view.threshold.value) else None
+    label = "Expected precision rises and expected recall falls with the threshold"
+    return figures.lines(series, view.score, "%", label, zero=True, mark=mark)
+
+
+def _band(group: Group) -> str:
+    return f"Band {group.low:.4f} to {group.high:.4f}"
+
+
+def _group(group: Group, languages: tuple[str, ...], place: int, threshold: Threshold) -> dict[str, Any]:
+    """Return a group as the template takes it; long texts are cut."""
+    kept = group.low >= threshold.value if np.isfinite(threshold.value) else True
+    name = _band(group) if group.name == "band" else _NAMES[group.name]
+    if group.name == "band":
+        name += ", kept" if kept else ", below the cut"
+    pairs = [
+        {
+            "row": pair.row,
+            "score": pair.score,
+            "lines": f"{pair.source_line} · {pair.target_line}" if pair.source_line else "",
+            "cut": len(pair.source) > _CUT or len(pair.target) > _CUT,
+            "sides": [_side(text, k, languages) for k, text in enumerate((pair.source, pair.target))],
+        }
+        for pair in group.pairs
+    ]
+    return {
+        "name": name,
+        "kind": group.name,
+        "size": group.size,
+        "pairs": pairs,
+        "place": place,
+        "open": group.name in ("above", "below") or place == 0,
+    }
+
+
+def _removed(view: PairsView) -> list[dict[str, Any]]:
+    """Return what was left out, the most first."""
+    out = []
+    for removed in sorted(view.evidence.removed, key=lambda one: -one.count):
+        spoken = {"source": view.languages[:1], "target": view.languages[1:2]}.get(removed.side)
+        examples = [[_side(text, k, view.languages, spoken) for k, text in enumerate(e)] for e in removed.examples]
+        out.append({"reason": removed.reason, "side": removed.side, "count": removed.count, "examples": examples})
+    return out
+
+
+def _side(text: str, place: int, languages: tuple[str, ...], spoken: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return a text as the template takes it, cut if it is long, with the languages that it may be in."""
+    shown = text[:_CUT] + ("…" if len(text) > _CUT else "")
+    return {"text": shown, "spoken": languages[place : place + 1] if spoken is None else spoken}
+
+
+def _degrees(view: PairsView, hubs: Any) -> Any:
+    """Draw how many lines are chosen how often."""
+    edges = np.arange(len(hubs.chosen) + 1, dtype=float) - 0.5
+    label = f"How many {hubs.side} lines are among the nearest of how many lines of the other side"
+    title = f"times among the nearest (the last: {len(hubs.chosen) - 1} and more)"
+    return figures.histogram(edges, {"lines": np.array(hubs.chosen, float)}, title, label, y_title="lines")
+
+
+def _drawn(view: PairsView) -> Iterator[tuple[bool, Shown]]:
+    """Yield the pairs of the bands, each with whether it is kept."""
+    for group in view.evidence.groups:
+        if group.name == "band" or not any(g.name == "band" for g in view.evidence.groups):
+            for pair in group.pairs:
+                yield pair.score >= view.threshold.value, pair
+
+
+def _lengths(view: PairsView) -> Any:
+    """Draw the sides' lengths against each other."""
+    series: dict[str, list[tuple[float, float, str]]] = {"kept": [], "below the cut": []}
+    for kept, pair in _drawn(view):
+        sizes = [len(text.encode()) for text in (pair.source, pair.target)]
+        if all(sizes):
+            series["kept" if kept else "below the cut"].append((sizes[0], sizes[1], pair.source[:60]))
+    series = {name: points for name, points in series.items() if points}
+    if not series:
+        return ""
+    label = "Bytes of the target against bytes of the source, of the pairs drawn from the bands"
+    return figures.dots(series, "bytes of the source", "bytes of the target", label, log=(True, True), height=280)
+
+
+def _scripts(view: PairsView) -> list[tuple[str, ...]]:
+    """Return, of each side, the share of the drawn texts in each script."""
+    rows: list[tuple[str, ...]] = []
+    pairs = [pair for _, pair in _drawn(view)]
+    for name, texts in (("source", [p.source for p in pairs]), ("target", [p.target for p in pairs])):
+        kinds = [_script(text) for text in texts if text]
+        shares = [
+            percent(kinds.count(kind) / len(kinds), 0) if kinds else "–" for kind in ("latin", "han", "kana", "other")
+        ]
+        rows.append((name, shares[0], shares[1], shares[2], shares[3]))
+    return rows
+
+
+def _script(text: str) -> str:
+    if has_kana(text):
+        return "kana"
+    letters = sum(map(str.isalpha, text))
+    if 2 * sum(stop - start for start, stop in cjk_runs(text)) >= max(1, letters):
+        return "han"
+    return "latin" if 2 * sum(c.isalpha() and c < "ɐ" for c in text) >= max(1, letters) else "other"

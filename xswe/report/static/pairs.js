@@ -1,0 +1,131 @@
+// The page of pairs: a threshold to move, and marks that become gold pairs and precisions.
+(() => {
+  const { data, store, say, download, copy, oneLine, number, interval } = xswe;
+  if (!data) return;
+  const byId = (id) => document.getElementById(id);
+  const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
+  const slider = byId("cut"), line = document.querySelector("#scores svg.plot .cut");
+  const low = data.steps[0], high = data.steps[data.steps.length - 1];
+  const pairs = [...document.querySelectorAll("li.pair")];
+  slider.max = data.steps.length - 1;
+
+  function show(k) {
+    const value = data.steps[k], kept = data.above[k], place = `${(100 * (value - low)) / (high - low || 1)}%`;
+    slider.value = k;
+    slider.setAttribute("aria-valuetext", value.toFixed(4));
+    for (const end of ["x1", "x2"]) line.setAttribute(end, place);
+    byId("at-value").textContent = value.toFixed(4);
+    byId("at-pairs").textContent = number(kept);
+    byId("at-precision").textContent = data.right && kept ? percent(Math.min(1, data.right[k] / kept)) : "–";
+    byId("at-recall").textContent = data.right && data.all ? percent(Math.min(1, data.right[k] / data.all)) : "–";
+    byId("setting").textContent = `threshold=${value.toFixed(4)}`;
+    for (const pair of pairs) pair.classList.toggle("out", Number(pair.dataset.score) < value);
+  }
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  byId("reset").addEventListener("click", () => show(data.at));
+  byId("copy").addEventListener("click", () => copy(byId("setting").textContent));
+  if (data.unsure) {
+    byId("unsure").textContent = `Precision cannot be told: ${data.unsure}.`;
+    byId("unsure").hidden = false;
+  }
+  show(data.at);
+
+  // Marks, by the row of a pair: one pair may stand in several groups.
+  const key = `xswe-marks-${data.id}`;
+  let marks = {};
+  try { marks = JSON.parse(store.get(key) || "{}"); } catch { marks = {}; }
+  const textsOf = (pair) => [...pair.querySelectorAll(".side")].map((side) => oneLine(side.textContent));
+
+  function draw() {
+    for (const pair of pairs) {
+      const mark = marks[pair.dataset.row];
+      pair.dataset.marked = mark || "";
+      for (const button of pair.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.mark === mark));
+    }
+    const body = document.querySelector("#precision tbody");
+    body.replaceChildren();
+    let weighted = 0, variance = 0, weight = 0, judged = 0, found = 0, whole = true;
+    document.querySelectorAll("details.group").forEach((fold) => {
+      const group = data.groups[Number(fold.dataset.group)];
+      const own = [...fold.querySelectorAll("li.pair")].map((pair) => marks[pair.dataset.row]).filter(Boolean);
+      const right = own.filter((mark) => mark === "right").length;
+      const all = right + own.filter((mark) => mark === "wrong").length;
+      fold.querySelector(".told").textContent = own.length ? `${own.length} marked${all ? `, ${percent(right / all)} right` : ""}` : "";
+      row(group.name, group.size, all, right, interval(right, all));
+      if (group.kind === "band" && (data.value === null || group.low >= data.value)) {
+        if (!all) whole = false;
+        else {
+          weighted += group.size * (right / all);
+          const smooth = (right + 1) / (all + 2);
+          variance += group.size ** 2 * smooth * (1 - smooth) / all;
+        }
+        weight += group.size; judged += all; found += right;
+      }
+    });
+    if (judged && whole) {
+      const share = weighted / weight, half = 1.96 * Math.sqrt(variance) / weight;
+      row("All that is kept, bands weighted", weight, judged, found, [Math.max(0, share - half), Math.min(1, share + half)], share);
+    }
+    function row(name, size, all, right, bounds, share) {
+      const line = document.createElement("tr");
+      const cells = [name, number(size), number(all), number(right), all ? percent(share ?? right / all) : "–",
+        all ? `${percent(bounds[0])} to ${percent(bounds[1])}` : "–"];
+      cells.forEach((text, k) => {
+        const cell = document.createElement(k ? "td" : "th");
+        if (k) cell.className = "n"; else cell.scope = "row";
+        cell.textContent = text;
+        line.append(cell);
+      });
+      body.append(line);
+    }
+  }
+  function mark(pair, what) {
+    const row = pair.dataset.row;
+    if (marks[row] === what) delete marks[row]; else marks[row] = what;
+    store.set(key, JSON.stringify(marks));
+    draw();
+  }
+  let current = 0;
+  function go(k, focus = true) {
+    const seen = pairs.filter((pair) => pair.closest("details").open);
+    if (!seen.length) return;
+    for (const pair of pairs) pair.tabIndex = -1;
+    current = Math.min(Math.max(k, 0), seen.length - 1);
+    seen[current].tabIndex = 0;
+    if (focus) seen[current].focus();
+  }
+  document.addEventListener("keydown", (event) => {
+    const pair = event.target.closest && event.target.closest("li.pair");
+    if (!pair || event.ctrlKey || event.metaKey || event.altKey) return;
+    const seen = pairs.filter((one) => one.closest("details").open), k = seen.indexOf(pair);
+    const what = { 1: "right", 2: "wrong", 3: "skip" }[event.key];
+    if (what) { mark(pair, what); if (marks[pair.dataset.row]) go(k + 1); }
+    else if (event.key === "ArrowDown" || event.key === "j") go(k + 1);
+    else if (event.key === "ArrowUp" || event.key === "k") go(k - 1);
+    else return;
+    event.preventDefault();
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("li.pair button");
+    if (button) mark(button.closest("li.pair"), button.dataset.mark);
+  });
+  document.querySelectorAll("details.group").forEach((fold) => fold.addEventListener("toggle", () => go(current, false)));
+
+  function marked() {
+    const seen = new Set();
+    return pairs.filter((pair) => marks[pair.dataset.row] && !seen.has(pair.dataset.row) && seen.add(pair.dataset.row));
+  }
+  byId("gold").addEventListener("click", () => {
+    const right = marked().filter((pair) => marks[pair.dataset.row] === "right" && !pair.dataset.cut);
+    if (!right.length) { say("Mark some pairs as right first"); return; }
+    download("gold.tsv", right.map((pair) => `${textsOf(pair).join("\t")}\n`).join(""), "text/tab-separated-values");
+  });
+  byId("all-marks").addEventListener("click", () => {
+    const rows = marked().map((pair) => [marks[pair.dataset.row], pair.dataset.score, ...textsOf(pair)].join("\t"));
+    if (!rows.length) { say("Nothing is marked"); return; }
+    download("marks.tsv", ["mark\tscore\tsource\ttarget", ...rows, ""].join("\n"), "text/tab-separated-values");
+  });
+  byId("clear").addEventListener("click", () => { marks = {}; store.set(key, "{}"); draw(); say("The marks are forgotten"); });
+  go(0, false);
+  draw();
+})();

@@ -1,0 +1,377 @@
+"""The page of a training run: what each step is worth, how it learnt, what it knows, and where it errs."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from xswe.corpus.bitext import Bitext
+from xswe.errors import InputError
+from xswe.evaluation.metrics import Row
+from xswe.io.files import read_json
+from xswe.model.static import StaticModel, pool
+from xswe.report import figures
+from xswe.report.page import figure, number, percent, render
+from xswe.report.space import Cloud, plane, proportion
+
+_WORST, _WORDS, _DRAWN = 15, 6, 250
+_SHOWN = ("accuracy", "margin_accuracy", "f1", "spearman_with_teacher", "pearson_with_teacher")
+_TITLES = {
+    "accuracy": "accuracy",
+    "margin_accuracy": "by margin",
+    "f1": "F1",
+    "spearman_with_teacher": "Spearman with the teacher",
+    "pearson_with_teacher": "Pearson",
+}
+
+
+@dataclass(frozen=True)
+class StageFolder:
+    """What a stage of a run left.
+
+    Attributes:
+        name: of the stage.
+        identity: its fingerprint.
+        seconds: how long it took.
+        size: bytes on the disk.
+        folder: where it lies.
+        inputs: what went in.
+    """
+
+    name: str
+    identity: str
+    seconds: float
+    size: int
+    folder: Path
+    inputs: Any
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, as ``train`` leaves it.
+
+    Attributes:
+        folder: the folder.
+    """
+
+    folder: Path
+
+    def __post_init__(self) -> None:
+        if not (self.folder / "results.json").is_file():
+            raise InputError(self.folder, "no results.json in it", "give the run folder of a training that is done")
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """Settings, report and rows."""
+        return dict(read_json(self.folder / "results.json"))
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Versions, threads and seconds; empty where the folder has none."""
+        path = self.folder / "run.json"
+        return dict(read_json(path)) if path.is_file() else {}
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The figures; ``note`` is the step."""
+        return [Row(**row) for row in self.results["rows"]]
+
+    @cached_property
+    def history(self) -> list[dict[str, float]]:
+        """Looks at the losses, from ``history.csv``."""
+        path = self.folder / "history.csv"
+        if not path.is_file():
+            return []
+        with path.open(encoding="utf-8", newline="") as stream:
+            return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(stream)]
+
+    @cached_property
+    def model(self) -> StaticModel:
+        """The trained model."""
+        return StaticModel.load(self.folder / "model")
+
+    @cached_property
+    def stages(self) -> list[StageFolder]:
+        """The stages that this run's model is made of; those that runs with other settings left are not among them."""
+        every = {}
+        for path in sorted(self.folder.glob("stages/*/stage.json")):
+            about = read_json(path)
+            size = sum(file.stat().st_size for file in path.parent.rglob("*") if file.is_file())
+            one = StageFolder(
+                about["stage"], about["identity"], float(about.get("seconds", 0.0)), size, path.parent, about["inputs"]
+            )
+            every[one.identity] = one
+        wanted = [one.identity for one in every.values() if self._is_last(one)]
+        kept: dict[str, StageFolder] = {}
+        while wanted:
+            one = every[wanted.pop()]
+            kept[one.identity] = one
+            wanted += [name for name in _names(one.inputs) if name in every and name not in kept]
+        kept |= {one.identity: one for one in every.values() if one.name == "contexts" and _read_by(one, kept.values())}
+        order = ("corpus", "units", "bags", "contexts", "extract", "pca", "vectors", "refine", "spans")
+        return sorted(
+            kept.values(), key=lambda one: (order.index(one.name) if one.name in order else len(order), one.folder.name)
+        )
+
+    def _is_last(self, stage: StageFolder) -> bool:
+        """Tell whether a stage reports just what the run's results say of it."""
+        report = self.results["report"]
+        held = {"spans": "spans", "refine": "refinement"}
+        last = next((name for name, key in held.items() if key in report), "pca" if "pca" in report else "bags")
+        if stage.name == "pca" and last != "pca":  # the step without ABTT leads nowhere, and is shown all the same
+            return self.results["settings"]["pca"]["drop"] != 0 and _report(stage).get("drop") == 0
+        if stage.name != last:
+            return False
+        key = held.get(last, last)
+        return last == "bags" or _report(stage) == report[key]
+
+    def held_out(self) -> Iterator[tuple[tuple[str, str], list[str], list[str]]]:
+        """Yield the languages and both sides of each held-out bitext."""
+        for stage in self.stages:
+            if stage.name == "corpus":
+                for path in sorted((stage.folder / "held_out").glob("*.source.offsets.npy")):
+                    codes = path.name.split(".")[0].split("-")
+                    if len(codes) == 2:
+                        bitext = Bitext.open(stage.folder / "held_out", (codes[0], codes[1]))
+                        yield (codes[0], codes[1]), list(bitext.source), list(bitext.target)
+
+    def matrices(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the table after each step, by name, where it has a row a unit."""
+        names = {"extract": "extraction", "refine": "refinement", "spans": "span training"}
+        for stage in self.stages:
+            file = stage.folder / f"{stage.name}.safetensors"
+            if stage.name in (*names, "pca") and file.is_file():
+                matrix = load_file(file)["embeddings"]
+                if len(matrix) == len(self.model.units.tokens):
+                    drop = _report(stage).get("drop")
+                    yield names.get(stage.name) or ("PCA without ABTT" if drop == 0 else "PCA with ABTT"), matrix
+
+
+def _names(inputs: Any) -> Iterator[str]:
+    """Yield all strings within JSON values."""
+    if isinstance(inputs, str):
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for value in inputs.values():
+            yield from _names(value)
+    elif isinstance(inputs, list):
+        for value in inputs:
+            yield from _names(value)
+
+
+def _read_by(contexts: StageFolder, stages: Iterable[StageFolder]) -> bool:
+    """Tell whether an extraction among the stages was of these contexts, whose settings it names in their place."""
+    return any(one.name == "extract" and one.inputs[:2] == contexts.inputs[:2] for one in stages)
+
+
+def _report(stage: StageFolder) -> dict[str, Any]:
+    path = stage.folder / "report.json"
+    return dict(read_json(path)) if path.is_file() else {}
+
+
+def training_page(folder: str | Path) -> str:
+    """Return the page of a run folder.
+
+    Raises:
+        InputError: it is no folder of a run that is done.
+    """
+    run = Run(Path(folder))
+    held_out = list(run.held_out())
+    settings = run.results["settings"]
+    groups = {name: value for name, value in settings.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in settings.items() if not isinstance(value, dict)}
+    worst = [(codes, _worst(run.model, codes, a, b)) for codes, a, b in held_out]
+    clouds = list(_clouds(run, held_out))
+    words = _words(run.model)
+    sections = [("steps", "What each step is worth")]
+    sections += [("curves", "Curves")] if len(run.history) > 1 else []
+    sections += [("pipeline", "Pipeline")]
+    sections += [("space", "Languages in the space")] if clouds else []
+    sections += [("words", "Words")] if words else []
+    sections += [("worst", "Worst pairs")] if worst else []
+    return render(
+        "training.html",
+        title=f"Training {settings['pair']}",
+        about=f"Recipe {settings['recipe']}, seed {settings['seed']}: worth of each step, how it learnt, where it errs.",
+        sections=[*sections, ("settings", "Settings")],
+        overview=_overview(run),
+        steps=_steps(run),
+        starred=any(row.task != "held-out" for row in run.rows),
+        bars=_bars(run),
+        curves=_curves(run),
+        stages=[(_title(s), s.identity, figure(s.seconds, 1), f"{s.size / 2**20:.1f}") for s in run.stages],
+        counts=_counts(run),
+        clouds=clouds,
+        words=words,
+        worst=worst,
+        settings={"of the run": plain, **groups},
+        versions=run.record.get("versions", {}),
+        identity=run.model.identity,
+    )
+
+
+def _title(stage: StageFolder) -> str:
+    drop = _report(stage).get("drop")
+    return stage.name if drop is None else f"{stage.name}, {drop} removed"
+
+
+def _overview(run: Run) -> list[tuple[str, str, str]]:
+    report, model = run.results["report"], run.model
+    pairs = sum(part.get("train", 0) for part in report["corpus"].values() if isinstance(part, dict))
+    out = [("units", number(len(model.matrix)), model.units.kind), ("dimensions", number(model.dim), model.dtype)]
+    out += [("size", f"{model.matrix.nbytes / 2**20:.1f} MB", "of the table")]
+    out += [("training pairs", number(pairs), "or sentences")] if pairs else []
+    if steps := report.get("refinement", {}).get("steps"):
+        out.append(("steps", number(steps), f"the best: {number(report['refinement']['best_step'])}"))
+    if seconds := run.record.get("seconds"):
+        out.append(("seconds", number(sum(seconds.values())), f"threads: {run.record['threads']}"))
+    without = int((~np.asarray(model.matrix).any(1)).sum())
+    return [*out, ("units without a vector", number(without), percent(without / len(model.matrix), 2))]
+
+
+def _figures(run: Run) -> list[str]:
+    return [name for name in _SHOWN if any(row.metric == name for row in run.rows)]
+
+
+def _interval(row: Row) -> tuple[float | None, float | None]:
+    """Return the interval of a figure: its own, or of a share of ``n`` Wilson's."""
+    if row.low is not None and row.high is not None:
+        return row.low, row.high
+    if row.value is None or "accuracy" not in row.metric or not row.n:
+        return None, None
+    return proportion(row.value, row.n)
+
+
+def _steps(run: Run) -> tuple[list[str], list[list[str]]]:
+    """Return the table of steps: value and interval of each figure, by step and pair."""
+    names, rows = _figures(run), []
+    for place in dict.fromkeys((row.note, row.task, row.subset) for row in run.rows):
+        own = {row.metric: row for row in run.rows if (row.note, row.task, row.subset) == place}
+        cells = []
+        for name in names:
+            row = own.get(name)
+            low, high = (None, None) if row is None else _interval(row)
+            value = "–" if row is None or row.value is None else f"{100 * row.value:.1f}"
+            cells.append(value if low is None or high is None else f"{value} ({100 * low:.1f} to {100 * high:.1f})")
+        count = number(next(iter(own.values())).n)
+        subset = str(place[2]) + (" *" if place[1] != "held-out" else "")
+        rows.append([str(place[0]), subset, *cells, count])
+    return ["step", "languages", *(_TITLES[name] for name in names), "held out"], rows
+
+
+def _bars(run: Run) -> Any:
+    names = _figures(run)
+    if not names:
+        return ""
+    groups: dict[str, dict[str, figures.Bar]] = {}
+    for row in run.rows:
+        if row.metric == names[0] and row.value is not None:
+            low, high = _interval(row)
+            bounds = (None if low is None else 100 * low, None if high is None else 100 * high)
+            groups.setdefault(row.subset, {})[str(row.note)] = (100 * row.value, *bounds)
+    return figures.bars(groups, f"{_TITLES[names[0]]}, %", "What each step is worth, by pair of languages", zero=False)
+
+
+def _curves(run: Run) -> list[tuple[str, Any]]:
+    out = []
+    kinds = {"loss": "training", "training_loss": "training", "development_loss": "development pairs"}
+    losses = {
+        title: [(row["step"], row[name]) for row in run.history if name in row]
+        for name, title in kinds.items()
+        if any(name in row for row in run.history)
+    }
+    best = run.results["report"].get("refinement", {}).get("best_step")
+    if len(run.history) > 1 and losses:
+        mark = float(best) if best is not None else None
+        out.append(("Loss", figures.lines(losses, "step", "loss", "Losses by step", zero=True, mark=mark)))
+    others = [name for row in run.history for name in row if name not in (*kinds, "step")]
+    for name in dict.fromkeys(others):
+        points = [(row["step"], row[name]) for row in run.history if name in row]
+        if len(points) > 1:
+            out.append((name.replace("_", " "), figures.lines({name: points}, "step", "", f"{name} by step")))
+    if shares := run.results["report"].get("pca", {}).get("explained_variance_ratio"):
+        line = {"share of the variance": [(k + 1.0, 100 * share) for k, share in enumerate(shares)]}
+        drop = float(run.results["report"]["pca"]["drop"]) + 0.5
+        drawn = figures.lines(
+            line, "component", "%", "Variance of the components", log_x=True, zero=True, mark=max(1.0, drop)
+        )
+        out.append(("Variance of the sentence components; those left of the line are removed", drawn))
+    return out
+
+
+def _counts(run: Run) -> list[tuple[str, str]]:
+    report = run.results["report"]
+    out = []
+    for name, part in report["corpus"].items():
+        if isinstance(part, dict):
+            parts = ("read", "kept", "train", "development", "held_out")
+            said = [f"{key.replace('_', '-')} {part[key]:,}" for key in parts if key in part]
+            dropped = ", ".join(f"{count:,} {reason}" for reason, count in (part.get("dropped") or {}).items())
+            out.append((f"corpus {name}", ", ".join(said) + (f"; dropped: {dropped}" if dropped else "")))
+            out += [
+                (f"checksum of {Path(file).name}", digest[:16]) for file, digest in (part.get("checksums") or {}).items()
+            ]
+    for section in ("extraction", "pca"):
+        for key, value in report.get(section, {}).items():
+            if isinstance(value, int):
+                out.append((f"{section}: {key.replace('_', ' ')}", f"{value:,}"))
+    return out
+
+
+def _worst(model: StaticModel, codes: tuple[str, str], source: list[str], target: list[str]) -> list[dict[str, Any]]:
+    """Return the held-out pairs whose translation is furthest behind the best other sentence."""
+    a, b = model.encode(source), model.encode(target)
+    cosines = a @ b.T
+    own = np.diag(cosines).copy()
+    np.fill_diagonal(cosines, -np.inf)
+    rivals, best = cosines.argmax(1), cosines.max(1)
+    order = np.argsort(own - best, kind="stable")[:_WORST].tolist() if len(source) > 1 else []
+    return [
+        {
+            "source": source[i],
+            "target": target[i],
+            "rival": target[int(rivals[i])],
+            "own": float(own[i]),
+            "best": float(best[i]),
+            "lost": bool(own[i] < best[i]),
+        }
+        for i in order
+    ]
+
+
+def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]]]) -> Iterator[Cloud]:
+    """Yield the held-out sentences in the plane of their first components, after each step."""
+    texts: dict[str, list[str]] = {}
+    for codes, source, target in held_out:
+        for code, side in zip(codes, (source, target), strict=True):
+            texts.setdefault(code, []).extend(side[:_DRAWN])
+    if not texts:
+        return
+    bags = {code: run.model.units.bags(own) for code, own in texts.items()}
+    for step, matrix in run.matrices():
+        vectors = {code: pool(np.ascontiguousarray(matrix), bag, normalise=True) for code, bag in bags.items()}
+        yield plane(step, vectors, texts)
+
+
+def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tuple[str, float]]]]]]:
+    """Return some frequent words of each language with their nearest words of the others."""
+    out = []
+    for code in model.languages if len(model.languages) > 1 else ():
+        least = 2 if code in ("zh", "ja") else 4
+        among = [word for word in list(model.words(code))[:4000] if len(word) >= least and word.isalpha()]
+        for word in sorted(random.Random(0).sample(among, min(_WORDS, len(among)))):
+            near = [
+                (other, [(found.word, found.score) for found in model.neighbours(word, language=other, k=4)])
+                for other in model.languages
+                if other != code
+            ]
+            out.append((code, word, near))
+    return out

@@ -1,0 +1,93 @@
+"""``xswe.write_report``: one page for any result, or for what a run left on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from xswe.errors import ConfigError
+from xswe.io.files import check_output
+from xswe.mining.filter import Filtered
+from xswe.mining.mined import MinedPairs
+from xswe.model.ensemble import AnyModel
+from xswe.report.page import check_page, write_page
+from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.training import training_page
+
+Kind = Literal["auto", "run", "mined", "hits", "compare"]
+
+
+def write_report(
+    result: Any,
+    output: str | Path,
+    *,
+    kind: Kind = "auto",
+    model: AnyModel | None = None,
+    languages: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write a report: one HTML file that needs nothing else, to be read, marked, printed or sent by mail.
+
+    Args:
+        result: what ``mine``, ``filter``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
+            :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
+            Ask ``mine`` and ``filter`` for ``evidence=True``: else their reports show the pairs that stay, and no more.
+        output: the file, ``.html``.
+        kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
+            ``compare`` wrote; ``auto`` by what it is.
+        model: links the words of pairs; None for no links.
+        languages: of source and target, or of the phrases and the passages, where the result does not know them.
+        settings: of the run, by section; shown at the end.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConfigError: there is no report of such a thing, or the name is none of a page.
+        DependencyError: Jinja2 is not installed.
+
+    Example:
+        >>> import pathlib, tempfile, xswe
+        >>> english, german = ["The train is late.", "A cat sleeps."], ["Eine Katze schläft.", "Der Zug hat Verspätung."]
+        >>> mined = xswe.mine(xswe.load("mini"), english, german, threshold=None, evidence=True)
+        >>> page = xswe.write_report(mined, pathlib.Path(tempfile.mkdtemp()) / "report.html")
+        >>> "Eine Katze schläft." in page.read_text(encoding="utf-8")
+        True
+    """
+    check_page(output)
+    if isinstance(result, (str, Path)):
+        check_output(output, [result])
+        page = _page_of_path(Path(result), kind, model, tuple(languages), dict(settings or {}))
+    else:
+        page = _page(result, model, dict(settings or {}))
+    write_page(output, page)
+    return Path(output)
+
+
+def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
+    """Return the page of a result."""
+    if isinstance(result, MinedPairs):
+        return pairs_page(view_of_mined(result), model, settings)
+    if isinstance(result, Filtered):
+        return pairs_page(view_of_filtered(result), model, settings)
+    from xswe.training.train import TrainResult  # only now: it brings torch
+
+    if isinstance(result, TrainResult):
+        if result.folder is None:
+            raise ConfigError("the report of a training reads its run folder: train with output=")
+        return training_page(result.folder)
+    raise ConfigError(f"no report is made of {type(result).__name__}: give a result, a run folder or a file")
+
+
+def _page_of_path(
+    path: Path, kind: Kind, model: AnyModel | None, languages: tuple[str, ...], settings: dict[str, Any]
+) -> str:
+    """Return the page of what a run left on the disk."""
+    if kind == "auto":
+        kind = "run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"
+    if kind == "run":
+        return training_page(path)
+    if kind == "mined":
+        return pairs_page(view_of_file(path, languages or (() if model is None else model.pair)), model, settings)
+    raise ConfigError(f"{kind}={path}")
