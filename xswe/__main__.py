@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import io
 import keyword
 import logging
 import os
@@ -52,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
         0 if all went well, 2 for anything the user can cure (one line on standard error says how).
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage(), file=sys.stderr if not arguments else sys.stdout)
         return 0 if arguments else 2

@@ -374,8 +374,8 @@ def _classes(texts: Texts) -> np.ndarray:
 def _own(classes: np.ndarray, language: str) -> np.ndarray:
     """Count the letters of a language's own script."""
     script = LANGUAGES[language].script
-    if script == "latin":
-        return classes[:, _LATIN]
+    if LANGUAGES[language].spaced:
+        return classes[:, _LATIN if script == "latin" else _LETTER]
     return classes[:, _HAN] if script == "han" else classes[:, _HAN] + classes[:, _KANA]
 
 

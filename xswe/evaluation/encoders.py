@@ -158,9 +158,9 @@ _MOST = 1_000_000  # texts a call
 
 
 def sample_texts(languages: Sequence[str]) -> list[str]:
-    """Return the sentences that come with the package, in the languages named."""
+    """Return the sentences that come with the package, in those of the languages named that it has, else in English."""
     lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    columns = [list(LANGUAGES).index(code) for code in languages]
+    columns = [k for k, code in enumerate(("en", "de", "zh", "ja")) if code in languages] or [0]
     return [line.split("\t")[k] for line in lines for k in columns]
 
 

@@ -21,7 +21,9 @@ from xswe.errors import ConfigError, InputError
 
 def _sync(path: Path) -> None:
     """Flush a file or directory to the disk, so that a later rename cannot outrun its content."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # Windows opens no folder, and flushes only what may be written
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -68,8 +68,8 @@ def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str
         ConfigError: the languages share a script, and the model has no counts that tell its units apart.
     """
     source, target = check_languages(languages)
-    latin = [LANGUAGES[code].script == "latin" for code in (source, target)]
-    if latin[0] == latin[1] and model.counts is None:
+    scripts = {LANGUAGES[code].script if LANGUAGES[code].spaced else "han" for code in (source, target)}
+    if len(scripts) == 1 and model.counts is None:
         raise ConfigError(
             f"{source} and {target} share a script, and the model has no counts of its units that would tell them apart "
             "(counts.safetensors, which train writes): give word lists, source=words.txt target=words.txt"

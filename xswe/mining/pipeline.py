@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -341,8 +342,8 @@ def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
     with held(folder_path, f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="):
         write_json(folder_path / "work.json", {"output": output})
         yield folder_path
-        if not keep:
-            shutil.rmtree(folder_path)
+        if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
+            shutil.rmtree(folder_path, ignore_errors=os.name == "nt")
 
 
 def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:

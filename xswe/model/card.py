@@ -306,7 +306,8 @@ _CAT = {"en": "A cat sleeps.", "de": "Eine Katze schläft.", "zh": "一只猫在
 
 def _examples(languages: Sequence[str]) -> str:
     """Return a list of sentences in the model's own languages, as it stands in a program."""
-    return f"[{', '.join(json.dumps(_CAT[code], ensure_ascii=False) for code in languages)}]"
+    said = [_CAT[code] for code in languages if code in _CAT] or ["…"]
+    return f"[{', '.join(json.dumps(text, ensure_ascii=False) for text in said)}]"
 
 
 _USE = """## Use

@@ -242,7 +242,7 @@ class StaticModel(Encoding):
             ConfigError: there is no such language.
         """
         codes = self.languages if language is None else check_languages([language])
-        latin = {code for code in codes if LANGUAGES[code].script == "latin"}
+        spaced = {code for code in codes if LANGUAGES[code].spaced}
         tokens = self.units.tokens
         marked = any(token.startswith(MARK) for token in tokens)
         counted = language is not None and language in self.languages and self.counts is not None
@@ -252,7 +252,7 @@ class StaticModel(Encoding):
             if not word.isalpha() or word in out:
                 continue
             starts = not marked or token.startswith(MARK)
-            if any(in_script(word, code) and (starts or code not in latin) for code in codes) and not (
+            if any(in_script(word, code) and (starts or code not in spaced) for code in codes) and not (
                 counted and self._is_foreign(word, row, language)
             ):
                 out[word] = row

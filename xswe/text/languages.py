@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from tokenizers import normalizers
@@ -28,16 +27,22 @@ class Language:
     Attributes:
         code: ISO 639-1 code, the name used everywhere in the library.
         name: English name.
-        script: ``latin`` words stand between spaces; ``han`` and ``kana`` runs need a segmenter.
+        script: as Unicode names its letters (``latin``, ``hangul``, ``cyrillic``) where words stand between blanks; runs
+            of ``han`` and ``kana`` need a segmenter.
         iso3: ISO 639-3 code, as Tatoeba's files name it (Mandarin is ``cmn`` there).
         bcp: the code that mteb uses.
     """
 
     code: str
     name: str
-    script: Literal["latin", "han", "kana"]
+    script: str
     iso3: str
     bcp: str
+
+    @property
+    def spaced(self) -> bool:
+        """Whether its words stand between blanks."""
+        return self.script not in ("han", "kana")
 
 
 LANGUAGES = {
@@ -108,10 +113,10 @@ def has_kana(text: str) -> bool:
 def in_script(text: str, language: str) -> bool:
     """Tell whether at least half of a text's letters are in the script of its language."""
     cjk = sum(stop - start for start, stop in cjk_runs(text))
-    if LANGUAGES[language].script == "latin":
-        letters = sum(map(str.isalpha, text))
-        latin = sum(c.isalpha() and (c.isascii() or unicodedata.name(c, "").startswith("LATIN")) for c in text)
-        return letters > 0 and 2 * latin >= letters
+    if LANGUAGES[language].spaced:
+        letters, script = sum(map(str.isalpha, text)), LANGUAGES[language].script.upper()
+        own = sum(c.isalpha() and unicodedata.name(c, "").startswith(script) for c in text)
+        return letters > 0 and 2 * own >= letters
     if language == "zh" and has_kana(text):
         return False
     return cjk > 0 and 2 * cjk >= sum(map(str.isalpha, text))

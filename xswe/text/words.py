@@ -77,7 +77,7 @@ class WordSplitter:
         lowercase: bool = False,
     ) -> None:
         self.languages, self._pieces, self.lowercase = check_languages(languages), pieces, lowercase
-        spaceless = [code for code in self.languages if LANGUAGES[code].script != "latin"]
+        spaceless = [code for code in self.languages if not LANGUAGES[code].spaced]
         self.segmenters = {code: segmenters[code] for code in spaceless}
         self._segment = {code: make_segmenter(self.segmenters[code], code, pieces) for code in spaceless}
         if "zh" not in spaceless or folding is False:

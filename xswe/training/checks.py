@@ -8,7 +8,7 @@ from xswe.errors import ConfigError
 from xswe.teacher.protocol import Teacher
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
-from xswe.training.inputs import UnitsConfig
+from xswe.training.inputs import SHIPPED, UnitsConfig
 from xswe.training.sentence_pca import components_removed
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,10 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
     if teacher is None and config.contexts.length == "tokens":
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
+    if teacher is not None and teacher.name == "mini" and (foreign := [code for code in languages if code not in SHIPPED]):
+        raise ConfigError(
+            f"teacher=mini does not read {', '.join(foreign)}: set teacher=none, or name one that does by teacher.model"
+        )
     if teacher is not None:
         components_removed(config.pca.drop, config.pca.dim, teacher.dim)
     if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:

@@ -41,6 +41,8 @@ PARTS = ("train", "development", "held_out")
 Pair = tuple[str, ...]  # two languages, or one alone
 # Below this many pairs a corpus is too small to learn pieces from, and the vocabulary in the package serves better.
 _ENOUGH_PAIRS = 30_000
+_MOST_FREQUENT = 150_000  # words of a language for which units.most_frequent names no number
+SHIPPED = ("en", "de", "zh", "ja")  # the languages of the vocabulary and the teacher in the package
 _COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
 
 
@@ -52,7 +54,7 @@ class UnitsConfig:
         kind: ``subwords``, ``words`` or ``teacher``.
         vocabulary: for ``subwords``: ``corpus`` trains one on the corpus, ``mini`` takes the one in the package (four
             languages), a path takes that ``tokenizer.json``; ``auto`` is ``corpus`` from 30,000 pairs on, and
-            where another ``size`` is asked for, else ``mini``.
+            where another ``size`` or a further language is asked for, else ``mini``.
         size: for ``subwords``: pieces.
         sample: for ``subwords``: pairs of each language pair, drawn at random, that the vocabulary is trained on.
         most_frequent: for ``words``: how many words of each language (paper: 150,000 en, de; 30,000 zh, ja).
@@ -230,8 +232,10 @@ def make_units(
     if config.kind == "subwords" and vocabulary == "auto":
         # A size that was asked for is that of a vocabulary of one's own, however small the corpus.
         pairs, asked = sum(map(len, bitexts)), config.size != UnitsConfig.size
-        vocabulary = "corpus" if asked or pairs >= _ENOUGH_PAIRS else "mini"
+        foreign = [code for code in languages if code not in SHIPPED]
+        vocabulary = "corpus" if asked or foreign or pairs >= _ENOUGH_PAIRS else "mini"
         why = f"units.size={config.size:,} is set" if asked else f"{pairs:,} pairs; {_ENOUGH_PAIRS:,} are enough"
+        why = f"mini has no pieces of {', '.join(foreign)}" if foreign else why
         logger.info("units.vocabulary=auto: %s (%s)", vocabulary, why)
     ready = _ready_tokenizer(config, vocabulary, pieces, languages)
     inputs: dict[str, Any] = {"languages": list(languages), "config": decisive(config), "vocabulary": vocabulary}
@@ -305,12 +309,12 @@ def _count_vocabulary(
     threads: int,
 ) -> tuple[WordUnits, WordCounts]:
     splitter = WordSplitter(languages, config.segmenters, pieces, config.folding, config.lowercase)
-    counts = {}
+    counts, most = {}, {language: config.most_frequent.get(language, _MOST_FREQUENT) for language in languages}
     for language in languages:
-        texts, most = texts_of(bitexts, language), config.most_frequent[language]
-        counts[language] = frequent_words(texts, splitter, most, threads, f"count words {language}")
-    words = most_frequent(counts, config.most_frequent)
-    return WordUnits(words, splitter, pieces), WordCounts.of(counts, config.most_frequent, words)
+        texts = texts_of(bitexts, language)
+        counts[language] = frequent_words(texts, splitter, most[language], threads, f"count words {language}")
+    words = most_frequent(counts, most)
+    return WordUnits(words, splitter, pieces), WordCounts.of(counts, most, words)
 
 
 def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, str]:
