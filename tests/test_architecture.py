@@ -24,6 +24,7 @@ BELOW = {
     "evaluation": {"io", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)
+BELOW["serving"] = set(BELOW) - {"training", "teacher", "evaluation"}
 BELOW["commands"] = set(BELOW)
 LIBRARY = Path(xswe.__file__).parent
 MODULES = sorted(path for path in LIBRARY.rglob("*.py"))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from xswe.phrases.terms import find_terms
     from xswe.report.write import write_report
     from xswe.search.index import Hit, Hits, Index, index, load_index
+    from xswe.serving.app import make_app, serve
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
@@ -67,10 +68,12 @@ _PUBLIC = {
     "find_terms": "xswe.phrases.terms:find_terms",
     "index": "xswe.search.index:index",
     "load_index": "xswe.search.index:load_index",
+    "make_app": "xswe.serving.app:make_app",
     "mine": "xswe.mining.mined:mine",
     "mine_negatives": "xswe.mining.negatives:mine_negatives",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
+    "serve": "xswe.serving.app:serve",
     "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
     "write_report": "xswe.report.write:write_report",
@@ -100,10 +103,12 @@ __all__ = [
     "index",
     "load",
     "load_index",
+    "make_app",
     "mine",
     "mine_negatives",
     "push_to_hub",
     "score",
+    "serve",
     "sweep",
     "train",
     "write_report",

@@ -31,6 +31,7 @@ VERBS = {
     "ensemble": "several static models as one",
     "export": "a model in another form: smaller, word2vec, ONNX",
     "import": "vectors of another project as a model",
+    "serve": "a local application: concordance, comparison, mining, and OpenAI's interface",
 }
 
 _WITH_GROUPS = ("train", "corpus", "import")  # the verbs whose settings have choices that are registered

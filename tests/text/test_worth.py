@@ -19,9 +19,14 @@ def form(request):
 
 def test_once_compiled_a_call_is_judged_by_its_size_alone(form, monkeypatch):
     monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: True)
+    assert [Worth()(form(texts)) for texts in (FEW_SHORT, FEW_LONG, MANY_SHORT, [])] == [False, True, True, False]
+
+
+def test_once_loaded_only_a_word_or_two_is_not_worth_it(form, monkeypatch):
+    monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: True)
     worth = Worth()
-    for _ in range(3):
-        assert [worth(form(texts)) for texts in (FEW_SHORT, FEW_LONG, MANY_SHORT, [])] == [False, True, True, False]
+    assert worth(form(FEW_LONG))
+    assert [worth(form(texts)) for texts in (FEW_SHORT, ["a cat"], [])] == [True, False, False]
 
 
 def test_compiling_waits_for_as_much_text_as_it_is_worth(form, monkeypatch):

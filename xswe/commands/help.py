@@ -59,6 +59,10 @@ EXAMPLES = {
         "models=[runs/a/model,runs/b/model] output=runs/ensemble",
         "models=[runs/a/model,wordllama] fit=[dev.tsv] output=runs/ensemble",
     ),
+    "serve": (
+        "model=mini corpora=[memory.tmx,news.en-de.tsv,manual.ja.txt]",
+        "model=runs/en-ja/model port=8080 api_key=secret",
+    ),
     "export": ("model=mini output=small dim=128 dtype=int8", "model=mini output=vectors.txt format=word2vec"),
     "import": ("pair=en-de input=[wiki.en.vec,wiki.de.vec] output=muse", "pair=en-ja input=vec.txt output=swe"),
 }

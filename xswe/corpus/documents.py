@@ -66,16 +66,30 @@ def units_of(
     """
 
     def pairs(unit: Element) -> Iterator[tuple[Element, Pair | None]]:
-        found: dict[str, str] = {}
-        for variant in unit.iterfind("tuv"):
-            code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
-            segment = variant.find("seg")
-            if segment is not None:
-                found.setdefault(code, _text(segment))
+        found = _variants(unit)
         both = languages[0] in found and languages[1] in found
         yield unit, (found[languages[0]], found[languages[1]]) if both else None
 
     return _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
+
+
+def read_memory(
+    path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
+) -> Iterator[dict[str, str]]:
+    """Stream the units of a TMX file: the texts of each by language, as many as it has."""
+    skipped = skipped if skipped is not None else Skipped()
+    return _units(Path(path), ("tu",), lambda root: None, lambda unit: iter([_variants(unit)]), on_error, skipped)
+
+
+def _variants(unit: Element) -> dict[str, str]:
+    """Return the texts of a unit by the first part of their language's code; of several of one language the first."""
+    found: dict[str, str] = {}
+    for variant in unit.iterfind("tuv"):
+        code = _primary(variant.get("{http://www.w3.org/XML/1998/namespace}lang") or variant.get("lang") or "")
+        segment = variant.find("seg")
+        if segment is not None:
+            found.setdefault(code, _text(segment))
+    return found
 
 
 def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:

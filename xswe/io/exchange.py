@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from xswe.version import __version__
 
@@ -35,17 +35,36 @@ def _xml(text: str) -> str:
     return escape(_NOT_XML.sub(" ", text))
 
 
+def _attribute(text: str) -> str:
+    """Quote a text as the value of an attribute."""
+    return quoteattr(_NOT_XML.sub(" ", text))
+
+
 def write_tmx(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
     """TMX 1.4, valid against its document type; scores and lines are properties of the units."""
     a, b = languages
+    sayings = (
+        ([(a, unit.source), (b, unit.target)], {"x-score": f"{unit.score:.6f}", "x-lines": unit.lines.replace("\t", " ")})
+        for unit in units
+    )
+    return write_memory(sayings, a)
+
+
+def write_memory(
+    units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*"
+) -> Iterator[str]:
+    """TMX 1.4 of units in any number of languages.
+
+    Args:
+        units: of each its texts, with the language before each, and its properties.
+        source: code of the source language.
+    """
     yield f'{_HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
     yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
-    yield f'adminlang="en" srclang="{a}" datatype="plaintext"/>\n<body>\n'
-    for unit in units:
-        lines = _xml(unit.lines).replace("\t", " ")
-        yield f'<tu><prop type="x-score">{unit.score:.6f}</prop><prop type="x-lines">{lines}</prop>'
-        yield f'<tuv xml:lang="{a}"><seg>{_xml(unit.source)}</seg></tuv>'
-        yield f'<tuv xml:lang="{b}"><seg>{_xml(unit.target)}</seg></tuv></tu>\n'
+    yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"/>\n<body>\n'
+    for texts, properties in units:
+        yield "<tu>" + "".join(f'<prop type="{name}">{_xml(value)}</prop>' for name, value in properties.items())
+        yield "".join(f"<tuv xml:lang={_attribute(code)}><seg>{_xml(text)}</seg></tuv>" for code, text in texts) + "</tu>\n"
     yield "</body>\n</tmx>\n"
 
 
@@ -68,21 +87,38 @@ def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Seque
         languages: codes of the terms' and the candidates' language.
     """
     source, target = languages
+    return write_concepts(
+        ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
+        source,
+    )
+
+
+def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
+    """TBX-Basic: an entry a concept; one without terms keeps its number, and has no entry.
+
+    Args:
+        concepts: of each language the terms that say it; contexts and notes may be empty.
+        source: code of the document's language.
+    """
 
     def text(given: str) -> str:
         return _xml(" ".join(_NOT_XML.sub(" ", given).split()))
 
+    def entry(one: Candidate) -> str:
+        context = f'<descrip type="context">{text(one.context)}</descrip>' if one.context else ""
+        return f"<tig><term>{text(one.text)}</term>{context}{f'<note>{text(one.note)}</note>' if one.note else ''}</tig>"
+
     yield f'{_HEAD}<!DOCTYPE martif SYSTEM "TBXBasiccoreStructV02.dtd">\n'
-    yield f'<martif type="TBX-Basic" xml:lang="{source}">\n<martifHeader><fileDesc><sourceDesc><p>Candidates found by '
-    yield 'xswe</p></sourceDesc></fileDesc><encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>'
+    yield f'<martif type="TBX-Basic" xml:lang={_attribute(source)}>\n<martifHeader><fileDesc><sourceDesc><p>Candidates '
+    yield 'found by xswe</p></sourceDesc></fileDesc><encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>'
     yield "</martifHeader>\n<text><body>\n"
-    for number, (term, candidates) in enumerate(terms, 1):
-        if not candidates:
+    for number, concept in enumerate(concepts, 1):
+        if not concept:
             continue
-        yield f'<termEntry id="c{number}">\n<langSet xml:lang="{source}"><tig><term>{text(term)}</term></tig></langSet>\n'
-        yield f'<langSet xml:lang="{target}">\n'
-        for one in candidates:
-            yield f'<tig><term>{text(one.text)}</term><descrip type="context">{text(one.context)}</descrip>'
-            yield f"<note>{one.note}</note></tig>\n"
-        yield "</langSet>\n</termEntry>\n"
+        yield f'<termEntry id="c{number}">\n'
+        for code, terms in concept.items():
+            plain = len(terms) == 1 and not terms[0].context
+            before, between = ("", "") if plain else ("\n", "\n")
+            yield f"<langSet xml:lang={_attribute(code)}>{before}{between.join(map(entry, terms))}{before}</langSet>\n"
+        yield "</termEntry>\n"
     yield "</body></text>\n</martif>\n"

@@ -30,7 +30,8 @@ from xswe.text.languages import LANGUAGES, check_languages, in_script
 from xswe.text.tokenizers import MARK
 from xswe.text.units import Units
 
-_FEW = 400  # rows to gather for which loading the compiled code does not pay
+_FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
+_loaded = [False]  # whether it is
 _NO_SCALES = np.ones(1, np.float32)
 
 
@@ -57,7 +58,7 @@ def pool(
         float32 (n, d).
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
-    if len(bags.ids) < _FEW:
+    if len(bags.ids) < (_FEWEST if _loaded[0] else _FEW):
         pool_plainly(matrix, scales, bags, normalise, out)
         return out
     from xswe.model.kernels import pool_rows
@@ -71,6 +72,7 @@ def pool(
         pool_rows(numbers, factors, bags.ids, bags.offsets[start : stop + 1], normalise, out[start:stop], squares)
 
     over_blocks(work, len(bags), threads)
+    _loaded[0] = True
     return out
 
 

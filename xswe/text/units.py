@@ -19,6 +19,7 @@ from xswe.io.ragged import Bags, Texts
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
 FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
+_FEWEST = 32  # characters for which it does not pay even then
 _MANY = 2048  # texts for which it does, however short
 _UNCOMPILED = 300_000  # characters for which it does not pay to compile it
 
@@ -78,18 +79,19 @@ class Units(Protocol):
 
 
 class Worth:
-    """Says whether texts are worth a compiled look-up: a matter of their size alone, once its code has been compiled.
+    """Says whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
 
-    Where it has not, by no process before, that is put off until texts enough have come to be worth that, too.
+    Where it has not, by no process before, that is put off until texts enough have come to be worth that, too. Once the
+    code is loaded, only what is a word or two is not.
     """
 
     def __init__(self) -> None:
-        self._compiled, self._waited = False, 0
+        self._compiled, self._loaded, self._waited = False, False, 0
 
     def __call__(self, texts: Sequence[str]) -> bool:
         """Say whether these texts are."""
         size = _UNCOMPILED if len(texts) >= _MANY else _characters(texts)
-        if size < FEW:
+        if size < (_FEWEST if self._loaded else FEW):
             return False
         if not self._compiled:
             from xswe.io.compiler import is_compiled
@@ -97,6 +99,7 @@ class Worth:
 
             self._waited += size
             self._compiled = self._waited >= _UNCOMPILED or is_compiled(scan_all)
+        self._loaded = self._compiled
         return self._compiled
 
 

@@ -1,0 +1,229 @@
+"""What programs ask: OpenAI's interface, search, phrases, comparison, mining, exports."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.serving.conftest import HOSTILE
+
+XML = "{http://www.w3.org/XML/1998/namespace}lang"
+TEXTS = ["A cat sleeps.", "猫が寝ている。", "", "Der Zug hat Verspätung. " * 200]
+
+
+def post(client, path, **body):
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_vectors_are_those_of_the_model(client, mini):
+    want = mini.encode(TEXTS)
+    found = post(client, "/v1/embeddings", input=TEXTS, model="text-embedding-3-small")
+    assert np.array_equal(np.array([one["embedding"] for one in found["data"]], np.float32), want)
+    assert [one["index"] for one in found["data"]] == [0, 1, 2, 3]
+    tokens = len(mini.units.bags(TEXTS).ids)
+    assert found["usage"] == {"prompt_tokens": tokens, "total_tokens": tokens}
+    packed = post(client, "/v1/embeddings", input=TEXTS, encoding_format="base64")
+    numbers = [np.frombuffer(base64.b64decode(one["embedding"]), "<f4") for one in packed["data"]]
+    assert np.array_equal(np.stack(numbers), want)
+
+
+def test_fewer_dimensions_have_norm_one(client, mini):
+    vector = np.array(post(client, "/v1/embeddings", input="A cat sleeps.", dimensions=64)["data"][0]["embedding"])
+    want = mini.encode("A cat sleeps.")[:64]
+    assert np.allclose(vector, want / np.linalg.norm(want), atol=1e-6)
+    assert client.post("/v1/embeddings", json={"input": "a", "dimensions": 257}).status_code == 422
+
+
+def test_an_ensemble_is_served_too(mini):
+    from starlette.testclient import TestClient
+
+    both = xswe.Ensemble.of([mini, mini.truncate(64)])
+    with TestClient(xswe.make_app(both, threads=1), base_url="http://localhost") as client:
+        found = post(client, "/v1/embeddings", input=["A cat sleeps."])
+        assert np.allclose(found["data"][0]["embedding"], both.encode("A cat sleeps."), atol=1e-6)
+        assert post(client, "/compare", left=["A cat."], right=["Eine Katze."])["cosines"][0][0] > 0.5
+
+
+def test_the_official_client_gets_its_vectors(server, mini):
+    openai = pytest.importorskip("openai")
+    client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="none")
+    for settings in ({}, {"encoding_format": "float"}, {"dimensions": 128}):
+        found = client.embeddings.create(model="mini", input=TEXTS[:2], **settings)
+        dim = settings.get("dimensions", 256)
+        got = np.array([one.embedding for one in found.data])
+        want = mini.encode(TEXTS[:2])[:, :dim]
+        assert np.allclose(got, want / np.linalg.norm(want, axis=1, keepdims=True), atol=1e-6)
+        assert found.usage.prompt_tokens > 0
+    assert [model.id for model in client.models.list()] == ["xswe"]
+    with pytest.raises(openai.UnprocessableEntityError, match="send texts"):
+        client.embeddings.create(model="mini", input=[[1, 2, 3]])  # what LangChain sends unless told not to
+    with pytest.raises(openai.NotFoundError):
+        client.chat.completions.create(model="mini", messages=[])
+
+
+def test_search_finds_the_nearest_of_each_language(client):
+    found = post(client, "/search", query="Snow slides off the temple roof every few minutes.", k=2)
+    assert [hit["passage"]["language"] for hit in found["hits"]] == ["en", "en", "de", "de", "zh", "zh", "ja", "ja"]
+    best = {hit["passage"]["language"]: hit for hit in found["hits"][::2]}
+    assert {hit["passage"]["line"] for hit in best.values()} == {best["en"]["passage"]["line"]}
+    assert {other["language"] for other in best["ja"]["translations"]} == {"en", "de", "zh"}
+    by_address = client.get("/search", params={"query": "temple", "k": "1", "languages": ["de", "ja"]}).json()
+    assert [hit["passage"]["language"] for hit in by_address["hits"]] == ["de", "ja"]
+    own = client.get("/search", params={"query": "temple", "corpora": "manual.ja.txt"}).json()["hits"]
+    assert own
+    assert {hit["passage"]["corpus"] for hit in own} == {"manual.ja.txt"}
+
+
+@pytest.mark.parametrize(
+    ("query", "forms"),
+    [("snow", {"de": "Schnee", "zh": "雪", "ja": "雪"}), ("電車", {"en": "train"}), ("Schnee", {"en": "snow"})],
+)
+def test_phrases_are_found_in_every_language(client, query, forms):
+    found = post(client, "/phrases", query=query)
+    for language, form in forms.items():
+        own = [variant for variant in found["variants"] if variant["language"] == language]
+        assert any(form.lower() in " ".join([variant["text"], *variant["forms"]]).lower() for variant in own[:3]), own
+        for variant in own:
+            assert variant["count"] >= len(variant["lines"]) > 0
+            for line in variant["lines"]:
+                passage = line["passage"]
+                (start, end), *_ = passage["spans"]
+                assert passage["text"][start:end].strip()
+
+
+def test_the_counterpart_is_marked_in_the_translation(client):
+    found = post(client, "/phrases", query="snow", languages=["en"], k=1, lines=20)
+    lines = found["variants"][0]["lines"]
+    marked = [o for line in lines for o in line["translations"] if o["language"] == "ja" and "雪" in o["text"]]
+    assert marked
+    right = [o for o in marked if any("雪" in o["text"][a:b] for a, b in o["spans"])]
+    assert len(right) >= 0.8 * len(marked)
+
+
+def test_counts_are_those_of_the_corpus(client):
+    import re
+
+    found = post(client, "/phrases", query="snow", languages=["en"], k=3, corpora=["memory.tmx"])
+    snow = next(variant for variant in found["variants"] if variant["text"].lower() == "snow")
+    sample = xswe.io.files.resource("corpora") / "sample" / "sentences.tsv"
+    english = [line.split("\t")[0] for line in sample.read_text("utf-8").splitlines()[:1200]]
+    assert not snow["more"]
+    assert snow["count"] >= sum(len(re.findall(r"\bsnow\b", text, re.IGNORECASE)) for text in english)
+
+
+def test_phrases_in_passages_of_the_request(bare):
+    found = post(bare, "/phrases", query="late train", passages=["Der Zug hat Verspätung.", "Wir kaufen Brot."], k=1)
+    assert found["variants"][0]["lines"][0]["passage"]["line"] == 1
+
+
+def test_nothing_known_finds_nothing(client):
+    for path in ("/search", "/phrases"):
+        for query in ("", " ", "\u202e\u2066", "￿"):
+            found = post(client, path, query=query)
+            assert found.get("hits", found.get("variants")) == []
+
+
+def test_shares_add_up_to_the_cosine(client, mini):
+    left, right = ["A cat sleeps on the roof.", "We buy bread (cheaply)!"], ["屋根の上で猫が寝ている。", "Wir kaufen Brot."]
+    for i in (0, 1):
+        for j in (0, 1):
+            found = post(client, "/compare", left=left, right=right, pair=[i, j])
+            assert np.allclose(found["cosines"], mini.similarity(left, right), atol=1e-4)
+            assert np.isclose(np.sum(found["shares"]), found["cosines"][i][j], atol=2e-3)
+            assert np.isclose(sum(word["share"] for word in found["left"]), found["cosines"][i][j], atol=2e-3)
+            for word in found["left"]:
+                assert left[i][word["start"] : word["end"]] == word["text"]
+    found = post(client, "/compare", left=left, right=right)
+    linked = {(found["left"][a]["text"], found["right"][b]["text"]) for a, b in found["links"]}
+    assert {("cat", "猫"), ("roof", "屋根")} <= linked
+    empty = post(client, "/compare", left=[""], right=["a"])
+    assert empty["cosines"] == [[0.0]]
+    assert empty["left"] == []
+
+
+def test_mining_gives_all_pairs_and_a_threshold(client, sample):
+    few = post(client, "/mine", source=["The train is late.", "A cat sleeps."], target=["Eine Katze schläft.", "Brot."])
+    assert few["pairs"][0]["target"] == "Eine Katze schläft."
+    assert (few["pairs"][0]["source_line"], few["pairs"][0]["target_line"]) == (2, 1)
+    assert few["threshold"] is None
+    many = post(client, "/mine", source=sample["en"][:300], target=sample["ja"][100:400])
+    assert many["threshold"] is not None
+    kept = [pair for pair in many["pairs"] if pair["score"] >= many["threshold"]]
+    right = [pair for pair in kept if pair["source_line"] == pair["target_line"] + 100]
+    assert len(right) > 0.9 * len(kept) > 150
+
+
+UNITS = [
+    [{"language": "en", "text": f"a <b> & {HOSTILE}\0"}, {"language": "ja", "text": "猫\n犬", "note": "n\t1"}],
+    [
+        {"language": "de", "text": "Zug", "context": "Der Zug."},
+        {"language": "de", "text": "Bahn"},
+        {"language": '"><x', "text": "y"},
+    ],
+    [],
+]
+
+
+def test_exports_are_what_they_say(client):
+    def export(kind):
+        answer = client.post("/export", json={"format": kind, "units": UNITS})
+        assert answer.status_code == 200, answer.text
+        assert f'filename="xswe.{kind}"' in answer.headers["content-disposition"]
+        return answer.content
+
+    memory = ElementTree.parse(BytesIO(export("tmx"))).getroot()
+    units = [[(v.get(XML), v.findtext("seg")) for v in unit.iter("tuv")] for unit in memory.iter("tu")]
+    assert units[0][0][1].startswith("a <b> & <script>")
+    assert [code for code, _ in units[1]] == ["de", "de", '"><x']
+    base = ElementTree.parse(BytesIO(export("tbx"))).getroot()
+    assert [term.text for term in base.iter("term")][1:] == ["猫 犬", "Zug", "Bahn", "y"]
+    assert [one.text for one in base.iter("descrip")] == ["Der Zug."]
+    table = export("tsv").decode().splitlines()
+    assert table[0].split("\t") == ["en", "de", "ja", '">\x3cx', "note"] or len(table[0].split("\t")) == 5
+    assert len(table) == 3
+
+
+def test_what_is_exported_is_read_again(client, tmp_path):
+    units = [[{"language": "en", "text": "cat"}, {"language": "de", "text": "Katze"}, {"language": "ja", "text": "猫"}]]
+    (tmp_path / "out.tmx").write_bytes(client.post("/export", json={"format": "tmx", "units": units}).content)
+    from xswe.corpus.documents import read_memory
+
+    assert list(read_memory(tmp_path / "out.tmx")) == [{"en": "cat", "de": "Katze", "ja": "猫"}]
+
+
+def test_the_description_names_what_there_is(client):
+    document = client.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            if method == "get" and "parameters" not in one:
+                assert client.get(path).status_code == 200
+            else:
+                assert client.request(method, path).status_code in (415, 422)
+            for answer in one["responses"].values():
+                for content in answer["content"].values():
+                    if reference := content["schema"].get("$ref"):
+                        assert reference.rpartition("/")[2] in document["components"]["schemas"]
+    spec = pytest.importorskip("openapi_spec_validator", reason="the schema of OpenAPI is not installed")
+    spec.validate(document)
+
+
+def test_metrics_count(client):
+    before = client.get("/metrics").text
+    post(client, "/v1/embeddings", input=["a", "b"])
+    client.get("/no/such/path")
+    after = client.get("/metrics").text
+    assert "xswe_texts_total" in before
+    told = dict(line.rsplit(" ", 1) for line in after.splitlines() if not line.startswith("#"))
+    assert int(told['xswe_requests_total{path="other",status="404"}']) >= 1
+    assert float(told["xswe_texts_total"]) >= 2
+    infinite = told['xswe_request_seconds_bucket{path="/v1/embeddings",le="+Inf"}']
+    assert infinite == told['xswe_request_seconds_count{path="/v1/embeddings"}']
+    assert "/no/such" not in after

@@ -1,0 +1,278 @@
+"""Who may ask, how much, and what a request that goes wrong does to the others."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import random
+import select
+import socket
+import threading
+import time
+
+import pytest
+from starlette.testclient import TestClient
+
+import xswe
+from xswe.errors import ConfigError, InputError
+from xswe.serving.config import ServeConfig
+from xswe.serving.passages import Corpus
+
+HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def status(answer, part=""):
+    fault = answer.json()["error"]["message"]
+    assert part in fault, fault
+    return answer.status_code
+
+
+def test_limits_are_told(bare):
+    def ask(**body):
+        return bare.post("/v1/embeddings", json=body)
+
+    assert ask(input="a" * 200).status_code == 200
+    assert status(ask(input="a" * 201), "at most 200") == 422
+    assert status(ask(input=["a"] * 9), "at most 8") == 422
+    assert status(ask(input=["a" * 199] * 30), "max_bytes") == 413
+    assert status(ask(input=[]), "empty") == 422
+    assert status(ask(), "input") == 422
+    assert ask(input="a", dimensions=0).json()["error"]["param"] == "dimensions"
+    assert status(bare.post("/compare", json={"left": ["a"], "right": ["b"], "pair": [1, 0]}), "pair") == 422
+    assert status(bare.post("/compare", json={"left": [], "right": []}), "pair") == 422
+    assert status(bare.get("/search", params={"query": "a"}), "corpora=") == 422
+    assert status(bare.post("/mine", json={"source": ["a"] * 9, "target": []}), "at most 8") == 422
+
+
+def test_an_endless_body_is_cut_off(server):
+    one = connection(server)
+    one.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while sent < 64 << 20:
+            one.sendall(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
+            sent += 0x10000
+            if select.select([one], [], [], 0)[0]:
+                break
+    assert sent < 64 << 20
+    assert b" 413 " in one.recv(100)
+
+
+def test_only_json_is_read(bare):
+    assert status(bare.post("/v1/embeddings", content=b"{}"), "Content-Type") == 415
+    for body in (b"", b"{", b"[]", b'{"input": "\xff"}', b'{"input": "\\ud800"}', b"[" * 4000, b'{"input":' * 400):
+        answer = bare.post("/v1/embeddings", content=body, headers={"content-type": "application/json"})
+        assert answer.status_code in (400, 422), body[:20]
+        assert answer.json()["error"]["message"]
+
+
+def test_a_key_is_asked_for(bare):
+    for wrong in ("", "Bearer", "Bearer Secret", "secret", "Bearer secre", "Bearer secrets"):
+        answer = bare.post("/v1/embeddings", json={"input": "a"}, headers={"authorization": wrong})
+        assert status(answer, "key") == 401
+        assert bare.get("/info", headers={"authorization": wrong}).status_code == 401
+        assert bare.get("/metrics", headers={"authorization": wrong}).status_code == 401
+        assert bare.get("/", headers={"authorization": wrong}).status_code == 200
+        assert bare.get("/healthz", headers={"authorization": wrong}).status_code == 200
+
+
+def test_other_names_are_refused_on_the_loopback(client, mini):
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", ""):
+        assert client.get("/info", headers={"host": host}).status_code == 421
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]", "[::1]:8000"):
+        assert client.get("/info", headers={"host": host}).status_code == 200
+    with TestClient(xswe.make_app(mini, hosts=("box",), threads=1), base_url="http://box:80") as named:
+        assert named.get("/info").status_code == 200
+    assert not ServeConfig(host="0.0.0.0").names
+
+
+def test_every_answer_carries_its_policy(client):
+    for path in ("/", "/api", "/static/app.js", "/info", "/nothing", "/v1/embeddings"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in headers
+
+
+def test_other_sites_only_where_told(client, mini):
+    asked = {"origin": "https://example.org", "access-control-request-method": "POST"}
+    assert "access-control-allow-origin" not in client.options("/v1/embeddings", headers=asked).headers
+    app = xswe.make_app(mini, origins=("https://example.org",), api_key="k", threads=1)
+    with TestClient(app, base_url="http://localhost") as told:
+        answer = told.options("/v1/embeddings", headers={**asked, "access-control-request-headers": "authorization"})
+        assert answer.headers["access-control-allow-origin"] == "https://example.org"
+        other = told.options("/v1/embeddings", headers={**asked, "origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in other.headers
+
+
+def test_no_path_comes_from_a_request(client):
+    for path in (
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/static/..%2fapp.py",
+        "/%00",
+        "/" + "a" * 3000,
+    ):
+        assert client.get(path).status_code == 404
+
+
+def test_too_many_at_once_are_turned_away(mini):
+    app = xswe.make_app(mini, threads=1, waiting=1)
+    with TestClient(app, base_url="http://localhost") as client:
+        lines = [f"line {row} of some text" for row in range(800)]
+        seen = []
+
+        def ask():
+            seen.append(client.post("/mine", json={"source": lines, "target": lines}).status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        while client.get("/healthz").status_code != 200:  # is answered all the while
+            pass
+        for thread in threads:
+            thread.join()
+        assert set(seen) == {200, 429}
+        assert seen.count(200) >= 2
+        answer = client.post("/v1/embeddings", json={"input": "a"})
+        assert answer.status_code == 200
+
+
+def connection(server):
+    found = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    return found
+
+
+def closed_within(found, seconds):
+    """Tell whether the other side closes a connection."""
+    found.settimeout(seconds)
+    try:
+        while found.recv(1 << 16):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_who_hangs_is_given_up_and_harms_nobody(server):
+    silent = [connection(server) for _ in range(40)]
+    heads = [connection(server) for _ in range(40)]
+    bodies = [connection(server) for _ in range(40)]
+    for one in heads:
+        one.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+    for one in bodies:
+        one.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+    started = time.monotonic()
+    for _ in range(50):
+        assert ask(server, {"input": "a"}) == 200
+    assert time.monotonic() - started < 5
+    assert all(closed_within(one, 10) for one in [*silent, *heads, *bodies])
+
+
+def ask(server, body):
+    found = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    found.request("POST", "/v1/embeddings", json.dumps(body), {"Content-Type": "application/json"})
+    answer = found.getresponse()
+    answer.read()
+    found.close()
+    return answer.status
+
+
+def test_who_does_not_read_is_given_up(server):
+    one = connection(server)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    body = json.dumps({"input": ["a cat"] * 2000}).encode()  # some ten megabytes of an answer
+    head = (
+        b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    one.sendall(head % len(body) + body)
+    assert select.select([one], [], [], 20)[0]
+    deadline = time.monotonic() + 15
+    while server.connections and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not server.connections
+    one.close()
+    assert ask(server, {"input": "a"}) == 200
+
+
+def test_killed_connections_and_rubbish_harm_nobody(server):
+    generator = random.Random(0)
+    body = json.dumps({"input": ["A cat sleeps."] * 500}).encode()
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    for number in range(200):
+        one = connection(server)
+        sent = whole[: generator.randrange(len(whole) + 1)] if number % 2 else generator.randbytes(generator.randrange(400))
+        one.sendall(sent)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close by a reset
+        one.close()
+    assert ask(server, {"input": "a"}) == 200
+    one = connection(server)
+    with contextlib.suppress(ConnectionError):
+        for _ in range(20):  # a head without end
+            one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 10_000)
+            time.sleep(0.01)
+    assert closed_within(one, 5)
+    assert ask(server, {"input": "a"}) == 200
+
+
+def test_memory_stays_flat(client):
+    import resource
+
+    def used():
+        with open("/proc/self/statm") as stream:
+            return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
+
+    try:
+        used()
+    except OSError:
+        pytest.skip("/proc is not here")
+    for _ in range(300):
+        client.post("/v1/embeddings", json={"input": ["A cat sleeps."] * 8})
+    before = used()
+    for number in range(600):
+        client.post("/v1/embeddings", json={"input": [f"A cat sleeps {number}."] * 8})
+        client.get(f"/{number}")
+    assert used() - before < 15
+
+
+def test_settings_that_cannot_be_are_refused(mini):
+    for wrong in (
+        {"port": 70000},
+        {"seconds": 0.0},
+        {"max_texts": 0},
+        {"api_key": " "},
+        {"origins": ("evil",)},
+        {"ports": 1},
+    ):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            xswe.make_app(mini, **wrong)
+
+
+def test_corpora_say_their_languages(mini, tmp_path):
+    assert Corpus.of("a/news.en-de.tsv").languages == ("en", "de")
+    assert Corpus.of("manual.ja.txt").languages == ("ja",)
+    assert Corpus.of("x/book.de").languages == ("de",)
+    assert Corpus.of("deck-en_ja.v2.zh.tsv.gz").languages == ("zh",)
+    named = Corpus.of({"path": "x.tsv", "languages": ["ja", "en"], "name": "mine"})
+    assert (named.name, named.languages) == ("mine", ("ja", "en"))
+    for entry in (
+        "pairs.tsv",
+        {"path": "pairs.tsv"},
+        {"languages": ["en"]},
+        {"path": "a", "languages": ["en", "de", "ja"]},
+    ):
+        with pytest.raises(ConfigError, match="corpora"):
+            Corpus.of(entry)
+    with pytest.raises(InputError, match="missing"):
+        xswe.make_app(mini, [str(tmp_path / "missing.en-de.tsv")])
+    (tmp_path / "empty.en-de.tsv").write_text("")
+    with pytest.raises(ConfigError, match="nothing"):
+        xswe.make_app(mini, [str(tmp_path / "empty.en-de.tsv")])
+    (tmp_path / "a.ja.txt").write_text("猫\n")
+    with pytest.raises(ConfigError, match=r"a\.ja\.txt"):
+        xswe.make_app(mini, [str(tmp_path / "a.ja.txt"), str(tmp_path / "a.ja.txt")])

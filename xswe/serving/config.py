@@ -1,0 +1,69 @@
+"""How the application listens, and what it lets in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xswe.errors import ConfigError
+from xswe.io.parallel import available_threads
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class ServeConfig:
+    """How the application listens, and what it lets in.
+
+    Attributes:
+        host: the address to listen on; that of this machine alone unless another is named.
+        port: the port; 0 for any that is free.
+        api_key: what a request must carry, as ``Authorization: Bearer KEY``; null for none.
+        hosts: names under which it may be asked, beside its own; ``*`` for any. On the loopback, other names are refused,
+            so that no page of the web reads from here under a name of its own.
+        origins: other sites whose pages may ask, as ``https://example.org``; none unless told.
+        max_bytes: the largest body of a request (413).
+        max_texts: texts, or lines, of a request (422).
+        max_characters: of a text (422).
+        waiting: requests that may wait for a thread; what comes on top is turned away (429).
+        seconds: that a request's head and body, and the sending of an answer, may take.
+        threads: how many requests are worked on at once; null for all processors.
+        access_log: log every request.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_key: str | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    max_bytes: int = 16 << 20
+    max_texts: int = 20_000
+    max_characters: int = 100_000
+    waiting: int = 64
+    seconds: float = 30.0
+    threads: int | None = None
+    access_log: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 65536:
+            raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any that is free")
+        for name in ("max_bytes", "max_texts", "max_characters", "waiting"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}={getattr(self, name)}: must be at least 1")
+        if not self.seconds > 0:
+            raise ConfigError(f"seconds={self.seconds}: must be above 0")
+        if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip()):
+            raise ConfigError("api_key: give ASCII characters, or null for none")
+        if wrong := [origin for origin in self.origins if "://" not in origin and origin != "*"]:
+            raise ConfigError(f"origins={wrong}: write them as in origins=[https://example.org]")
+
+    @property
+    def workers(self) -> int:
+        """How many requests are worked on at once."""
+        return self.threads or available_threads()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names under which it may be asked; empty for any."""
+        if "*" in self.hosts or (self.host not in LOOPBACK and not self.hosts):
+            return frozenset()
+        return frozenset(name.lower() for name in (*LOOPBACK, "[::1]", self.host, *self.hosts))

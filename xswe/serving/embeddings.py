@@ -1,0 +1,150 @@
+"""Texts to vectors for many who ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel, pool
+from xswe.serving.config import ServeConfig
+from xswe.serving.guard import Gate, Metrics, Refused
+from xswe.serving.messages import EmbeddingsRequest, Usage
+
+_AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
+_TOKENS = (
+    "token ids are of another model's tokenizer: send texts "
+    "(in LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))"
+)
+
+
+class _Vector(msgspec.Struct):
+    """One of :class:`xswe.serving.messages.Embedding`, its numbers as they come cheapest: bytes are written as base64."""
+
+    index: int
+    embedding: list[float] | bytes
+    object: str = "embedding"
+
+
+class _Answer(msgspec.Struct):
+    """:class:`xswe.serving.messages.Embeddings`, likewise."""
+
+    data: list[_Vector]
+    model: str
+    usage: Usage
+    object: str = "list"
+
+
+class Embedder:
+    """Encodes texts: those of small requests that come at the same time together, large ones on a thread.
+
+    Args:
+        model: what encodes.
+        name: what it is called in answers.
+        config: the limits.
+        gate: the threads.
+        metrics: what counts the texts.
+    """
+
+    def __init__(self, model: AnyModel, name: str, config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
+        self._model, self._name, self._config, self._gate, self._metrics = model, name, config, gate, metrics
+        self._waiting: list[tuple[list[str], asyncio.Future[tuple[np.ndarray, int]]]] = []
+        self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
+
+    async def __call__(self, request: EmbeddingsRequest) -> bytes:
+        """Return the answer as JSON.
+
+        Raises:
+            Refused: the input is no text, or too much of it.
+        """
+        texts = self._checked(request)
+        dim = request.dimensions or self._model.dim
+        if dim > self._model.dim:
+            raise Refused(422, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions")
+        if sum(map(len, texts)) <= _AT_ONCE:
+            vectors, tokens = await self._together(texts)
+        else:
+            vectors, tokens = await self._gate.run(self._encoded, texts)
+        self._metrics.texts += len(texts)
+        if dim < self._model.dim:
+            vectors = vectors[:, :dim] / np.maximum(np.linalg.norm(vectors[:, :dim], axis=1, keepdims=True), 1e-12)
+        if len(texts) * dim > 1 << 17:
+            return await self._gate.run(self._written, vectors, tokens, request.encoding_format)
+        return self._written(vectors, tokens, request.encoding_format)
+
+    def _written(self, vectors: np.ndarray, tokens: int, form: str) -> bytes:
+        rows: Any = map(bytes, vectors.astype("<f4", copy=False)) if form == "base64" else vectors.tolist()
+        data = [_Vector(index, row) for index, row in enumerate(rows)]
+        return msgspec.json.encode(_Answer(data, self._name, Usage(tokens, tokens)))
+
+    def _checked(self, request: EmbeddingsRequest) -> list[str]:
+        """Return the texts of a request."""
+        texts = [request.input] if isinstance(request.input, str) else request.input
+        if not texts:
+            raise Refused(422, "input is empty: give a text, or a list of texts", "input")
+        if len(texts) > self._config.max_texts:
+            raise Refused(422, f"{len(texts):,} texts: send at most {self._config.max_texts:,} at a time", "input")
+        for row, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise Refused(422, f"input[{row}]: {_TOKENS}", "input")
+            check_length(text, self._config, f"input[{row}]")
+        return texts  # type: ignore[return-value]
+
+    def _together(self, texts: list[str]) -> asyncio.Future[tuple[np.ndarray, int]]:
+        """Encode with whatever else came in this turn of the loop: of short texts most of the cost is that of a call."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[tuple[np.ndarray, int]] = loop.create_future()
+        self._waiting.append((texts, future))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._flush)
+        return future
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        texts = [text for texts, _ in waiting for text in texts]
+        if len(waiting) > 1 and sum(map(len, texts)) > _AT_ONCE:
+            done = self._gate.submit(self._encode, texts)
+            done.add_done_callback(lambda done: _share(waiting, done.result) if not done.cancelled() else None)
+        else:
+            _share(waiting, lambda: self._encode(texts))
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+        vectors, tokens = self._encode(texts)
+        return vectors, int(tokens.sum())
+
+    def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return vectors, and how many units each text has."""
+        model = self._model
+        if isinstance(model, StaticModel):
+            bags = model.units.bags(texts)
+            return pool(model.matrix, bags, normalise=True, scales=model.scales), bags.lengths
+        return model.encode(texts), model.parts[0].units.bags(texts).lengths
+
+
+_Waiting = Sequence[tuple[list[str], asyncio.Future[tuple[np.ndarray, int]]]]
+
+
+def _share(waiting: _Waiting, encoded: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
+    """Give each of those who wait the vectors of its texts, or the error."""
+    try:
+        vectors, tokens = encoded()
+    except Exception as error:
+        for _, future in waiting:
+            if not future.done():
+                future.set_exception(error)
+        return
+    bounds = accumulate((len(texts) for texts, _ in waiting), initial=0)
+    for (a, b), (_, future) in zip(pairwise(bounds), waiting, strict=True):
+        if not future.done():
+            future.set_result((vectors[a:b], int(tokens[a:b].sum())))
+
+
+def check_length(text: str, config: ServeConfig, where: str) -> None:
+    """Refuse a text that is too long."""
+    if len(text) > config.max_characters:
+        raise Refused(422, f"{where} has {len(text):,} characters: send at most {config.max_characters:,}", where)

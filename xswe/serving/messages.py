@@ -1,0 +1,209 @@
+"""What the application is asked and answers: the one description of it, from which requests are checked and documented."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Language = Literal["en", "de", "zh", "ja"]
+Count = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class EmbeddingsRequest(Struct):
+    """Texts to encode, as OpenAI's interface takes them."""
+
+    input: str | list[str | int | list[int]]
+    model: str = ""
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Meta(ge=1)] | None = None
+    user: str = ""
+
+
+class SearchRequest(Struct):
+    """A question to the sentences of the corpora: the k nearest of each language."""
+
+    query: str
+    k: Count = 10
+    languages: list[Language] = []
+    corpora: list[str] = []
+
+
+class PhrasesRequest(Struct):
+    """A word or phrase whose translations are sought in the corpora, or in passages that come with the request.
+
+    The best ``k`` forms of each language, and ``lines`` passages of each form.
+    """
+
+    query: str
+    k: Count = 8
+    lines: Count = 5
+    languages: list[Language] = []
+    corpora: list[str] = []
+    passages: list[str] = []
+    min_score: Annotated[float, Meta(ge=0, le=1)] = 0.6
+
+
+class CompareRequest(Struct):
+    """Two texts, or two lists of texts, and the pair of them that is to be explained."""
+
+    left: list[str]
+    right: list[str]
+    pair: tuple[int, int] = (0, 0)
+
+
+class MineRequest(Struct):
+    """Two lists of lines in which translations are sought."""
+
+    source: list[str]
+    target: list[str]
+    score: Literal["ratio", "distance", "csls", "cosine"] = "ratio"
+
+
+class Saying(Struct):
+    """A text in a language."""
+
+    language: str
+    text: str
+    note: str = ""
+    context: str = ""
+
+
+class ExportRequest(Struct):
+    """What was ticked: units of texts that say the same."""
+
+    format: Literal["tmx", "tbx", "tsv"]
+    units: list[list[Saying]]
+
+
+class Embedding(Struct):
+    """A vector: its numbers, or base64 of them as little-endian float32."""
+
+    index: int
+    embedding: list[float] | str
+    object: str = "embedding"
+
+
+class Usage(Struct):
+    """Units that the model found in the texts."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(Struct):
+    """The vectors of the texts, in their order."""
+
+    data: list[Embedding]
+    model: str
+    usage: Usage
+    object: str = "list"
+
+
+class Marked(Struct):
+    """A passage, the spans of it that are marked, and where it is from.
+
+    Spans count characters as Python does: code points.
+    """
+
+    text: str
+    language: str
+    corpus: str
+    line: int
+    spans: list[tuple[int, int]] = []
+
+
+class Line(Struct):
+    """A passage that was found, and its translations."""
+
+    score: float
+    passage: Marked
+    translations: list[Marked] = []
+
+
+class Found(Struct):
+    """Passages, the nearest first within each language."""
+
+    query: str
+    hits: list[Line]
+    seconds: float
+
+
+class Variant(Struct):
+    """A form that says what was asked, how often, its spellings, and passages that it stands in.
+
+    With ``more``, the language has more passages than were looked at, and the count is that of the nearest ones.
+    """
+
+    text: str
+    language: str
+    score: float
+    count: int
+    more: bool
+    forms: list[str]
+    lines: list[Line]
+
+
+class Phrases(Struct):
+    """What says the phrase, the best first within each language."""
+
+    query: str
+    variants: list[Variant]
+    seconds: float
+
+
+class Word(Struct):
+    """A word of a text, where it stands, and its share of the cosine."""
+
+    text: str
+    start: int
+    end: int
+    share: float
+
+
+class Comparison(Struct):
+    """Cosines of all on the left with all on the right; of one pair what each pair of words adds to it.
+
+    ``shares[i][j]`` is what word ``i`` of the left and word ``j`` of the right add; all of them together are the cosine.
+    """
+
+    cosines: list[list[float]]
+    pair: tuple[int, int]
+    left: list[Word]
+    right: list[Word]
+    shares: list[list[float]]
+    links: list[tuple[int, int]]
+
+
+class MinedPair(Struct):
+    """A pair and its lines, counted from 1."""
+
+    score: float
+    source: str
+    target: str
+    source_line: int
+    target_line: int
+
+
+class Mined(Struct):
+    """Pairs, best first, and where to cut: null where that cannot be told."""
+
+    pairs: list[MinedPair]
+    threshold: float | None
+    note: str
+    seconds: float
+
+
+class Fault(Struct):
+    """What is wrong with a request, and what cures it."""
+
+    message: str
+    type: str = "invalid_request_error"
+    param: str | None = None
+    code: str | None = None
+
+
+class Failure(Struct):
+    """An answer that is none."""
+
+    error: Fault

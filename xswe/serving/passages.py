@@ -1,0 +1,188 @@
+"""The passages of corpora: of each language one list, and for each passage what translates it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.blocks import read_jobs
+from xswe.corpus.documents import read_memory
+from xswe.corpus.formats import find_pairs
+from xswe.errors import ConfigError
+from xswe.io.archives import without_packing
+from xswe.io.lines import OnError, read_blocks
+from xswe.io.ragged import Texts, concatenate
+from xswe.progress import bar
+from xswe.text.languages import LANGUAGES, check_languages
+
+_CODE = "|".join(LANGUAGES)
+_NAMED = re.compile(rf"(?:^|[._-])({_CODE})(?:-({_CODE}))?(?=[._]|$)")
+_BLOCK = 8192
+
+Entry = str | Path | Mapping[str, Any]
+Block = tuple[dict[str, Texts], np.ndarray]  # texts by language, of as many units, empty where one lacks it; their lines
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A file of passages.
+
+    Attributes:
+        entry: what was given, as :func:`xswe.corpus.formats.find_pairs` takes it.
+        path: the file.
+        name: what it is called; no path.
+        languages: one for plain text, two for pairs; empty for a translation memory, which says itself.
+    """
+
+    entry: Entry
+    path: Path
+    name: str
+    languages: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entry: Entry) -> Corpus:
+        """Find out what a corpus is: ``news.en-de.tsv`` holds pairs, ``manual.ja.txt`` Japanese text.
+
+        Raises:
+            ConfigError: its name does not say its languages, and neither does the entry.
+        """
+        if isinstance(entry, Mapping):
+            given = {key: value for key, value in entry.items() if key not in ("languages", "name")}
+            if "path" not in given:
+                raise ConfigError(f"corpora: {dict(entry)} names no file; write {{path: a.tsv, languages: [en, de]}}")
+            path, codes = Path(given["path"]), tuple(entry.get("languages", ()))
+            name = str(entry.get("name", path.name))
+            entry = given if len(given) > 1 else path
+        else:
+            path, codes, name = Path(entry), (), Path(entry).name
+        memory = without_packing(path).suffix.lower() == ".tmx"
+        if not codes and not memory and (found := _NAMED.findall(path.name)):
+            codes = tuple(code for code in found[-1] if code)
+        if codes:
+            check_languages(codes)
+        if memory:
+            return cls(entry, path, name, ())
+        if len(codes) not in (1, 2):
+            raise ConfigError(
+                f"corpora: {path.name} does not say its languages; call it news.en-de.tsv or manual.ja.txt, or write "
+                f"{{path: {path.name}, languages: [en, de]}}"
+            )
+        return cls(entry, path, name, codes)
+
+    def blocks(self, on_error: OnError) -> Iterator[Block]:
+        """Stream the passages.
+
+        Raises:
+            InputError: the file is missing, or a line of it is damaged.
+        """
+        if not self.languages:
+            yield from _memory(self.path, on_error)
+        elif len(self.languages) == 1:
+            line = 1
+            for texts in read_blocks(self.path):
+                yield {self.languages[0]: texts}, np.arange(line, line + len(texts))
+                line += len(texts)
+        else:
+            a, b = self.languages
+            given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
+            line = 1
+            for file in find_pairs([given], (a, b)):
+                for job in read_jobs(file, on_error=on_error):
+                    rows = job()
+                    yield {a: rows.source, b: rows.target}, np.arange(line, line + len(rows))
+                    line += len(rows)
+
+
+def _memory(path: Path, on_error: OnError) -> Iterator[Block]:
+    units: list[dict[str, str]] = []
+    first = 1
+
+    def block() -> Block:
+        codes = [code for code in LANGUAGES if any(code in unit for unit in units)]
+        texts = {code: Texts.of([unit.get(code, "") for unit in units]) for code in codes}
+        return texts, np.arange(first, first + len(units))
+
+    for unit in read_memory(path, on_error=on_error):
+        units.append(unit)
+        if len(units) == _BLOCK:
+            yield block()
+            first, units = first + len(units), []
+    if units:
+        yield block()
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """The passages of one language.
+
+    Attributes:
+        texts: n passages.
+        units: int32 (n,), rising: passages of several languages with one number translate each other.
+        corpora: uint16 (n,), which corpus each is of.
+        lines: int32 (n,), where in it.
+    """
+
+    texts: Texts
+    units: np.ndarray
+    corpora: np.ndarray
+    lines: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def row_of(self, unit: int) -> int | None:
+        """Return which passage is of a unit; None where there is none."""
+        row = int(np.searchsorted(self.units, unit))
+        return row if row < len(self.units) and self.units[row] == unit else None
+
+
+@dataclass
+class _Growing:
+    """Passages of a language as they come."""
+
+    texts: list[Texts] = field(default_factory=list)
+    numbers: list[np.ndarray] = field(default_factory=list)  # unit, corpus, line
+
+
+def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str], on_error: OnError = "raise") -> dict[str, Passages]:
+    """Read the passages of corpora, by language.
+
+    Args:
+        corpora: the files.
+        languages: those to keep.
+        on_error: what a damaged line does.
+
+    Raises:
+        InputError: a file is missing or damaged.
+        ConfigError: there is nothing in them.
+    """
+    growing = {code: _Growing() for code in languages}
+    base = 0
+    with bar("read", unit="passage") as progress:
+        for number, corpus in enumerate(corpora):
+            for texts, lines in corpus.blocks(on_error):
+                for code, column in texts.items():
+                    if code not in growing:
+                        continue
+                    kept = np.flatnonzero(column.sizes > 0)
+                    growing[code].texts.append(column if len(kept) == len(column) else column.take(kept))
+                    growing[code].numbers.append(np.stack([base + kept, np.full_like(kept, number), lines[kept]]))
+                    progress.update(len(kept))
+                base += len(lines)
+    out = {}
+    for code, own in growing.items():
+        if not sum(map(len, own.texts)):
+            continue
+        units, places, lines = np.concatenate(own.numbers, axis=1)
+        out[code] = Passages(
+            concatenate(own.texts), units.astype(np.int32), places.astype(np.uint16), lines.astype(np.int32)
+        )
+    if corpora and not out:
+        names = ", ".join(corpus.name for corpus in corpora)
+        raise ConfigError(f"corpora: nothing in {', '.join(languages)} is in {names}")
+    return out

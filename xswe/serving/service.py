@@ -1,0 +1,226 @@
+"""What the application holds, and what it answers to each request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from xswe.errors import ConfigError
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel
+from xswe.serving import messages as m
+from xswe.serving.comparison import compare
+from xswe.serving.concordance import Concordance, Words, phrases_in
+from xswe.serving.config import ServeConfig
+from xswe.serving.embeddings import Embedder, check_length
+from xswe.serving.exports import KINDS, export
+from xswe.serving.guard import KNOWN, Gate, Metrics, Refused, read_body, refused
+from xswe.serving.mined import mine_lines
+from xswe.serving.openapi import Operation, describe
+from xswe.serving.passages import Corpus, Entry
+
+_PAGES = Path(__file__).parent / "static"
+_MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+class Service:
+    """What a running application holds, and what it answers.
+
+    Args:
+        model: what encodes.
+        name: what it is called.
+        corpora: files.
+        config: the settings.
+    """
+
+    def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
+
+        self.model, self.name, self.config = model, name, config
+        self.part = model if isinstance(model, StaticModel) else model.parts[0]
+        self.gate = Gate(config)
+        self.words = Words(self.part)
+        files = [Corpus.of(entry) for entry in corpora]
+        if twice := {file.name for file in files if [other.name for other in files].count(file.name) > 1}:
+            raise ConfigError(
+                f"corpora: two are called {min(twice)}; give one a name of its own, as in {{path: …, name: …}}"
+            )
+        self.corpora = Concordance(model, files, config.workers, self.words, self.part) if files else None
+        self.operations = self._operations()
+        paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
+        self.metrics = Metrics(paths, self.gate)
+        self.embedder = Embedder(model, name, config, self.gate, self.metrics)
+
+    def app(self) -> Starlette:
+        """Return the routes."""
+        routes = [
+            Route(
+                operation.path,
+                endpoint,
+                methods=["GET"] if operation.asked is None else ["GET", "POST"][not operation.query :],
+            )
+            for operation, endpoint in self.operations
+        ]
+        document = msgspec.json.encode(describe([operation for operation, _ in self.operations], bool(self.config.api_key)))
+        routes.append(Route("/openapi.json", partial(_fixed, document, "application/json")))
+        pages = {"/": "index.html", "/api": "api.html"}
+        pages |= {f"/static/{file.name}": file.name for file in _PAGES.iterdir() if file.suffix in (".css", ".js", ".svg")}
+        for path, file in pages.items():
+            content, media = (_PAGES / file).read_bytes(), _MEDIA[Path(file).suffix]
+            routes.append(Route(path, partial(_fixed, content, media)))
+
+        @asynccontextmanager
+        async def lifespan(app: Any) -> Any:
+            """Let the threads go at the end."""
+            yield
+            self.gate.close()
+
+        cross = Middleware(
+            CORSMiddleware, allow_origins=list(self.config.origins), allow_methods=["*"], allow_headers=["*"]
+        )
+        handlers: Any = dict.fromkeys(KNOWN, refused)
+        return Starlette(
+            routes=routes,
+            lifespan=lifespan,
+            middleware=[cross] if self.config.origins else [],
+            exception_handlers=handlers,
+        )
+
+    def _operations(self) -> list[tuple[Any, Callable[[Request], Awaitable[Response]]]]:
+
+        text = "text/plain; charset=utf-8"
+        return [
+            (Operation("/v1/embeddings", m.EmbeddingsRequest, m.Embeddings, "vectors of texts"), self._embeddings),
+            (Operation("/v1/models", None, "application/json", "the model, as OpenAI lists it"), self._models),
+            (Operation("/search", m.SearchRequest, m.Found, "the sentences nearest to a text", True), self._search),
+            (Operation("/phrases", m.PhrasesRequest, m.Phrases, "what says a phrase, where", True), self._phrases),
+            (Operation("/compare", m.CompareRequest, m.Comparison, "cosines, and what words add to one"), self._compare),
+            (Operation("/mine", m.MineRequest, m.Mined, "translations among the lines of two lists"), self._mine),
+            (Operation("/export", m.ExportRequest, KINDS["tmx"], "what was ticked as TMX, TBX or TSV"), self._export),
+            (Operation("/info", None, "application/json", "the model, its corpora, and the limits"), self._info),
+            (Operation("/healthz", None, text, "ok"), self._health),
+            (Operation("/metrics", None, text, "counts for Prometheus"), self._metrics),
+        ]
+
+    async def _asked(self, request: Request, kind: type[Any]) -> Any:
+        """Return the message of a request, checked."""
+        if request.method == "GET":
+            given: dict[str, Any] = {key: request.query_params.getlist(key) for key in request.query_params}
+            lists = ("languages", "corpora", "passages")
+            single = {key: values[-1] for key, values in given.items() if key not in lists}
+            return msgspec.convert(single | {k: v for k, v in given.items() if k in lists}, kind, strict=False)
+        told = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if told != "application/json":
+            raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
+        body = await read_body(request, self.config.max_bytes, self.config.seconds)
+        return msgspec.json.decode(body, type=kind)
+
+    def _checked(self, texts: Sequence[str], where: str) -> None:
+        """Refuse too many texts, and too long ones."""
+        if len(texts) > self.config.max_texts:
+            raise Refused(422, f"{where} has {len(texts):,} texts: send at most {self.config.max_texts:,}", where)
+        for row, text in enumerate(texts):
+            check_length(text, self.config, f"{where}[{row}]")
+
+    async def _answer(self, work: Callable[[Any], Any], message: Any) -> Response:
+        """Do something on a thread, and answer with its result."""
+        return _response(await self.gate.run(lambda: msgspec.json.encode(work(message))))
+
+    async def _embeddings(self, request: Request) -> Response:
+
+        return _response(await self.embedder(await self._asked(request, m.EmbeddingsRequest)))
+
+    async def _search(self, request: Request) -> Response:
+
+        message = await self._asked(request, m.SearchRequest)
+        self._checked([message.query], "query")
+        return await self._answer(self._opened().search, message)
+
+    async def _phrases(self, request: Request) -> Response:
+
+        message = await self._asked(request, m.PhrasesRequest)
+        self._checked([message.query], "query")
+        self._checked(message.passages, "passages")
+        work = partial(phrases_in, self.words) if message.passages else self._opened().phrases
+        return await self._answer(work, message)
+
+    def _opened(self) -> Any:
+        """Return the corpora."""
+        if self.corpora is None:
+            raise Refused(
+                422, "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"
+            )
+        return self.corpora
+
+    async def _compare(self, request: Request) -> Response:
+
+        message = await self._asked(request, m.CompareRequest)
+        for side in ("left", "right"):
+            self._checked(getattr(message, side), side)
+        i, j = message.pair
+        if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
+            raise Refused(422, f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts", "pair")
+        if len(message.left) * len(message.right) > 1_000_000:
+            raise Refused(422, "over a million pairs: send shorter lists", "left")
+        return await self._answer(partial(compare, self.model, self.part), message)
+
+    async def _mine(self, request: Request) -> Response:
+
+        message = await self._asked(request, m.MineRequest)
+        for side in ("source", "target"):
+            self._checked(getattr(message, side), side)
+        return await self._answer(partial(mine_lines, self.model), message)
+
+    async def _export(self, request: Request) -> Response:
+
+        message = await self._asked(request, m.ExportRequest)
+        named = {"content-disposition": f'attachment; filename="xswe.{message.format}"'}
+        return Response(await self.gate.run(export, message), 200, named, KINDS[message.format])
+
+    async def _models(self, request: Request) -> Response:
+        return _response(
+            {"object": "list", "data": [{"id": self.name, "object": "model", "created": 0, "owned_by": "xswe"}]}
+        )
+
+    async def _info(self, request: Request) -> Response:
+        corpora = self.corpora
+        counts = {code: len(own) for code, own in corpora.passages.items()} if corpora else {}
+        return _response(
+            {
+                "model": self.name,
+                "dimensions": self.model.dim,
+                "languages": self.model.languages,
+                "corpora": corpora.corpora if corpora else [],
+                "passages": counts,
+                "limits": {name: getattr(self.config, name) for name in ("max_bytes", "max_texts", "max_characters")},
+            }
+        )
+
+    async def _health(self, request: Request) -> Response:
+
+        return PlainTextResponse("ok\n")
+
+    async def _metrics(self, request: Request) -> Response:
+
+        return PlainTextResponse(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _response(content: Any) -> Response:
+
+    body = content if isinstance(content, bytes) else msgspec.json.encode(content)
+    return Response(body, media_type="application/json")
+
+
+async def _fixed(content: bytes, media: str, request: Request) -> Response:
+    """Answer with a file of the application."""
+    return Response(content, headers={"cache-control": "no-cache"}, media_type=media)
