@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xswe.io.exchange import Candidate, write_concepts, write_memory
-from xswe.io.results import Rows
 from xswe.mining.output import one_line
 from xswe.serving.messages import ExportRequest, Saying
 from xswe.text.languages import LANGUAGES
@@ -43,9 +42,8 @@ def _table(units: Sequence[Sequence[Saying]]) -> str:
     codes = [code for code in LANGUAGES if any(saying.language == code for unit in units for saying in unit)]
     others = sorted({saying.language for unit in units for saying in unit} - set(codes))
     columns = [*codes, *others]
-    rows = [
-        [" | ".join(one_line(saying.text) for saying in unit if saying.language == code) for code in columns]
-        + [one_line(" ".join(dict.fromkeys(saying.note for saying in unit if saying.note)))]
-        for unit in units
-    ]
-    return Rows((*(code or "text" for code in columns), "note"), rows).render(".tsv")
+    lines = [[*(code or "text" for code in columns), "note"]]
+    for unit in units:
+        said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
+        lines.append([*said, " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))])
+    return "".join("\t".join(map(one_line, line)) + "\n" for line in lines)

@@ -150,8 +150,8 @@ class Metrics:
             lines.append(f'xswe_requests_total{{path="{path}",status="{status}"}} {count}')
         lines += ["# HELP xswe_request_seconds Seconds to an answer.", "# TYPE xswe_request_seconds histogram"]
         for path, row in sorted(self._seconds.items()):
-            for bound, count in zip((*map(str, _BOUNDS), "+Inf"), row, strict=False):
-                lines.append(f'xswe_request_seconds_bucket{{path="{path}",le="{bound}"}} {count:.0f}')
+            for bound, below in zip((*map(str, _BOUNDS), "+Inf"), row, strict=False):
+                lines.append(f'xswe_request_seconds_bucket{{path="{path}",le="{bound}"}} {below:.0f}')
             lines.append(f'xswe_request_seconds_sum{{path="{path}"}} {row[-1]:.6f}')
             lines.append(f'xswe_request_seconds_count{{path="{path}"}} {row[-2]:.0f}')
         lines += ["# HELP xswe_texts_total Texts encoded for /v1/embeddings.", "# TYPE xswe_texts_total counter"]
