@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
     from xswe.report.write import write_report
-    from xswe.search.index import Hit, Hits, Index, index, load_index
+    from xswe.search.index import Index, index, load_index
+    from xswe.search.types import Hit, Hits
     from xswe.serving.app import make_app, serve
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
@@ -50,8 +51,8 @@ _PUBLIC = {
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "Ensemble": "xswe.model.ensemble:Ensemble",
     "HardNegatives": "xswe.mining.negatives:HardNegatives",
-    "Hit": "xswe.search.index:Hit",
-    "Hits": "xswe.search.index:Hits",
+    "Hit": "xswe.search.types:Hit",
+    "Hits": "xswe.search.types:Hits",
     "Index": "xswe.search.index:Index",
     "MinedPairs": "xswe.mining.mined:MinedPairs",
     "Scores": "xswe.evaluation.evaluate:Scores",

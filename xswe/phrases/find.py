@@ -205,3 +205,15 @@ def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
             hits.append(Hit(float(top.scores[q, r]), int(top.times[q, r]), int(top.spread[q, r]), tuple(found)))
         out.append(hits)
     return out
+
+
+def mark_best(model: AnyModel, query: str, texts: Iterable[str], before: str = "[", after: str = "]") -> Iterator[str]:
+    """Yield texts with the span that says the most of a query marked, unless it is the whole text."""
+    source = open_words(model)
+    for text in texts:
+        hits = find_phrases(source, [query], [text], k=1)[0]
+        place = hits[0].places[0] if hits else None
+        if place is None or place.text == text.strip():
+            yield text
+        else:
+            yield f"{text[: place.start]}{before}{place.text}{after}{text[place.end :]}"

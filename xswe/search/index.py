@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, overload
@@ -19,17 +18,17 @@ from typing import Any, BinaryIO, Literal, NamedTuple, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.files import whole_folder
-from xswe.io.lines import read_blocks
+from xswe.io.files import file_stamp, read_json, whole_folder, write_json
+from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
-from xswe.io.results import Result
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.clusters import Members, assign, mean_vector, train_centroids
 from xswe.search.scan import make_codes, nearest
 from xswe.search.sentences import Sentences
+from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
 
 Given = str | Path | Iterable[str]
@@ -40,51 +39,6 @@ _BLOCK = 8192  # sentences encoded at a time
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
-
-
-class Hit(NamedTuple):
-    """A sentence that was found: its cosine with the query, its text, its number, and what was said of it."""
-
-    score: float
-    text: str
-    row: int
-    metadata: Any = None
-
-
-@dataclass(frozen=True)
-class Hits(Result):
-    """What was found for one query, best first; a sequence of :class:`Hit`.
-
-    Attributes:
-        query: its text; None where a vector was asked for.
-        hits: what was found.
-    """
-
-    query: str | None
-    hits: tuple[Hit, ...]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
-
-    def __repr__(self) -> str:
-        return f"Hits({self.query!r}, {len(self)})"
-
-    def __str__(self) -> str:
-        return "\n".join(f"{hit.score:.4f}  {' '.join(hit.text.split())}" for hit in self) or "nothing found"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Hit`."""
-        return Hit._fields
-
-    def records(self) -> tuple[Hit, ...]:
-        """Return the hits."""
-        return self.hits
 
 
 class _Data(NamedTuple):
@@ -396,6 +350,49 @@ def load_index(folder: str | Path) -> Index:
     if facts.get("format_version", 0) > FORMAT_VERSION:
         raise ModelError(f"{folder}: format version {facts['format_version']} is newer than {FORMAT_VERSION}; upgrade xswe")
     return Index(folder, load_any(folder / "model"))
+
+
+def open_index(
+    folder: str | Path | None,
+    model: AnyModel | None = None,
+    documents: str | Path | None = None,
+    *,
+    method: IndexMethod = "exact",
+    storage: Storage = "float32",
+    threads: int | None = None,
+) -> Index:
+    """Open the index of a file that is kept in a folder, or build it where it is not there yet.
+
+    Args:
+        folder: where it is, or is kept for the next time; None for an index of this time only.
+        model: what encodes; None for that of an index that is there.
+        documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
+        method: of an index that is built, see :func:`index`.
+        storage: likewise.
+        threads: likewise.
+
+    Raises:
+        ConfigError: the index is of another model or file, or the file has changed; or there is nothing to build it from.
+    """
+    note = Path(folder or "") / "documents.json"
+    stamp = file_stamp(documents) if documents not in (None, "-") else None
+    if folder and Path(folder).exists():
+        found = load_index(folder)
+        if model is not None and model.identity != found.model.identity:
+            raise ConfigError(f"the index {folder} is of another model; leave model= out")
+        if documents and (not note.is_file() or read_json(note) != stamp):
+            raise ConfigError(
+                f"documents={documents}: the index {folder} is of another file, or the file has changed; "
+                "leave documents out, or remove the folder to build it again"
+            )
+        return found
+    if model is None or documents is None:
+        raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
+    texts = (text or "" for _, text in read_lines("-")) if documents == "-" else documents
+    made = index(model, texts, folder=folder, method=method, storage=storage, threads=threads)
+    if folder:
+        write_json(note, stamp)
+    return made
 
 
 def _check_free(folder: Path) -> None:

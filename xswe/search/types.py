@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
+from xswe.io.results import Result
 from xswe.search.kernels import empty_lists
 
 Method = Literal["exact", "clusters"]
@@ -103,3 +105,52 @@ class Neighbours:
     def reversed(self) -> Neighbours:
         """Return the same with the sides exchanged."""
         return Neighbours(self.backward, self.backward_ids, self.forward, self.forward_ids)
+
+
+class Hit(NamedTuple):
+    """A sentence that was found: its cosine with the query, its text, its number, and what was said of it."""
+
+    score: float
+    text: str
+    row: int
+    metadata: Any = None
+
+
+@dataclass(frozen=True)
+class Hits(Result):
+    """What was found for one query, best first; a sequence of :class:`Hit`.
+
+    Attributes:
+        query: its text; None where a vector was asked for.
+        hits: what was found.
+    """
+
+    query: str | None
+    hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    def __repr__(self) -> str:
+        return f"Hits({self.query!r}, {len(self)})"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hit.score:.4f}  {' '.join(hit.text.split())}" for hit in self) or "nothing found"
+
+    def with_texts(self, texts: Iterable[str]) -> Hits:
+        """Return the hits with other texts, as many."""
+        return Hits(self.query, tuple(hit._replace(text=text) for hit, text in zip(self.hits, texts, strict=True)))
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Hit`."""
+        return Hit._fields
+
+    def records(self) -> tuple[Hit, ...]:
+        """Return the hits."""
+        return self.hits
