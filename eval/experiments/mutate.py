@@ -4,10 +4,9 @@
     python eval/experiments/mutate.py output=… again=1              # only those that survived, after tests were added
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
-own tests (``tests/ROOM``) are run against it, up to the first that fails, and only those that come by the changed function:
-who calls what is noted once, test by test; of compiled code, who calls a function that calls it. A mutation is caught if a
-test fails or takes several times its time. ``again`` keeps what was caught, and each survivor's ``why``: the reason,
-written by hand, why it can make no difference.
+own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then the others, up
+to the first that fails. A mutation is caught if a test fails, or takes too long. A run that was stopped goes on. ``again``
+keeps what was caught, and each survivor's ``why``: the reason, written by hand, why it can make no difference.
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +45,7 @@ SIGNS |= {ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: r"\|", a
 SIGNS |= {ast.RShift: ">>", ast.Pow: r"\*\*", ast.And: "and", ast.Or: "or"}
 PAD = 120  # blanks at the end of each file of the copy, so that a changed file keeps its size: numba looks at size and time
 
-MEMORY = 16 << 30  # bytes of address space that a changed allocation may take
+MEMORY, SECONDS = 16 << 30, 900  # bytes of address space, and of a processor, that the tests may take
 
 
 @dataclass(frozen=True)
@@ -74,12 +71,9 @@ class Place:
 class Function:
     """A function, or what stands outside of all (``first`` 0)."""
 
-    file: str
-    name: str
     first: int
     last: int
     compiled: bool
-    uses: frozenset[str]
 
 
 class _Finder(ast.NodeVisitor):
@@ -178,36 +172,27 @@ def places_of(file: str, text: str) -> list[Place]:
     return finder.places
 
 
-def functions_of(file: str, text: str) -> list[Function]:
-    """Return the functions of a file with the names that each uses; last what stands outside of all."""
-    tree, found = ast.parse(text), []
-    for node in ast.walk(tree):
+def functions_of(text: str) -> list[Function]:
+    """Return the functions of a module; last what stands outside of all."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(entry.lineno for entry in node.decorator_list)])
             compiled = any("njit" in ast.unparse(entry) for entry in node.decorator_list)
-            found.append(Function(file, node.name, first, node.end_lineno, compiled, frozenset(_names(node))))
-    return [*found, Function(file, "", 0, len(text.splitlines()), False, frozenset())]
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name):
-            yield inner.id
-        elif isinstance(inner, ast.Attribute):
-            yield inner.attr
+            found.append(Function(first, node.end_lineno or first, compiled))
+    return [*found, Function(0, len(text.splitlines()), False)]
 
 
 class Tree:
-    """A copy of the tree's tracked files, its functions, and which test comes by which."""
+    """A copy of the tree's tracked files, and the functions of its library."""
 
     def __init__(self, work: Path) -> None:
         self.work, self.copy = work.resolve(), work.resolve() / "tree"
-        self.record = self.work / "calls.json"
         tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
         for name in filter(None, tracked.split("\0")):
             self._take(name)
         self.texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in tracked.split("\0") if _is_library(file)}
-        self.functions = {file: functions_of(file, text) for file, text in self.texts.items()}
+        self.functions = {file: functions_of(text) for file, text in self.texts.items()}
 
     def _take(self, name: str) -> None:
         """Copy a file where it changed, a module with blanks at its end, and keep the copy's time otherwise."""
@@ -226,100 +211,48 @@ class Tree:
         within = [one for one in self.functions[file] if one.first <= line <= one.last]
         return max(within, key=lambda one: one.first)
 
-    def pytest(self, words: list[str], limit: float, **environment: str) -> subprocess.CompletedProcess:
-        """Run pytest in the copy, on one thread."""
-        ours = {
-            "PYTHONPATH": f"{self.copy}{os.pathsep}{Path(__file__).parent}",
-            "XSWE_PROGRESS": "0",
-            "HF_HUB_OFFLINE": "1",
-        }
-        ours |= {"NUMBA_CACHE_DIR": str(self.work / "numba"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    def pytest(self, files: list[str], cache: Path) -> subprocess.CompletedProcess:
+        """Run test files in the copy, on one thread, up to the first failure."""
+        ours = {"PYTHONPATH": str(self.copy), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+        ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
         ours |= {"XSWE_DATA": str(Path(os.environ.get("XSWE_DATA", ROOT.parent / "shared" / "data")).resolve())}
-        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", *words]
-        return subprocess.run(
-            call,
-            cwd=self.copy,
-            env=os.environ | ours | environment,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
+        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-x", *files]
+        if shutil.which("prlimit"):
+            call = ["prlimit", f"--as={MEMORY}", f"--cpu={SECONDS}", *call]
+        return subprocess.run(call, cwd=self.copy, env=os.environ | ours, capture_output=True, text=True, check=False)
 
-    def tests_of(self, room: str) -> dict[str, dict[str, Any]]:
-        """Return the tests of a room that pass, each with its seconds and what it came by; noted once a file."""
-        known = json.loads(self.record.read_text(encoding="utf-8")) if self.record.is_file() else {}
-        files = sorted(str(path.relative_to(self.copy)) for path in (self.copy / "tests" / room).rglob("test_*.py"))
-        changed = [file for file in files if known.get(file, {}).get("text") != (self.copy / file).read_text("utf-8")]
-        if changed:
-            print(f"{room}: noting what {len(changed)} test files call", flush=True)
-            noted = self.work / "noted.json"
-            noted.unlink(missing_ok=True)
-            done = self.pytest(
-                ["-p", "mutate", *changed], 3600, MUTATE_NOTED=str(noted), MUTATE_LIBRARY=str(self.copy / "xswe")
-            )
-            if not noted.is_file():
-                raise SystemExit(f"{room}: its tests did not run\n{done.stdout}{done.stderr}")
-            print(done.stdout.strip().splitlines()[-1], flush=True)
-            for file in changed:
-                known[file] = {"text": (self.copy / file).read_text("utf-8"), "tests": {}}
-            for name, entry in json.loads(noted.read_text(encoding="utf-8")).items():
-                known[name.partition("::")[0]]["tests"][name] = entry
-            self.record.write_text(json.dumps(known), encoding="utf-8")
-        return {name: entry for file in files for name, entry in known[file]["tests"].items()}
-
-    def testers(self, place: Place) -> list[str]:
-        """Return the room's tests that may notice a change, the quick ones first."""
-        tests = self.tests_of(place.room)
-        own = self.innermost(place.file, place.line)
-        affected, names = {(own.file, own.first)}, {own.name} if own.compiled else set()
-        everyone = [one for functions in self.functions.values() for one in functions]
-        while names:  # the functions that call a compiled one, by their names
-            new = [one for one in everyone if one.uses & names and (one.file, one.first) not in affected]
-            affected |= {(one.file, one.first) for one in new}
-            names = {one.name for one in new if one.compiled}
-        chosen = {name for name, entry in tests.items() if entry["forks"] or self._came_by(entry["calls"], affected)}
-        for name in tests:  # tests that call a compiled function themselves
-            if own.compiled and re.search(rf"\b{own.name}\b", (self.copy / name.partition("::")[0]).read_text("utf-8")):
-                chosen.add(name)
-        return sorted(chosen if own.first and chosen else tests, key=lambda name: (tests[name]["seconds"], name))
-
-    def _came_by(self, calls: list[list[Any]], affected: set[tuple[str, int]]) -> bool:
-        inside = ((file, line) for file, line in calls if file in self.functions)
-        return any((file, self.innermost(file, line).first) in affected for file, line in inside)
+    def tests_of(self, place: Place) -> list[list[str]]:
+        """Return the test files of the place's room, in two parts: those that name its module or function, and the others."""
+        names = re.compile(rf"\b({re.escape(Path(place.file).stem)}|{re.escape(place.function)})\b")
+        files = sorted(str(path.relative_to(self.copy)) for path in (self.copy / "tests" / place.room).rglob("test_*.py"))
+        near = [file for file in files if names.search((self.copy / file).read_text("utf-8"))]
+        return [part for part in (near, [file for file in files if file not in near]) if part]
 
     def verdict(self, place: Place) -> str:
-        """Return "caught by TEST", "hung" or "survived", with the change made and taken back."""
-        testers = self.testers(place)
-        if not testers:
-            return "survived: no test comes by"
-        seconds = sum(self.tests_of(place.room)[name]["seconds"] for name in testers)
-        path, compiled = self.copy / place.file, self.innermost(place.file, place.line).compiled
+        """Return "caught: TEST", "caught: hung" or "survived", with the change made and taken back."""
+        path, own = self.copy / place.file, self.innermost(place.file, place.line)
         before, times = path.read_bytes(), path.stat()
         changed = before[: place.start] + place.now.encode() + before[place.end :]
-        more = len(changed) - len(before)
-        asked = self.work / "asked.txt"
-        asked.write_text("\n".join(testers), encoding="utf-8")
-        cache = self.work / "numba"
+        more, cache = len(changed) - len(before), self.work / "numba"
         try:
             path.write_bytes(changed[: len(changed) - more] if more > 0 else changed + b" " * -more)
-            if compiled or not self.innermost(place.file, place.line).first:
+            if own.compiled or not own.first:
                 cache = self._fresh_cache(place)
             else:
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            limit = 120 + 4 * seconds + (600 if compiled else 0)
-            done = self.pytest(["-x", f"@{asked}"], limit, NUMBA_CACHE_DIR=str(cache))
-        except subprocess.TimeoutExpired:
-            return "caught: hung"
+            for files in self.tests_of(place):
+                done = self.pytest(files, cache)
+                if done.returncode < 0:
+                    return "caught: killed, for the time or the memory it took"
+                if done.returncode not in (0, 5):
+                    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+                    return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             if cache.name != "numba":
                 shutil.rmtree(cache, ignore_errors=True)
-        if done.returncode == 0:
-            return "survived"
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-        return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
+        return "survived"
 
     def _fresh_cache(self, place: Place) -> Path:
         """Copy numba's cache without what was compiled from the changed module or from one that uses it."""
@@ -356,18 +289,20 @@ def main(settings: dict[str, Any]) -> None:
     before = json.loads(output.read_text(encoding="utf-8"))["mutations"] if output.is_file() else []
     kept = {_key(entry): entry for entry in before}
     if settings["again"]:
-        missed = {key for key, entry in kept.items() if entry["verdict"].startswith("survived")}
+        missed = {key for key, entry in kept.items() if entry["verdict"] == "survived"}
         chosen = [place for place in places if _key(asdict(place)) in missed]
-        done = [entry for key, entry in kept.items() if key not in {_key(asdict(place)) for place in chosen}]
     else:
-        chosen, done = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places))), []
+        sample = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places)))
+        chosen = [place for place in sample if _key(asdict(place)) not in kept]
+    again = {_key(asdict(place)) for place in chosen}
+    done = [entry for key, entry in kept.items() if key not in again]
     for number, place in enumerate(chosen, 1):
         start = time.monotonic()
         verdict = tree.verdict(place)
         print(f"{number}/{len(chosen)} {place.file}:{place.line} {place.was!r} -> {place.now!r}: {verdict}", flush=True)
         entry = {key: value for key, value in asdict(place).items() if key not in ("start", "end")}
         entry |= {"verdict": verdict, "seconds": round(time.monotonic() - start, 1)}
-        if verdict.startswith("survived") and kept.get(_key(entry), {}).get("why"):
+        if verdict == "survived" and kept.get(_key(entry), {}).get("why"):
             entry["why"] = kept[_key(entry)]["why"]
         done.append(entry)
         output.write_text(
@@ -395,73 +330,6 @@ def report(mutations: list[dict[str, Any]], places: int, settings: dict[str, Any
         "rooms": dict(sorted(rooms.items())),
         "mutations": ordered,
     }
-
-
-# What follows is a plugin of pytest (``-p mutate``): it notes which functions of the library each test comes by.
-
-if "MUTATE_NOTED" in os.environ:
-    import pytest
-
-    _library = os.environ["MUTATE_LIBRARY"]
-    _now: list[set[tuple[str, int]]] = [set()]
-    _by_fixture: dict[str, set[tuple[str, int]]] = {}
-    _tests: dict[str, dict[str, Any]] = {}
-    _passed: dict[str, bool] = {}
-    _forks = [False]
-
-    def _note(frame: Any, event: str, argument: Any) -> None:
-        code = frame.f_code
-        if code.co_filename.startswith(_library):
-            _now[-1].add((code.co_filename, code.co_firstlineno))
-
-    def _audit(event: str, arguments: Any) -> None:
-        if event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
-            _forks[0] = True
-
-    sys.addaudithook(_audit)
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
-        """Give what a shared fixture calls to all tests that use it, not to the first alone."""
-        shared = fixturedef.scope != "function"
-        if shared:
-            _now.append(_by_fixture.setdefault(fixturedef.argname, set()))
-        yield
-        if shared:
-            _now.pop()
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(item: Any, nextitem: Any) -> Iterator[None]:
-        """Note what a test comes by."""
-        _now[:], _forks[0] = [set()], False
-        start = time.perf_counter()
-        sys.settrace(_note)
-        threading.settrace(_note)
-        yield
-        sys.settrace(None)
-        threading.settrace(None)
-        entry = {
-            "seconds": time.perf_counter() - start,
-            "calls": _now[0],
-            "forks": _forks[0],
-            "fixtures": item.fixturenames,
-        }
-        _tests[item.nodeid] = entry
-
-    def pytest_runtest_logreport(report: Any) -> None:
-        """Keep whether a test passed."""
-        _passed[report.nodeid] = _passed.get(report.nodeid, True) and report.passed
-
-    def pytest_sessionfinish(session: Any) -> None:
-        """Write the tests that passed, with what each came by."""
-        noted = {}
-        for name, entry in _tests.items():
-            if not _passed.get(name):
-                continue
-            calls = entry["calls"].union(*(_by_fixture.get(fixture, ()) for fixture in entry["fixtures"]))
-            inside = sorted((str(Path("xswe") / Path(file).relative_to(_library)), line) for file, line in calls)
-            noted[name] = {"seconds": round(entry["seconds"], 3), "forks": entry["forks"], "calls": inside}
-        Path(os.environ["MUTATE_NOTED"]).write_text(json.dumps(noted), encoding="utf-8")
 
 
 if __name__ == "__main__":
