@@ -35,7 +35,7 @@ STUDIES = ("stages", "drop", "dim", "pca_level", "contexts", "pick", "segmenters
 VALUES = {"drop": "0,1,2,3,5,7", "dim": "64,128,256", "contexts": "1,2,5"}
 SMALL: dict[str, Any] = {
     **{"corpus.limit": 20_000, "corpus.held_out": 0.1, "corpus.max_characters": 150, "contexts.per_unit": 2},
-    **{"units.most_frequent": {"en": 1500, "ja": 1500}, "refine.max_steps": 1200, "teacher.dtype": "bfloat16"},
+    **{"units.most_frequent": {"en": 1500, "ja": 1500}, "refine.max_steps": 1200},
 }
 DEFAULTS: dict[str, Any] = {
     "teacher": REQUIRED,

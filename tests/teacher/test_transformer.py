@@ -163,6 +163,14 @@ def test_bfloat16_is_near(tiny_teacher):
     assert (exact * half).sum(1).min() > 0.999
 
 
+@pytest.mark.parametrize(("own", "told"), [({"avx512_bf16": False}, 1), ({"amx_bf16": True}, 0)])
+def test_bfloat16_on_a_processor_without_it_is_told(tiny_teacher, monkeypatch, caplog, own, told):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"architecture": "x86_64", **own}, raising=False)
+    load_teacher(TeacherConfig(str(tiny_teacher), dtype="bfloat16", device="cpu"))
+    load_teacher(TeacherConfig(str(tiny_teacher), device="cpu"))
+    assert caplog.text.count("no instructions for it") == told
+
+
 def test_remote_code_is_refused_with_the_way_round(tmp_path):
     folder = tmp_path / "Alibaba-NLP" / "gte-multilingual-base"
     folder.mkdir(parents=True)
