@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xswe.commands.config import aside
+from xswe.commands.config import aside, check_report, reported
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
 from xswe.phrases.in_files import PhraseFiles, find_in_files
@@ -19,4 +19,6 @@ def run(values: dict[str, Any]) -> str:
     files = build(PhraseFiles, {**own, "languages": values["languages"], **values["corpus"]}, "corpus")
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = build(SpanConfig, {**{name: values[name] for name in _SETTINGS}, **how}, "phrases")
-    return aside(str(find_in_files(str(values["model"]), files, config)), files.output)
+    check_report(values, [files.queries, files.passages])
+    found = find_in_files(str(values["model"]), files, config)
+    return aside(f"{found}{reported(values, found)}", files.output)

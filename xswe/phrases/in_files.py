@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
@@ -118,6 +118,8 @@ class FoundInFiles:
         skipped: damaged lines by reason.
         seconds: of the search.
         files: what was read and written.
+        queries: the phrases.
+        other: the other side of the passages that examples stand in, by their number from 0, where they have one.
     """
 
     found: Sequence[Sequence[Hit | Term]]
@@ -125,6 +127,8 @@ class FoundInFiles:
     skipped: dict[str, int]
     seconds: float
     files: PhraseFiles
+    queries: Sequence[str] = ()
+    other: Mapping[int, str] | None = None
 
     def __str__(self) -> str:
         total, some = sum(map(len, self.found)), sum(map(bool, self.found))
@@ -159,10 +163,11 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
     search: Any = find_terms if files.mode == "terms" else find_phrases
     found = search(source, queries, _passages(files, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
-    _write(files, queries, found, config.examples)
+    other = _other_sides(files, found)
+    _write(files, queries, found, config.examples, other)
     if files.checkpoint is not None:
         files.checkpoint.unlink(missing_ok=True)
-    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files)
+    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files, queries, other)
 
 
 def read_queries(given: str) -> list[str]:
@@ -194,26 +199,31 @@ def _passages(files: PhraseFiles, lines: Iterator[int], skipped: Skipped) -> Ite
 
 
 def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> dict[int, str] | None:
-    """Read the other side of the passages that a hit's first place is in; None where they have none."""
+    """Read the other side of the passages that hits are in; None where they have none."""
     if not files.is_bitext:
         return None
-    wanted = {hit.places[0].passage for hits in found for hit in hits}
+    wanted = {place.passage for hits in found for hit in hits for place in hit.places}
     return {row: text for row, (text, _) in enumerate(files.pairs(Skipped())) if row in wanted}
 
 
-def _write(files: PhraseFiles, queries: Sequence[str], found: Sequence[Sequence[Any]], examples: int) -> None:
+def _write(
+    files: PhraseFiles,
+    queries: Sequence[str],
+    found: Sequence[Sequence[Any]],
+    examples: int,
+    other: Mapping[int, str] | None,
+) -> None:
     """Write what was found, in the format of the output's suffix."""
     if files.format == ".tbx":
         write_text(files.output, write_tbx(_candidates(queries, found), files.languages))
     elif files.format == ".tmx":
         write_text(files.output, write_tmx(_units(queries, found), files.languages))
     else:
-        other = _other_sides(files, found)
         rows = term_rows(queries, found, examples, other) if files.mode == "terms" else hit_rows(queries, found, other)
         rows.write(files.output)
 
 
-def hit_rows(queries: Sequence[str], found: Sequence[Sequence[Hit]], other: dict[int, str] | None = None) -> Rows:
+def hit_rows(queries: Sequence[str], found: Sequence[Sequence[Hit]], other: Mapping[int, str] | None = None) -> Rows:
     """Lay out hits; lines count from 1, characters of the sentence from 0.
 
     Args:
@@ -232,7 +242,7 @@ def hit_rows(queries: Sequence[str], found: Sequence[Sequence[Hit]], other: dict
 
 
 def term_rows(
-    queries: Sequence[str], found: Sequence[Sequence[Term]], examples: int = 1, other: dict[int, str] | None = None
+    queries: Sequence[str], found: Sequence[Sequence[Term]], examples: int = 1, other: Mapping[int, str] | None = None
 ) -> Rows:
     """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
 

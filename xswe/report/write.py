@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from xswe.errors import ConfigError
+from xswe.evaluation.compare import Comparison
 from xswe.io.files import check_output
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel
+from xswe.phrases.in_files import FoundInFiles
+from xswe.report.comparison import comparison_page, read_comparison, sweep_page
 from xswe.report.page import check_page, write_page
 from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.terms import TermView, terms_page, view_of_hits, view_of_search
 from xswe.report.training import training_page
 
 Kind = Literal["auto", "run", "mined", "hits", "compare"]
@@ -71,7 +75,17 @@ def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
         return pairs_page(view_of_mined(result), model, settings)
     if isinstance(result, Filtered):
         return pairs_page(view_of_filtered(result), model, settings)
-    from xswe.training.train import TrainResult  # only now: it brings torch
+    if isinstance(result, FoundInFiles):
+        return terms_page(view_of_search(result), settings)
+    if isinstance(result, TermView):
+        return terms_page(result, settings)
+    if isinstance(result, Comparison):
+        return comparison_page(result, settings)
+    from xswe.training.sweep import Sweep  # only now: they bring torch
+    from xswe.training.train import TrainResult
+
+    if isinstance(result, Sweep):
+        return sweep_page(result, settings)
 
     if isinstance(result, TrainResult):
         if result.folder is None:
@@ -88,6 +102,10 @@ def _page_of_path(
         kind = "run" if path.is_dir() else "compare" if path.suffix == ".json" else "mined"
     if kind == "run":
         return training_page(path)
+    if kind == "hits":
+        return terms_page(view_of_hits(path, languages), settings)
+    if kind == "compare":
+        return comparison_page(read_comparison(path), settings)
     if kind == "mined":
         return pairs_page(view_of_file(path, languages or (() if model is None else model.pair)), model, settings)
-    raise ConfigError(f"{kind}={path}")
+    raise ConfigError(f"kind={kind!r}: use one of {', '.join(get_args(Kind))}")

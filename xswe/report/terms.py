@@ -1,0 +1,225 @@
+"""The page of phrases and terms: what says each of them, where, beside what, to be ticked and taken along."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xswe.errors import InputError
+from xswe.io.lines import read_lines
+from xswe.phrases.find import Hit, Place
+from xswe.phrases.in_files import FoundInFiles
+from xswe.phrases.terms import Term
+from xswe.report.page import number, render
+
+_AROUND, _OTHER = 90, 400  # characters of context on either side, and of the other side
+_BUDGET = 1_200_000  # characters of texts on the page
+
+
+@dataclass(frozen=True)
+class Example:
+    """Where a candidate stands.
+
+    Attributes:
+        line: of the passage, counted from 1.
+        left: what stands before it.
+        hit: the span.
+        right: what stands after it.
+        other: the passage's other side, "" where it has none.
+    """
+
+    line: int
+    left: str
+    hit: str
+    right: str
+    other: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A candidate with its examples; ``times`` and ``passages`` are None of single hits."""
+
+    text: str
+    score: float
+    times: int | None
+    passages: int | None
+    variants: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class TermView:
+    """What a page of phrases or terms shows.
+
+    Attributes:
+        found: each phrase with its candidates, the best first; none where nothing was found.
+        languages: of the phrases and of the passages; empty if they are not known.
+        passages: how many were read; None if that is not known.
+        summary: what the search said.
+    """
+
+    found: tuple[tuple[str, tuple[Found, ...]], ...]
+    languages: tuple[str, ...] = ()
+    passages: int | None = None
+    summary: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        queries: Sequence[str],
+        found: Sequence[Sequence[Hit | Term]],
+        languages: Sequence[str] = (),
+        other: Mapping[int, str] | None = None,
+    ) -> TermView:
+        """Return the view of what ``find_phrases`` or ``find_terms`` returned.
+
+        Args:
+            queries: the phrases.
+            found: the hits, or the candidates, of each.
+            languages: of the phrases and of the passages.
+            other: the other side of passages, by their number from 0.
+        """
+        rows = zip(queries, found, strict=True)
+        return cls(
+            tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
+        )
+
+
+def view_of_search(search: FoundInFiles) -> TermView:
+    """Return the view of a search between files."""
+    view = TermView.of(search.queries, search.found, search.files.languages, search.other)
+    return TermView(view.found, view.languages, search.passages, str(search))
+
+
+def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
+    examples = tuple(_example(place, other.get(place.passage, "")) for place in hit.places)
+    if isinstance(hit, Term):
+        return Found(hit.text, hit.score, hit.times, hit.passages, hit.variants, examples)
+    return Found(hit.places[0].text, hit.score, None, None, (), examples)
+
+
+def _example(place: Place, other: str = "") -> Example:
+    before, after = place.context[: place.start], place.context[place.end :]
+    return Example(place.passage + 1, _left(before), place.text, _right(after), other[:_OTHER])
+
+
+def _left(text: str) -> str:
+    return ("…" if len(text) > _AROUND else "") + text[-_AROUND:]
+
+
+def _right(text: str) -> str:
+    return text[:_AROUND] + ("…" if len(text) > _AROUND else "")
+
+
+def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
+    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
+
+    Raises:
+        InputError: the file is missing, or has other columns.
+    """
+    found: dict[str, list[Found]] = {}
+    for line, row in _rows(Path(path)):
+        query = row.get("term") or row.get("phrase")
+        if not query:
+            raise InputError(path, "no column 'phrase' or 'term'", "give what phrases wrote as .tsv, .csv or .jsonl", line)
+        own = found.setdefault(str(query), [])
+        try:
+            if made := _of_row(row):
+                own.append(made)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(path, "no hit of phrases", "give what phrases wrote as .tsv, .csv or .jsonl", line) from None
+    if not found:
+        raise InputError(path, "nothing in it", "give what phrases wrote as .tsv, .csv or .jsonl")
+    return TermView(tuple((query, tuple(own)) for query, own in found.items()), tuple(languages))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a table with the number of their line."""
+    suffixes = path.suffixes
+    if ".jsonl" in suffixes:
+        for line, text in read_lines(path):
+            if text and text.strip():
+                yield line, json.loads(text)
+        return
+    lines = (f"{text}\n" for _, text in read_lines(path) if text is not None)
+    reader = csv.DictReader(lines, delimiter="," if ".csv" in suffixes else "\t")
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _of_row(row: Mapping[str, Any]) -> Found | None:
+    """Return a row's candidate; None for a term for which nothing was found."""
+    other = str(row.get("other_side") or "")
+    if "term" not in row:
+        start, end, sentence = int(row["start"]), int(row["end"]), str(row["sentence"])
+        place = Place(int(row["line"]) - 1, start, end, sentence)
+        return Found(str(row["text"]), float(row["score"]), None, None, (), (_example(place, other),))
+    if not row["candidate"]:
+        return None
+    examples = []
+    for n in range(1, len(row)):
+        if not row.get(f"example_{n}"):
+            break
+        left, _, rest = str(row[f"example_{n}"]).partition("[")
+        hit, _, right = rest.partition("]")
+        examples.append(Example(int(row[f"line_{n}"]), left, hit, right, other[:_OTHER] if n == 1 else ""))
+    variants = tuple(filter(None, str(row["variants"] or "").split(" | ")))
+    return Found(
+        str(row["candidate"]), float(row["score"]), int(row["times"]), int(row["passages"]), variants, tuple(examples)
+    )
+
+
+def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
+    """Return the page.
+
+    Args:
+        view: what it shows; where it is too much for a page, the first phrases.
+        settings: of the search.
+    """
+    shown = _within_budget(view.found)
+    nothing = [query for query, found in view.found if not found]
+    with_hits = [(query, found) for query, found in shown if found]
+    total = sum(len(found) for _, found in view.found)
+    counted = any(found.times is not None for _, own in view.found for found in own)
+    overview = [("phrases", number(len(view.found)), "")]
+    overview += [("with candidates", number(len(view.found) - len(nothing)), f"{len(nothing):,} without")]
+    overview += [("candidates" if counted else "hits", number(total), "")]
+    overview += [("passages read", number(view.passages), "")] if view.passages else []
+    sections = [("found", "Candidates")] + ([("nothing", "Without a hit")] if nothing else [])
+    return render(
+        "terms.html",
+        scripts=["terms.js"],
+        data={"languages": list(view.languages)},
+        title="Terms" if counted else "Phrases",
+        about="Tick what is right, and take it along as a glossary, a termbase or a translation memory.",
+        sections=[*sections, *([("run", "The search")] if settings or view.summary else [])],
+        overview=overview,
+        found=with_hits,
+        left_out=len(view.found) - len(shown),
+        nothing=nothing[:2000],
+        nothing_more=max(0, len(nothing) - 2000),
+        languages=view.languages,
+        counted=counted,
+        summary=view.summary,
+        settings=settings,
+    )
+
+
+def _within_budget(found: Iterable[tuple[str, tuple[Found, ...]]]) -> list[tuple[str, tuple[Found, ...]]]:
+    """Return the first phrases, as many as a page has room for."""
+    out, size = [], 0
+    for query, own in found:
+        size += len(query) + sum(_size(one) for one in own)
+        if size > _BUDGET:
+            break
+        out.append((query, own))
+    return out
+
+
+def _size(found: Found) -> int:
+    texts = (text for e in found.examples for text in (e.left, e.hit, e.right, e.other))
+    return 700 + 2 * len(found.text) + sum(map(len, found.variants)) + sum(260 + len(text.encode()) for text in texts)
