@@ -72,6 +72,8 @@ class Axis:
                 return [(10.0**e, _short(10.0**e)) for e in range(first, last + 1, step)]
             found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 3, 5)]
             found = [value for value in found if self.low <= value <= self.high]
+            if len(found) < 2:  # less than a factor of two: as good as linear
+                return Axis(self.low, self.high).ticks(4)
             return [(value, _short(value)) for value in found[:: -(-len(found) // most) or 1]]
         rough = (self.high - self.low) / most
         base = 10.0 ** math.floor(math.log10(rough))

@@ -119,15 +119,14 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
         raise InputError(path, "no file of scores", "give what mine wrote as .tsv, .csv or .jsonl")
     file = replace(file, columns=(1, 2) if file.kind == "tsv" else ("source", "target"))
     place = _score_column(file)
-    scores = np.fromiter((_score(file, record, place, n) for n, record in enumerate(file.read(), 1)), np.float32)
+    records = enumerate(file.read_raw(), 1)
+    scores = np.fromiter((_score(file, record, place, n) for n, record in records), np.float32)
     if not len(scores):
         raise InputError(path, "no pair in it", "give a file of pairs, as mine writes it")
     groups = draw_groups(scores, -np.inf)
     wanted = shown_rows(groups)
     texts = {
-        row: Shown(row, float(scores[row]), *record.texts)
-        for row, record in enumerate(file.read())
-        if row in wanted and record.texts
+        row: _texts(file, record, row, float(scores[row])) for row, record in enumerate(file.read_raw()) if row in wanted
     }
     evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
     about = f"{len(scores):,} pairs as they stand in {Path(path).name}. What they score, and what they look like."
@@ -154,6 +153,21 @@ def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
         cure = "give score<TAB>source<TAB>target, or .jsonl or .csv with a field score"
         raise InputError(file.paths[0], "no score", cure, line) from None
+
+
+def _texts(file: RecordFile, record: Record, row: int, score: float) -> Shown:
+    """Return a record as a pair to show; of a line nothing has been looked at but its score."""
+    try:
+        if file.kind == "tsv":
+            _, source, target, *_ = record.raw.decode("utf-8").split("\t")
+        elif file.kind == "jsonl":
+            held = json.loads(record.raw)
+            source, target = str(held["source"]), str(held["target"])
+        else:
+            source, target = record.texts or ("", "")
+    except (KeyError, TypeError, ValueError):
+        raise InputError(file.paths[0], "no pair of texts", "give score<TAB>source<TAB>target", row + 1) from None
+    return Shown(row, score, source, target)
 
 
 def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
@@ -246,10 +260,10 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
     """Return what the slider needs: how many pairs score at least each of some values, and how many of them are right."""
     low, high = _span(scores, _mismatches(view))
-    steps = np.linspace(low, high, _STEPS)
-    value = view.threshold.value
+    steps, value = np.linspace(low, high, _STEPS), view.threshold.value
     if np.isfinite(value):
-        steps = np.unique(np.append(steps, min(max(value, low), high)))
+        steps = np.unique(np.append(steps, value))
+    steps[0] = min(steps[0], scores[-1])  # the lowest place keeps all
     above = np.searchsorted(-scores, -steps, "right")
     expected = view.evidence.expected
     right = None
@@ -257,8 +271,11 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         down = np.searchsorted(-expected.falling, -steps, "right")
         right = np.where(down > 0, expected.right[np.maximum(down - 1, 0)], 0.0).round(1).tolist()
     at = int(np.abs(steps - value).argmin()) if np.isfinite(value) else 0
+    above[0] = len(scores) if at or not np.isfinite(value) else above[0]
     return {
         "id": arrays_digest(scores.astype(np.float32))[:16],
+        "low": low,
+        "high": high,
         "steps": steps.round(6).tolist(),
         "above": above.tolist(),
         "right": right,

@@ -5,12 +5,12 @@
   const byId = (id) => document.getElementById(id);
   const percent = (share) => `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
   const slider = byId("cut"), line = document.querySelector("#scores svg.plot .cut");
-  const low = data.steps[0], high = data.steps[data.steps.length - 1];
+  const { low, high } = data;
   const pairs = [...document.querySelectorAll("li.pair")];
   slider.max = data.steps.length - 1;
 
   function show(k) {
-    const value = data.steps[k], kept = data.above[k], place = `${(100 * (value - low)) / (high - low || 1)}%`;
+    const value = data.steps[k], kept = data.above[k], place = `${Math.min(100, Math.max(0, (100 * (value - low)) / (high - low || 1)))}%`;
     slider.value = k;
     slider.setAttribute("aria-valuetext", value.toFixed(4));
     for (const end of ["x1", "x2"]) line.setAttribute(end, place);

@@ -1,0 +1,310 @@
+"""Pages in a browser: nothing is asked for, everything can be used, and what is taken along can be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.report.conftest import axe
+from xswe.errors import ConfigError, InputError
+from xswe.mining.threshold import read_gold
+
+ASKING = ("src", "href", "action", "data", "poster", "srcset")
+KINDS = ("mined", "filtered", "terms", "phrases", "compare")
+WITH_AXE = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
+    v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(" | "))"""
+
+
+class Parsed(HTMLParser):
+    """What of a page could ask for something, and what languages its texts are in."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.asking, self.languages, self.styled = [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs) -> None:
+        for name, value in attrs:
+            if name in ("src", "href", "action", "data", "poster", "srcset") and not (value or "").startswith(
+                ("#", "data:,")
+            ):
+                self.asking.append((tag, name, value))
+            if name == "lang":
+                self.languages.add(value)
+            if name == "style" or name.startswith("on"):
+                self.styled.append((tag, name))
+
+
+def check_accessible(opened) -> None:
+    if not (source := axe()):
+        pytest.skip("XSWE_AXE names no axe.min.js: npm install axe-core, and set it")
+    opened.page.evaluate(source)
+    assert opened.page.evaluate(WITH_AXE) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_asks_for_nothing_and_is_small(pages, kind):
+    text = pages[kind].read_text(encoding="utf-8")
+    parsed = Parsed(text)
+    assert parsed.asking == []
+    assert parsed.styled == []  # which its own policy would forbid
+    assert len(text.encode()) < 2 * 2**20
+    assert "default-src &#39;none&#39;" in text
+    assert not re.search(r"https?://(?!www\.w3\.org)", text)
+
+
+@pytest.mark.parametrize("width", [380, 1400])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_fits_its_window_and_is_silent(visit, pages, kind, width):
+    opened = visit(pages[kind], width)
+    assert opened.page.locator("h1").count() == 1
+    assert opened.widest() <= 0
+
+
+@pytest.mark.parametrize(("kind", "scheme"), [*((kind, "light") for kind in KINDS), ("mined", "dark")])
+def test_a_page_is_accessible(visit, pages, kind, scheme):
+    opened = visit(pages[kind], 1400, scheme)
+    opened.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    check_accessible(opened)
+
+
+def test_a_training_page_shows_the_run(visit, run_folder, tmp_path):
+    path = xswe.write_report(run_folder, tmp_path / "train.html")
+    for width in (380, 1400):
+        opened = visit(path, width)
+        assert opened.widest() <= 0
+    said = opened.page.text_content("main")
+    results = json.loads((run_folder / "results.json").read_text(encoding="utf-8"))
+    accuracy = next(row["value"] for row in results["rows"] if row["metric"] == "accuracy")
+    stage = json.loads(next(run_folder.glob("stages/refine-*/stage.json")).read_text(encoding="utf-8"))
+    for part in (
+        f"{100 * accuracy:.1f}",
+        stage["identity"],
+        "units without a vector",
+        "Worst pairs",
+        "numpy",
+        "refinement",
+    ):
+        assert part in said
+    assert opened.page.locator("#curves polyline").count() >= 2
+    check_accessible(opened)
+
+
+def test_the_slider_moves_the_cut_and_its_figures(visit, pages, mined):
+    page = visit(pages["mined"]).page
+    assert page.inner_text("#at-pairs") == f"{len(mined):,}"
+    assert page.inner_text("#at-value") == f"{mined.threshold.value:.4f}"
+    before = page.get_attribute("#scores .cut", "x1")
+    page.focus("#cut")
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+    value, count = float(page.inner_text("#at-value")), int(page.inner_text("#at-pairs").replace(",", ""))
+    assert value > mined.threshold.value
+    assert count == pytest.approx(int((mined.evidence.scores >= value).sum()), abs=1)
+    assert page.get_attribute("#scores .cut", "x1") != before
+    assert page.locator("li.pair.out").count() > 20
+    precision, recall = mined.evidence.expected.between(value, None)
+    assert float(page.inner_text("#at-precision").rstrip(" %")) == pytest.approx(100 * precision, abs=1)
+    assert float(page.inner_text("#at-recall").rstrip(" %")) == pytest.approx(100 * recall, abs=1)
+    page.click("#reset")
+    assert page.inner_text("#at-pairs") == f"{len(mined):,}"
+
+
+def test_marks_become_gold_pairs_that_mine_takes(visit, pages, mini, sample, tmp_path):
+    opened = visit(pages["mined"])
+    page = opened.page
+    page.locator("li.pair").first.focus()
+    for key in "1121131":
+        page.keyboard.press(key)
+    texts = page.locator("li.pair").first.locator(".side").all_inner_texts()
+    gold = opened.saved(lambda: page.click("#gold"), tmp_path)
+    pairs = read_gold(gold)
+    assert len(pairs) == 5
+    assert pairs[0] == tuple(texts)
+    assert "5 marked" not in page.inner_text("summary >> nth=0")
+    assert "7 marked" in page.inner_text("summary >> nth=0")
+    marks = opened.saved(lambda: page.click("#all-marks"), tmp_path).read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in marks[1:]] == ["right", "right", "wrong", "right", "right", "skip", "right"]
+    again = xswe.mine(mini, sample["en"][:700], sample["ja"][200:900], gold=str(gold), threads=1)
+    assert again.threshold.origin == "gold pairs"
+    page.reload()
+    assert "7 marked" in page.inner_text("summary >> nth=0")  # kept by the browser
+    page.click("#clear")
+    assert page.locator("[data-marked=right]").count() == 0
+
+
+def test_bands_marked_in_full_give_one_precision_with_an_interval(visit, pages, mined):
+    page = visit(pages["mined"]).page
+    bands = [g for g in mined.evidence.groups if g.name == "band" and g.low >= mined.threshold.value]
+    wrong = bands[-1].rows[:5]
+    for group in bands:
+        for row in group.rows:
+            mark = "wrong" if row in wrong else "right"
+            page.evaluate(f"document.querySelector('li.pair[data-row=\"{row}\"] [data-mark={mark}]').click()")
+    last = page.locator("#precision tbody tr").last.locator("th, td").all_inner_texts()
+    share = 1 - bands[-1].size * (5 / len(bands[-1].rows)) / sum(group.size for group in bands)
+    assert last[0] == "All that is kept, bands weighted"
+    assert float(last[4].rstrip(" %")) == pytest.approx(100 * share, abs=1)
+    low, high = (float(bound.rstrip(" %")) for bound in last[5].split(" to "))
+    assert low < 100 * share < high
+
+
+def test_texts_are_shown_as_texts_and_in_their_language(visit, pages):
+    for kind in ("mined", "filtered", "terms"):
+        parsed = Parsed(pages[kind].read_text(encoding="utf-8"))
+        assert {"mined": {"en", "ja"}, "filtered": {"en", "de"}, "terms": {"en", "ja"}}[kind] <= parsed.languages
+    page = visit(pages["filtered"]).page
+    assert page.locator("img").count() == 0
+    assert "<img src=x onerror=alert(1)>" in page.inner_text("body") or page.locator("#removed").count()
+    page = visit(pages["mined"]).page
+    assert page.evaluate("document.querySelector('li.pair .side:nth-of-type(2)').matches(':lang(ja)')")
+
+
+def test_what_each_filter_left_out_is_told(visit, pages, filtered):
+    said = visit(pages["filtered"]).page.inner_text("#removed")
+    for reason, count in filtered.counts.items():
+        if reason != "kept":
+            assert reason in said
+            assert f"{count:,} pairs" in said
+
+
+def test_ticks_become_glossaries_that_other_tools_read(visit, pages, tmp_path):
+    opened = visit(pages["terms"])
+    page = opened.page
+    page.click("#first")
+    boxes = page.locator("article.term").count()
+    assert page.inner_text("#ticked") == f"{boxes} ticked"
+    page.locator("li.candidate input").nth(1).check()
+    rows = opened.saved(lambda: page.click("#tsv"), tmp_path).read_text(encoding="utf-8").splitlines()
+    assert rows[0].split("\t") == ["phrase", "candidate", "note", "sentence", "other_side"]
+    assert len(rows) == boxes + 2
+    terms = ElementTree.parse(opened.saved(lambda: page.click("#tbx"), tmp_path)).getroot()
+    assert [entry.find("langSet/tig/term").text for entry in terms.iter("termEntry")] == list(
+        dict.fromkeys(row.split("\t")[0] for row in rows[1:])
+    )
+    from xswe.corpus.formats import find_pairs, read_pairs
+
+    memory = opened.saved(lambda: page.click("#tmx"), tmp_path)
+    (file,) = find_pairs([str(memory)], ("en", "ja"))
+    assert list(read_pairs(file)) == [tuple(row.split("\t")[:2]) for row in rows[1:]]
+    page.fill("#only", rows[-1].split("\t")[3])
+    assert 1 <= page.locator("article.term:visible").count() <= boxes
+    page.fill("#only", "in no term at all")
+    assert page.locator("article.term:visible").count() == 0
+    page.fill("#only", "")
+    page.select_option("#order", "right")
+    right = page.locator("article.term:visible ol.kwic").first.locator(".right").all_inner_texts()
+    assert right == sorted(right, key=lambda text: [ord(c) for c in text]) or len(right) > 1
+
+
+def test_terms_are_read_by_translate_toolkit(visit, pages, tmp_path):
+    tbx = pytest.importorskip("translate.storage.tbx")
+    opened = visit(pages["terms"])
+    opened.page.click("#first")
+    path = opened.saved(lambda: opened.page.click("#tbx"), tmp_path)
+    with path.open("rb") as stream:
+        units = tbx.tbxfile.parsefile(stream).units
+    assert len(units) == opened.page.locator("article.term").count()
+
+
+def test_phrases_without_a_hit_are_named(visit, pages):
+    assert "zzqx" in visit(pages["terms"]).page.inner_text("#nothing")
+
+
+def test_a_file_of_hits_gives_the_same_candidates(pages, tmp_path):
+    for kind in ("terms", "phrases"):
+        table = pages[kind].with_suffix(".tsv")
+        again = xswe.write_report(table, tmp_path / "again.html", kind="hits", languages=("en", "ja")).read_text("utf-8")
+        found = re.compile(r'<li class="candidate" data-text="([^"]*)" data-score="([0-9.]*)')
+        of_file, of_result = found.findall(again), found.findall(pages[kind].read_text("utf-8"))
+        assert [text for text, _ in of_file] == [text for text, _ in of_result]
+        assert [float(a) for _, a in of_file] == pytest.approx([float(a) for _, a in of_result], abs=1e-4)
+
+
+@pytest.mark.parametrize("width", [380, 1400])
+def test_labels_of_dots_never_overprint(visit, pages, width):
+    page = visit(pages["compare"], width).page
+    boxes = page.evaluate("""() => [...document.querySelectorAll("svg.plot")].map(p => [...p.querySelectorAll("text.name")]
+        .filter(t => t.getAttribute("visibility") !== "hidden").map(t => t.getBoundingClientRect().toJSON()))""")
+    assert any(boxes)
+    for plot in boxes:
+        for k, a in enumerate(plot):
+            for b in plot[:k]:
+                apart = (
+                    a["right"] <= b["left"] or b["right"] <= a["left"] or a["bottom"] <= b["top"] or b["bottom"] <= a["top"]
+                )
+                assert apart, (a, b)
+
+
+def test_the_theme_is_the_readers(visit, pages):
+    page = visit(pages["mined"], scheme="dark").page
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(colour)
+    page.click("#theme")
+    assert page.evaluate(colour) != dark  # light, by hand
+    page.click("#theme")
+    assert page.evaluate(colour) == dark
+
+
+def test_folds_open_to_be_printed(visit, pages):
+    page = visit(pages["mined"]).page
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.emulate_media(media="print")
+    assert not page.is_visible("#gold")
+    assert page.is_visible("li.pair >> nth=-1")
+
+
+@pytest.mark.parametrize("pairs", [10_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_many_pairs_are_sampled_and_drawn_at_once(visit, tmp_path, pairs):
+    scores = np.random.default_rng(0).normal(1.2, 0.2, pairs)
+    file = tmp_path / "pairs.tsv"
+    with file.open("w", encoding="utf-8") as stream:
+        stream.writelines(f"{score:.6f}\tsentence {k} of many\tSatz {k} von vielen\n" for k, score in enumerate(scores))
+    path = xswe.write_report(file, tmp_path / "report.html", languages=("en", "de"))
+    assert path.stat().st_size < 2 * 2**20
+    opened = visit(path)
+    assert opened.page.inner_text("#at-pairs") == f"{pairs:,}"
+    assert f"20 of {pairs:,} pairs" in opened.page.inner_text("#samples")
+    timing = "performance.getEntriesByType('navigation')[0]"
+    busy = opened.page.evaluate(f"{timing}.loadEventEnd - {timing}.responseEnd")
+    assert busy < 10_000  # milliseconds, on a machine that may be busy; where it is not, a fraction of a second
+
+
+def test_results_without_evidence_have_a_page_of_the_pairs(mini, sample, tmp_path):
+    mined = xswe.mine(mini, sample["en"][:60], sample["ja"][:60], threshold=None, threads=1)
+    text = xswe.write_report(mined, tmp_path / "a.html", model=mini).read_text("utf-8")
+    assert mined.source[0].split()[0] in text
+    vectors = xswe.mine(None, mini.encode(sample["en"][:60]), mini.encode(sample["ja"][:60]), evidence=True, threads=1)
+    assert "Hubs" in xswe.write_report(vectors, tmp_path / "b.html").read_text("utf-8")
+    few = xswe.mine(mini, ["A cat sleeps."], ["猫が寝ている。"], evidence=True, threads=1)
+    assert "pairs are too few" in xswe.write_report(few, tmp_path / "c.html").read_text("utf-8")
+    none = xswe.mine(mini, [""], ["猫が寝ている。"], evidence=True, threads=1)
+    assert xswe.write_report(none, tmp_path / "d.html").is_file()
+
+
+def test_the_same_result_gives_the_same_bytes(mined, tmp_path):
+    first = xswe.write_report(mined, tmp_path / "a.html").read_bytes()
+    assert xswe.write_report(mined, tmp_path / "b.html").read_bytes() == first
+
+
+def test_what_is_no_report_is_refused(mined, tmp_path):
+    with pytest.raises(ConfigError, match=r"call it report\.html"):
+        xswe.write_report(mined, tmp_path / "a.pdf")
+    with pytest.raises(ConfigError, match="no report is made of int"):
+        xswe.write_report(3, tmp_path / "a.html")
+    with pytest.raises(InputError, match=r"no results\.json"):
+        xswe.write_report(tmp_path, tmp_path / "a.html")
+    (tmp_path / "a.tsv").write_text("no score\tx\ty\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.tsv:1: no score"):
+        xswe.write_report(tmp_path / "a.tsv", tmp_path / "a.html")
+    (tmp_path / "a.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="no comparison in it"):
+        xswe.write_report(tmp_path / "a.json", tmp_path / "a.html")
+    assert not (tmp_path / "a.html").exists()
