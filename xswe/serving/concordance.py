@@ -73,26 +73,30 @@ class Concordance:
     """Corpora that can be asked.
 
     Args:
-        model: a static model; of an ensemble the first part finds words.
+        model: what encodes sentences.
         corpora: the files.
         threads: how many share the work.
-        on_error: what a damaged line does.
+        words: what is known of words.
+        part: the model that cuts texts into units.
 
     Attributes:
         corpora: the names of the files.
         passages: the passages by language.
     """
 
-    def __init__(self, model: AnyModel, corpora: Sequence[Corpus], threads: int, words: Words, parts: StaticModel) -> None:
+    def __init__(self, model: AnyModel, corpora: Sequence[Corpus], threads: int, words: Words, part: StaticModel) -> None:
         self.corpora = [corpus.name for corpus in corpora]
         self._words, self._threads = words, threads
         self.passages = read_corpora(corpora, model.languages)
         self._postings = {
-            code: Postings.of(parts.units.bags(own.texts), len(parts.matrix)) for code, own in self.passages.items()
+            code: Postings.of(part.units.bags(own.texts), len(part.matrix)) for code, own in self.passages.items()
         }
         self._indexes: dict[str, Index] = {
             code: index(model, own.texts, storage="int8", threads=threads) for code, own in self.passages.items()
         }
+        first = next(iter(self.passages.values())).texts[0][:40]  # what is compiled is loaded before anybody waits for it
+        self.phrases(PhrasesRequest(first))
+        self.search(SearchRequest(first))
 
     def __len__(self) -> int:
         return sum(map(len, self.passages.values()))

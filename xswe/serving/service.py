@@ -19,6 +19,7 @@ from starlette.routing import Route
 from xswe.errors import ConfigError
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
+from xswe.report.page import asset
 from xswe.serving import messages as m
 from xswe.serving.comparison import compare
 from xswe.serving.concordance import Concordance, Words, phrases_in
@@ -31,7 +32,7 @@ from xswe.serving.openapi import Operation, describe
 from xswe.serving.passages import Corpus, Entry
 
 _PAGES = Path(__file__).parent / "static"
-_MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
 class Service:
@@ -74,10 +75,12 @@ class Service:
         document = msgspec.json.encode(describe([operation for operation, _ in self.operations], bool(self.config.api_key)))
         routes.append(Route("/openapi.json", partial(_fixed, document, "application/json")))
         pages = {"/": "index.html", "/api": "api.html"}
-        pages |= {f"/static/{file.name}": file.name for file in _PAGES.iterdir() if file.suffix in (".css", ".js", ".svg")}
-        for path, file in pages.items():
-            content, media = (_PAGES / file).read_bytes(), _MEDIA[Path(file).suffix]
-            routes.append(Route(path, partial(_fixed, content, media)))
+        pages |= {f"/static/{file.name}": file.name for file in _PAGES.iterdir() if file.suffix in (".css", ".js")}
+        files = {path: (_PAGES / name).read_text("utf-8") for path, name in pages.items()}
+        files |= {f"/static/{name}": asset(name) for name in ("style.css", "page.js")}  # what all pages share
+        for path, content in files.items():
+            media = _MEDIA.get(Path(path).suffix, "text/html")
+            routes.append(Route(path, partial(_fixed, content.encode(), media)))
 
         @asynccontextmanager
         async def lifespan(app: Any) -> Any:

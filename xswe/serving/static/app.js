@@ -1,0 +1,117 @@
+"use strict";
+// What the views share: elements made of plain text only, requests with messages, and which view is open.
+const app = (() => {
+  const names = { en: "English", de: "German", zh: "Chinese", ja: "Japanese" };
+  const by = (id) => document.getElementById(id);
+
+  // Everything that is shown goes through here: texts become text, never markup.
+  function el(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === "class") made.className = value;
+      else if (value === true) made.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+
+  // A text with spans of code points marked; the direction of a passage is its own.
+  function marked(text, spans, language) {
+    const points = Array.from(text);
+    const made = el("bdi", { lang: language || null });
+    let done = 0;
+    for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0])) {
+      if (start < done) continue;
+      made.append(points.slice(done, start).join(""), el("mark", {}, points.slice(start, end).join("")));
+      done = end;
+    }
+    made.append(points.slice(done).join(""));
+    return made;
+  }
+
+  let key = sessionStorage.getItem("xswe-key") || "";
+  let waiting = null;
+  const form = by("key");
+  if (form) form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    key = by("key-value").value;
+    sessionStorage.setItem("xswe-key", key);
+    form.hidden = true;
+    if (waiting) waiting();
+  });
+  function askForKey() {
+    if (!form) return;
+    form.hidden = false;
+    by("key-value").focus();
+  }
+
+  // Ask the server; an answer that is none becomes an error with its message.
+  async function ask(path, body, signal) {
+    const headers = key ? { authorization: `Bearer ${key}` } : {};
+    const settings = body === undefined ? { headers, signal }
+      : { method: "POST", body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" }, signal };
+    let answer;
+    try { answer = await fetch(path, settings); } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Error("The server does not answer. Is it still running?");
+    }
+    if (answer.ok) return answer;
+    if (answer.status === 401) askForKey();
+    const told = await answer.json().catch(() => null);
+    throw new Error(told && told.error ? told.error.message : `The server answered ${answer.status}.`);
+  }
+
+  // Run something that may fail, and say so where it belongs.
+  async function trying(place, work) {
+    place.removeAttribute("data-failed");
+    try { await work(); } catch (error) {
+      if (error.name === "AbortError") return;
+      place.textContent = error.message;
+      place.dataset.failed = "";
+      place.hidden = false;
+    }
+  }
+
+  async function save(kind, units) {
+    const answer = await ask("/export", { format: kind, units });
+    xswe.download(`xswe.${kind}`, await answer.text(), answer.headers.get("content-type").split(";")[0]);
+  }
+
+  const shown = {};
+  const view = () => {
+    const wanted = new URLSearchParams(location.search).get("view");
+    return ["concordance", "compare", "mine"].includes(wanted) ? wanted : "concordance";
+  };
+  function show() {
+    for (const one of document.querySelectorAll(".view")) one.hidden = one.id !== view();
+    for (const link of document.querySelectorAll("[data-view]")) {
+      if (link.dataset.view === view()) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    }
+    if (shown[view()]) shown[view()]();
+  }
+  document.querySelectorAll("[data-view]").forEach((link) => link.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go({ view: link.dataset.view });
+    show();
+  }));
+  addEventListener("popstate", show);
+
+  // Put what is asked into the address, so that it can be shared; what is too long for one stays out.
+  function go(parameters) {
+    const wanted = new URLSearchParams();
+    for (const [name, value] of Object.entries(parameters)) if (value && value.length) wanted.set(name, value);
+    const address = `/?${wanted}`;
+    if (address.length < 4000 && address !== location.pathname + location.search) history.pushState(null, "", address);
+  }
+
+  let info = null;
+  async function start() {
+    waiting = start;
+    if (!info) info = await (await ask("/info")).json();
+    waiting = null;
+    show();
+  }
+  return { names, by, el, marked, ask, trying, save, go, view, shown, start, get info() { return info; } };
+})();

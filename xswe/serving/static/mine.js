@@ -1,0 +1,81 @@
+"use strict";
+// Two texts in, pairs out: a threshold to move, and what is above it as a file.
+(() => {
+  const { by, el, names } = app;
+  const SHOWN = 200;
+  let pairs = [];
+
+  const lines = (id) => by(id).value.split(/\r?\n/).map((text) => text.trim()).filter(Boolean);
+  const kept = () => { const least = Number(by("threshold").value); return pairs.filter((pair) => pair.score >= least); };
+
+  async function mine() {
+    const source = lines("source"), target = lines("target");
+    by("mined").hidden = false;
+    by("found").textContent = "Looking …";
+    by("pairs").replaceChildren();
+    await app.trying(by("found"), async () => {
+      const answer = await (await app.ask("/mine", { source, target })).json();
+      pairs = answer.pairs;
+      by("found").textContent = `${xswe.number(pairs.length)} pairs of ${xswe.number(source.length)} and ${xswe.number(target.length)} lines in ${answer.seconds.toFixed(2)} s; ${answer.note}`;
+      const slider = by("threshold");
+      const scores = pairs.map((pair) => pair.score);
+      slider.min = pairs.length ? (Math.floor(1000 * scores.at(-1)) / 1000).toFixed(3) : 0;
+      slider.max = pairs.length ? (Math.ceil(1000 * scores[0]) / 1000).toFixed(3) : 1;
+      slider.value = answer.threshold === null ? slider.min : answer.threshold;
+      guess("source-language", source);
+      guess("target-language", target);
+      draw();
+    });
+  }
+
+  function guess(id, texts) {
+    const text = texts.slice(0, 200).join(" ");
+    const german = (text.match(/[äöüß]|\b(?:der|die|und|nicht|ist)\b/gi) || []).length, english = (text.match(/\b(?:the|and|of|is|to)\b/gi) || []).length;
+    by(id).value = /[\u3041-\u30ff]/.test(text) ? "ja" : /[\u4e00-\u9fff]/.test(text) ? "zh" : german > english ? "de" : "en";
+  }
+
+  function draw() {
+    const own = kept();
+    by("value").textContent = Number(by("threshold").value).toFixed(3);
+    by("kept").textContent = xswe.number(own.length);
+    by("of").textContent = `of ${xswe.number(pairs.length)} pairs are kept`;
+    // Around the cut one sees what it does: the last that are kept, and the first that are not.
+    const from = Math.max(0, Math.min(own.length - SHOWN / 2, pairs.length - SHOWN));
+    const some = pairs.slice(from, from + SHOWN);
+    by("pairs").replaceChildren(...some.map((pair, place) => el("li", { class: from + place < own.length ? "pair" : "pair out" },
+      el("span", { class: "score" }, pair.score.toFixed(3)),
+      el("p", { class: "side" }, el("bdi", { lang: by("source-language").value }, pair.source)),
+      el("p", { class: "side" }, el("bdi", { lang: by("target-language").value }, pair.target)))));
+    by("rest").textContent = pairs.length > SHOWN ? `Pairs ${xswe.number(from + 1)} to ${xswe.number(from + some.length)} are shown, those around the threshold; files hold all that are kept.` : "";
+  }
+
+  async function load(id, file) {
+    if (!file) return;
+    if (file.size > app.info.limits.max_bytes / 2) { xswe.say("The file is too large for this page: use python -m xswe mine"); return; }
+    by(id).value = await file.text();
+    xswe.say(`${file.name}: ${xswe.number(lines(id).length)} lines`);
+  }
+
+  by("mining").addEventListener("submit", (event) => { event.preventDefault(); mine(); });
+  by("threshold").addEventListener("input", draw);
+  for (const id of ["source", "target"]) {
+    by(`${id}-language`).append(...Object.entries(names).map(([code, name]) => el("option", { value: code }, name)));
+    by(`${id}-language`).addEventListener("change", draw);
+    by(id).addEventListener("dragover", (event) => event.preventDefault());
+    by(id).addEventListener("drop", (event) => {
+      if (!event.dataTransfer.files.length) return;
+      event.preventDefault();
+      load(id, event.dataTransfer.files[0]);
+    });
+  }
+  document.querySelectorAll("input[type=file]").forEach((input) => input.addEventListener("change", () => load(input.dataset.for, input.files[0])));
+  document.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () => {
+    const [a, b] = [by("source-language").value, by("target-language").value];
+    const units = kept().map((pair) => [
+      { language: a, text: pair.source, note: `score ${pair.score}` },
+      { language: b, text: pair.target },
+    ]);
+    app.trying(by("found"), () => app.save(button.dataset.save, units));
+  }));
+})();
+app.trying(app.by("summary"), app.start);
