@@ -21,6 +21,7 @@ BELOW = {
     "search": {"io", "model"},
     "mining": {"io", "text", "corpus", "model", "search"},
     "phrases": {"io", "text", "corpus", "model", "teacher"},
+    "alignment": {"io", "text", "corpus", "model", "search", "mining"},
     "evaluation": {"io", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)

@@ -40,6 +40,8 @@ def test_importing_loads_nothing_of_it():
 @pytest.mark.parametrize(
     "module",
     [
+        "xswe.alignment.documents",
+        "xswe.alignment.sentences",
         "xswe.evaluation.compare",
         "xswe.evaluation.evaluate",
         "xswe.io.settings",
@@ -50,6 +52,7 @@ def test_importing_loads_nothing_of_it():
         "xswe.report.page",
         "xswe.report.write",
         "xswe.search.index",
+        "xswe.text.running",
         "xswe.training.train",
     ],
 )

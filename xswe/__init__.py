@@ -24,6 +24,8 @@ from xswe.version import __version__
 
 if TYPE_CHECKING:
     from xswe import errors
+    from xswe.alignment.documents import AlignedDocuments, align_documents, pair_documents
+    from xswe.alignment.sentences import AlignedTexts, align
     from xswe.evaluation.compare import Comparison, compare
     from xswe.evaluation.evaluate import Scores, evaluate
     from xswe.mining.dedup import Deduplicated, dedup
@@ -41,12 +43,15 @@ if TYPE_CHECKING:
     from xswe.search.index import Index, index, load_index
     from xswe.search.types import Hit, Hits
     from xswe.serving.app import make_app, serve
+    from xswe.text.running import SplitText, split_text
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
 
 # Where each public name comes from.
 _PUBLIC = {
+    "AlignedDocuments": "xswe.alignment.documents:AlignedDocuments",
+    "AlignedTexts": "xswe.alignment.sentences:AlignedTexts",
     "Comparison": "xswe.evaluation.compare:Comparison",
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "Ensemble": "xswe.model.ensemble:Ensemble",
@@ -57,8 +62,11 @@ _PUBLIC = {
     "MinedPairs": "xswe.mining.mined:MinedPairs",
     "Scores": "xswe.evaluation.evaluate:Scores",
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
+    "SplitText": "xswe.text.running:SplitText",
     "StaticModel": "xswe.model.static:StaticModel",
     "Sweep": "xswe.training.sweep:Sweep",
+    "align": "xswe.alignment.sentences:align",
+    "align_documents": "xswe.alignment.documents:align_documents",
     "compare": "xswe.evaluation.compare:compare",
     "dedup": "xswe.mining.dedup:dedup",
     "encode_file": "xswe.model.encode_file:encode_file",
@@ -72,14 +80,18 @@ _PUBLIC = {
     "make_app": "xswe.serving.app:make_app",
     "mine": "xswe.mining.mined:mine",
     "mine_negatives": "xswe.mining.negatives:mine_negatives",
+    "pair_documents": "xswe.alignment.documents:pair_documents",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
     "serve": "xswe.serving.app:serve",
+    "split_text": "xswe.text.running:split_text",
     "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
     "write_report": "xswe.report.write:write_report",
 }
 __all__ = [
+    "AlignedDocuments",
+    "AlignedTexts",
     "Comparison",
     "Deduplicated",
     "Ensemble",
@@ -90,9 +102,12 @@ __all__ = [
     "MinedPairs",
     "Scores",
     "SentencePCA",
+    "SplitText",
     "StaticModel",
     "Sweep",
     "__version__",
+    "align",
+    "align_documents",
     "compare",
     "dedup",
     "encode_file",
@@ -107,9 +122,11 @@ __all__ = [
     "make_app",
     "mine",
     "mine_negatives",
+    "pair_documents",
     "push_to_hub",
     "score",
     "serve",
+    "split_text",
     "sweep",
     "train",
     "write_report",

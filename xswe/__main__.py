@@ -20,6 +20,8 @@ VERBS = {
     "search": "the sentences nearest to a phrase, in a file or an index",
     "phrases": "the spans of running text that say what a phrase says",
     "mine": "translations from two text files, paraphrases from one, or scores of a bitext",
+    "align": "texts and their translations, sentence by sentence",
+    "split": "running text cut into sentences",
     "filter": "noisy bitext in, clean bitext out",
     "dedup": "a file without its exact, near and semantic duplicates",
     "lexicon": "a dictionary from the vectors of words",

@@ -35,6 +35,11 @@ EXAMPLES = {
         "mode=score model=mini input=bitext.tsv output=scored.tsv",
         "mode=negatives model=mini input=bitext.tsv output=triples.jsonl negatives=4",
     ),
+    "align": (
+        "model=mini source=novel.en.txt target=novel.de.txt output=beads.tmx languages=[en,de] split=true",
+        "model=mini source=english/ target=german/ output=beads/ pairing=content",
+    ),
+    "split": ("input=novel.md language=de output=sentences.txt", "input=report.docx language=ja output=sentences.jsonl"),
     "filter": (
         "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",
         "model=mini input=memory.tmx output=clean.tmx languages=[en,ja] numbers=true",

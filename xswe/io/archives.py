@@ -149,8 +149,8 @@ def _brief(error: BaseException) -> str:
 
 
 def is_zip(path: Path) -> bool:
-    """Tell by the name whether a file is a zip archive."""
-    return path.suffix.lower() == ".zip"
+    """Tell by the name whether a file is a zip archive, as books are, too."""
+    return path.suffix.lower() in (".zip", ".epub")
 
 
 def is_tar(path: Path) -> bool:

@@ -1,0 +1,167 @@
+"""Sentence alignment beside Gale-Church and vecalign, on documents edited at known places and on published gold.
+
+    python eval/align_quality.py [model=mini] [gold=FOLDER] [sizes=2000,20000] [output=eval/results/align.json]
+
+Documents are runs of 300 pairs of XSWE_DATA's bitexts in document order (their second halves: settings were tuned on the
+first), edited by eval/align_gold.py. ``gold`` names a folder with the MAC test set in InterText's XML (Zhu, 2021:
+``corpus_test.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets the same
+vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from align_baselines import gale_church, overlaps, vecalign
+from align_gold import JOINT, Document, beads_of, counts, edited, f1, half_missing, moved, read_bitext
+from settings import numbers, run_script
+
+import xswe
+from xswe.alignment.beads import AlignConfig, align_lines, line_sums
+from xswe.io.files import write_json
+from xswe.io.results import table
+from xswe.model.ensemble import AnyModel
+
+FILES = (
+    *("en-de/msdocs", "en-de/newstest08-18", "en-ja/kyoto-wiki", "en-ja/coursera"),
+    *("en-ja/msdocs", "en-zh/python-docs", "en-zh/coursera", "en-zh/newstest17-18"),
+)
+PAIRS, DOCUMENTS, MOST = 300, 3, 7
+RESULTS = Path(__file__).parent / "results" / "align.json"
+DEFAULTS: dict[str, Any] = {"model": "mini", "gold": "", "sizes": "2000,20000,200000,1000000", "output": str(RESULTS)}
+Align = Callable[[Document, tuple[str, str]], np.ndarray]
+
+
+def documents(data: Path, second_half: bool = True) -> Iterator[tuple[str, str, tuple[str, str], Document]]:
+    """Yield (bitext, kind of edits, languages, document)."""
+    for name in FILES:
+        pairs = read_bitext(data / "train" / f"{name}.tsv.gz")
+        half = len(pairs) // 2
+        pairs = pairs[half:] if second_half else pairs[:half]
+        languages = (name[:2], name[3:5])
+        draw = np.random.default_rng(7)
+        for seed in range(DOCUMENTS):
+            start = int(draw.integers(0, len(pairs) - PAIRS))
+            made = edited(pairs[start : start + PAIRS], pairs, languages, seed)
+            yield name, "edited", languages, made
+            yield name, "half missing", languages, half_missing(made, seed)
+            yield name, "moved", languages, moved(made, seed)
+
+
+def novels(folder: Path) -> Iterator[tuple[str, str, tuple[str, str], Document]]:
+    """Yield the documents of the MAC test set."""
+    for path in sorted(folder.glob("corpus_test.*_zh.*_en.xml")):
+        number = path.name.split(".")[1][:3]
+        sides = []
+        for language in ("zh", "en"):
+            root = ET.parse(folder / f"corpus_test.{number}_{language}.xml")
+            sides.append({one.get("id"): " ".join("".join(one.itertext()).split()) for one in root.iter("s")})
+        places = [{key: place for place, key in enumerate(side)} for side in sides]
+        beads = []
+        for link in ET.parse(path).iter("link"):
+            target, source = (part.split() for part in link.get("xtargets", ";").split(";"))
+            if source and target:
+                beads.append((tuple(places[0][key] for key in source), tuple(places[1][key] for key in target)))
+        yield "MAC zh-en", "novels", ("zh", "en"), Document(list(sides[0].values()), list(sides[1].values()), beads)
+
+
+def by_xswe(model: AnyModel, config: AlignConfig) -> Align:
+    """Return the library's own method."""
+
+    def align(document: Document, languages: tuple[str, str]) -> np.ndarray:
+        return align_lines(line_sums(model, document.source), line_sums(model, document.target), config)[0]
+
+    return align
+
+
+def by_vecalign(model: AnyModel, size: int) -> Align:
+    """Return vecalign's method; every overlap is encoded."""
+
+    def align(document: Document, languages: tuple[str, str]) -> np.ndarray:
+        sides = []
+        for texts, language in zip((document.source, document.target), languages, strict=True):
+            sides.append(np.stack([model.encode(run) for run in overlaps(texts, min(MOST, size - 1), JOINT[language])]))
+        return vecalign(*sides, size=size)
+
+    return align
+
+
+def measure(found: list[tuple[str, str, tuple[str, str], Document]], align: Align) -> dict[str, dict[str, float]]:
+    """Return strict and lax F1 by bitext and by kind of edits, and the processor's seconds."""
+    totals: dict[str, np.ndarray] = {}
+    align(found[0][3], found[0][2])  # compiles
+    begun = time.process_time()
+    for name, kind, languages, document in found:
+        count = counts(beads_of(align(document, languages)), document.beads)
+        for key in dict.fromkeys((name, kind)):
+            totals[key] = totals.get(key, 0) + count
+    seconds = time.process_time() - begun
+    out = {key: dict(zip(("strict", "lax"), f1(total), strict=True)) for key, total in totals.items()}
+    bitexts = [out[name] for name in dict.fromkeys(one[0] for one in found)]
+    out["mean"] = {kind: float(np.mean([one[kind] for one in bitexts])) for kind in ("strict", "lax")}
+    out["seconds"] = seconds  # type: ignore[assignment]
+    return out
+
+
+def growth(model: AnyModel, data: Path, sizes: tuple[int, ...]) -> list[dict[str, float]]:
+    """Return the processor's seconds to encode and to align texts of several lengths, by xswe and by vecalign's method.
+
+    Texts are Wikipedia's, one side without 50 lines; longer ones go round the file again. vecalign is measured to 20,000.
+    """
+    pairs = read_bitext(data / "train" / "en-ja" / "kyoto-wiki.tsv.gz")
+    out = []
+    for size in sizes:
+        source = [pairs[k % len(pairs)][0] for k in range(size)]
+        target = [pairs[k % len(pairs)][1] for k in range(size) if not size // 2 <= k < size // 2 + 50]
+        begun = time.process_time()
+        lines = line_sums(model, source), line_sums(model, target)
+        middle = time.process_time()
+        cells, _ = align_lines(*lines, AlignConfig())
+        row = {"lines": size, "encode": middle - begun, "align": time.process_time() - middle}
+        right = sum(
+            a == b or (a == b + 50 and a >= size // 2) for a, b in cells[:-1][(np.diff(cells, axis=0) > 0).all(1)].tolist()
+        )
+        row["share of lines right"] = right / (size - 50)
+        if size <= 20_000:
+            begun = time.process_time()
+            sides = [
+                np.stack([model.encode(run) for run in overlaps(texts, MOST, JOINT[code])])
+                for texts, code in ((source, "en"), (target, "ja"))
+            ]
+            middle = time.process_time()
+            vecalign(*sides, size=8)
+            row |= {"vecalign encode": middle - begun, "vecalign align": time.process_time() - middle}
+            row["ratio"] = (row["vecalign encode"] + row["vecalign align"]) / (row["encode"] + row["align"])
+        out.append(row)
+        print(row, flush=True)
+    return out
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure all, print and write it."""
+    model, data = xswe.load(settings["model"]), Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    found = list(documents(data)) + (list(novels(Path(settings["gold"]))) if settings["gold"] else [])
+    ways: dict[str, Align] = {
+        "xswe": by_xswe(model, AlignConfig()),
+        **{f"vecalign, beads to {size} lines": by_vecalign(model, size) for size in (4, 8)},
+        "Gale-Church": lambda document, languages: gale_church(document.source, document.target),
+    }
+    result: dict[str, Any] = {"model": settings["model"], "f1": {}, "growth": []}
+    for name, align in ways.items():
+        result["f1"][name] = measure(found, align)
+    names = list(result["f1"]["xswe"])[:-1]
+    for kind in ("strict", "lax"):
+        rows = [[name, *(one[key][kind] for key in names)] for name, one in result["f1"].items()]
+        print(f"\n{kind} F1\n{table(['method', *names], rows)}", flush=True)
+    result["growth"] = growth(model, data, tuple(numbers(settings["sizes"], "sizes")))
+    write_json(Path(settings["output"]), result)
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

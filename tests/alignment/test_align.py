@@ -1,0 +1,238 @@
+"""Texts aligned by one call: files, running text, formats, anchors, and folders."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.__main__ import main
+from xswe.errors import ConfigError, InputError
+
+EN = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "Interest rates have fallen.", "We buy bread."]
+DE = ["Der Zug hat Verspätung. Es regnet.", "Auf dem Dach schläft eine Katze.", "Wir kaufen Brot."]
+BEADS = [((0, 1), (0,)), ((2,), (1,)), ((3,), ()), ((4,), (2,))]
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.en.txt").write_text("".join(f"{line}\n" for line in EN), encoding="utf-8")
+    (tmp_path / "a.de.txt").write_text("".join(f"{line}\n" for line in DE), encoding="utf-8")
+    return tmp_path / "a.en.txt", tmp_path / "a.de.txt"
+
+
+def lines_of(found):
+    return [(bead.source_lines, bead.target_lines) for bead in found]
+
+
+def test_lists_and_files_give_the_same_beads(mini, files):
+    found = xswe.align(mini, EN, DE)
+    assert lines_of(found) == BEADS == lines_of(xswe.align(mini, *files))
+    assert found[0].source == "The train is late. It rains."
+    assert found[2].score == 0
+    assert found[0].score > 0.5
+    assert found.coverage == (0.8, 1.0)
+    assert len(found.pairs) == 3
+    with pytest.raises(IndexError):
+        found[4]
+    assert found[-1] == list(found)[3]
+
+
+def test_every_format_says_the_same(mini, files, tmp_path):
+    found = xswe.align(mini, *files, languages=("en", "de"))
+    found.write(tmp_path / "b.ladder")
+    assert [line.rsplit(":", 1)[0] for line in (tmp_path / "b.ladder").read_text().splitlines()] == [
+        *("[0,1]:[0]", "[2]:[1]", "[3]:[]", "[4]:[2]")
+    ]
+    found.write(tmp_path / "b.tsv.gz")
+    with gzip.open(tmp_path / "b.tsv.gz", "rt", encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines]
+    assert [row[1:] for row in rows] == [[bead.source, bead.target] for bead in found.pairs]
+    found.write(tmp_path / "b.tmx")
+    units = ET.parse(tmp_path / "b.tmx").getroot().findall("body/tu")
+    assert [[seg.text for seg in unit.iter("seg")] for unit in units] == [row[1:] for row in rows]
+    found.write(tmp_path / "b.jsonl")
+    objects = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text("utf-8").splitlines()]
+    assert [(tuple(one["source_lines"]), tuple(one["target_lines"])) for one in objects] == BEADS
+    found.write(tmp_path / "b.xliff")
+    assert (tmp_path / "b.xliff").read_text("utf-8").count("<trans-unit") == 3
+    for wrong in ("b.html", "b.docx"):
+        with pytest.raises(ConfigError, match=wrong):
+            found.write(tmp_path / wrong)
+    with pytest.raises(ConfigError, match="languages"):
+        xswe.align(mini, EN, DE, output=tmp_path / "c.tmx")
+    assert len(found.to_pandas()) == 4
+
+
+def test_a_corrected_memory_holds_its_beads(mini, files, tmp_path):
+    xswe.align(mini, *files, languages=("en", "de"), output=tmp_path / "b.tmx")
+    text = (tmp_path / "b.tmx").read_text("utf-8")
+    # Somebody joins the last two beads by hand.
+    text = text.replace("<seg>We buy bread.</seg>", "<seg>Interest rates have fallen. We buy bread.</seg>")
+    (tmp_path / "c.tmx").write_text(text, encoding="utf-8")
+    found = xswe.align(mini, *files, languages=("en", "de"), fixed=tmp_path / "c.tmx")
+    assert lines_of(found) == [((0, 1), (0,)), ((2,), (1,)), ((3, 4), (2,))]
+    assert found.fixed.tolist() == [True, True, True]
+    (tmp_path / "d.ladder").write_text("[0]:[0,1]:1.0\n\n[4]:[2]\n", encoding="utf-8")
+    found = xswe.align(mini, *files, fixed=tmp_path / "d.ladder")
+    assert {((0,), (0, 1)), ((4,), (2,))} <= set(lines_of(found))
+    assert lines_of(xswe.align(mini, *files, fixed=[((0,), (0, 1)), ((4,), (2,))])) == lines_of(found)
+
+
+def test_anchors_that_cannot_be_are_refused(mini, files, tmp_path):
+    for wrong in ([((0,), (1,)), ((1,), (0,))], [((0, 2), (0,))], [((4,), (3,))]):
+        with pytest.raises(ConfigError, match="cannot be a bead"):
+            xswe.align(mini, *files, fixed=wrong)
+    (tmp_path / "d.ladder").write_text("0:1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"d.ladder:1: .* no rung"):
+        xswe.align(mini, *files, fixed=tmp_path / "d.ladder")
+    xswe.align(mini, ["A dog barks."], ["Ein Hund bellt."], languages=("en", "de"), output=tmp_path / "other.tmx")
+    with pytest.raises(InputError, match="none of its units"):
+        xswe.align(mini, *files, languages=("en", "de"), fixed=tmp_path / "other.tmx")
+    with pytest.raises(ConfigError, match="set languages"):
+        xswe.align(mini, *files, fixed=tmp_path / "other.tmx")
+
+
+def test_anchors_cut_the_texts_and_keep_every_line(mini, sample):
+    """Every fifth bead is given; what lies between is found as without them."""
+    english, japanese = sample["en"][:200], sample["ja"][:200]
+    free = xswe.align(mini, english, japanese)
+    known = [(bead.source_lines, bead.target_lines) for bead in free.pairs[::5]]
+    found = xswe.align(mini, english, japanese, fixed=known)
+    assert set(known) <= set(lines_of(found))
+    assert sorted(line for bead in found for line in bead.source_lines) == list(range(200))
+    assert len(set(lines_of(found)) & set(lines_of(free))) > 0.95 * len(free)
+    assert found.fixed.sum() == len(known)
+
+
+def test_low_beads_become_gaps(mini):
+    found = xswe.align(mini, EN, DE)
+    least = sorted(bead.score for bead in found.pairs)[1]
+    cut = xswe.align(mini, EN, DE, min_score=least)
+    assert [bead.score for bead in cut.pairs] == [bead.score for bead in found.pairs if bead.score >= least]
+    assert sorted(line for bead in cut for line in bead.target_lines) == [0, 1, 2]
+    assert len(cut.scores) == len(cut.cells) - 1 == len(cut.fixed)
+
+
+def test_running_text_keeps_its_places(mini, tmp_path):
+    pytest.importorskip("sentencex")
+    (tmp_path / "a.md").write_text("# Travel\n\nThe **train** is late. It rains.\n\nWe buy\nbread.\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("Reise\nDer Zug hat Verspätung. Es regnet. Wir kaufen Brot.\n", encoding="utf-8")
+    found = xswe.align(mini, tmp_path / "a.md", tmp_path / "b.txt", languages=("en", "de"), split=True)
+    assert [(bead.source, bead.target) for bead in found] == [
+        ("Travel", "Reise"),
+        ("The train is late.", "Der Zug hat Verspätung."),
+        ("It rains.", "Es regnet."),
+        ("We buy bread.", "Wir kaufen Brot."),
+    ]
+    found.write(tmp_path / "c.jsonl")
+    target = (tmp_path / "b.txt").read_text("utf-8")
+    for line in (tmp_path / "c.jsonl").read_text("utf-8").splitlines():
+        value = json.loads(line)
+        assert [target[a:b] for a, b in value["target_places"]] == [value["target"]]
+    with pytest.raises(ConfigError, match="set languages"):
+        xswe.align(mini, tmp_path / "a.md", tmp_path / "b.txt")
+
+
+@pytest.fixture
+def folders(tmp_path, sample):
+    """Six documents a side: five belong together, one of each is alone."""
+    for name, language in (("english", "en"), ("deutsch", "de")):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        for number in range(5):
+            texts = sample[language][40 * number : 40 * number + 30]
+            place = tmp_path / name / ("inner" if number % 2 else "") / f"text{number}.{language}.txt"
+            place.write_text("\n".join(texts), encoding="utf-8")
+        start = 1000 if language == "en" else 1200
+        (tmp_path / name / f"only-{language}-here.txt").write_text("\n".join(sample[language][start : start + 30]), "utf-8")
+    return tmp_path / "english", tmp_path / "deutsch"
+
+
+def test_folders_are_paired_by_names(mini, folders, tmp_path):
+    found = xswe.align_documents(mini, *folders, tmp_path / "out")
+    assert len(found) == 5
+    assert found.alone == (("only-en-here.txt",), ("only-de-here.txt",))
+    assert all(one.beads >= 28 and one.coverage > 0.9 for one in found)
+    assert (tmp_path / "out" / "inner" / "text1.tsv").is_file()
+    assert len((tmp_path / "out" / "documents.tsv").read_text("utf-8").splitlines()) == 6
+    assert not (tmp_path / "out" / ".xswe-align.jsonl").exists()
+    assert "5 pairs of documents aligned, 1 and 1 without a partner" in str(found)
+
+
+def test_folders_are_paired_by_what_they_say(mini, folders, tmp_path):
+    for number, path in enumerate(sorted(folders[1].rglob("*.txt"), key=lambda path: path.read_text("utf-8"))):
+        path.rename(folders[1] / f"unknown{number}.txt")
+    found = xswe.align_documents(mini, *folders, tmp_path / "all.tsv", pairing="content")
+    assert {one.source for one in found} == {f"{'inner/' if k % 2 else ''}text{k}.en.txt" for k in range(5)}
+    assert all(one.coverage > 0.9 for one in found)
+    assert found.alone[0] == ("only-en-here.txt",)
+    assert len((tmp_path / "all.tsv").read_text("utf-8").splitlines()) == sum(one.beads for one in found)
+
+
+def test_a_manifest_says_what_belongs_together(mini, folders, tmp_path):
+    (tmp_path / "list.tsv").write_text("text0.en.txt\ttext0.de.txt\n", encoding="utf-8")
+    found = xswe.align_documents(mini, *folders, tmp_path / "out.csv", manifest=tmp_path / "list.tsv")
+    assert [one.source for one in found] == ["text0.en.txt"]
+    assert (tmp_path / "out.csv").read_text("utf-8").splitlines()[1].split(",")[-3].startswith("text0.en.txt:1")
+    (tmp_path / "list.tsv").write_text("text0.en.txt\tabsent.txt\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"list.tsv:1: there is no .*absent"):
+        xswe.align_documents(mini, *folders, tmp_path / "out", manifest=tmp_path / "list.tsv")
+    with pytest.raises(ConfigError, match="ladder numbers the lines"):
+        xswe.align_documents(mini, *folders, tmp_path / "out.ladder")
+
+
+def test_a_killed_run_goes_on_to_the_same_bytes(mini, folders, tmp_path, monkeypatch):
+    from xswe.alignment import documents
+
+    xswe.align_documents(mini, *folders, tmp_path / "whole")
+    calls, real = [], documents.align
+
+    def dying(*arguments, **how):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments, **how)
+
+    monkeypatch.setattr(documents, "align", dying)
+    with pytest.raises(KeyboardInterrupt):
+        xswe.align_documents(mini, *folders, tmp_path / "killed")
+    monkeypatch.setattr(documents, "align", real)
+    found = xswe.align_documents(mini, *folders, tmp_path / "killed")
+    assert found.kept == 2
+    for path in (tmp_path / "whole").rglob("*.tsv"):
+        assert path.read_bytes() == (tmp_path / "killed" / path.relative_to(tmp_path / "whole")).read_bytes()
+
+
+def test_shuffled_documents_find_each_other_and_strangers_nobody(mini, sample):
+    rng = np.random.default_rng(2)
+    parts = {code: [sample[code][k : k + 12] for k in range(0, 1200, 12)] for code in ("en", "ja")}
+    order = rng.permutation(90)
+    english, japanese = parts["en"][:95], [parts["ja"][k] for k in order] + parts["ja"][95:]
+    found = xswe.pair_documents(mini, english, japanese)
+    right = sum(pair.target < 90 and order[pair.target] == pair.source for pair in found)
+    assert right >= 88
+    assert len(found) <= 92
+    assert xswe.pair_documents(mini, [], japanese) == []
+
+
+def test_the_verbs(files, folders, tmp_path, capsys, monkeypatch):
+    source, target = map(str, files)
+    assert main(["align", "model=mini", f"source={source}", f"target={target}", f"output={tmp_path / 'v.ladder'}"]) == 0
+    assert "5 and 3 lines, 3 beads" in capsys.readouterr().out
+    assert (tmp_path / "v.ladder").read_text("utf-8").startswith("[0,1]:[0]:")
+    wanted = [f"source={folders[0]}", f"target={folders[1]}", f"output={tmp_path / 'folder'}"]
+    assert main(["align", "model=mini", *wanted]) == 0
+    assert "5 pairs of documents" in capsys.readouterr().out
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    with pytest.raises(SystemExit, match="2"):
+        main(["align", "model=mini", f"source={source}", f"target={target}", f"output={source}"])
+    assert "would be overwritten" in capsys.readouterr().err

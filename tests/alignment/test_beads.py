@@ -1,0 +1,135 @@
+"""Beads: the compiled programme against a plain one, and texts edited at places that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.conftest import eval_script
+from xswe.alignment.beads import AlignConfig, Band, Lines, Part, Prices, align_lines, best_cells, line_sums, usual_shapes
+from xswe.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def gold():
+    return eval_script("align_gold")
+
+
+def random_lines(rng: np.random.Generator, n: int, d: int = 6) -> Lines:
+    return Lines(rng.normal(size=(n, d)).astype(np.float32), rng.integers(5, 60, n).astype(np.float32))
+
+
+def score_of(steps: list[tuple[int, int]], part: Part, prices: Prices, config: AlignConfig) -> float:
+    """The score of a sequence of steps, from its definition."""
+    total, i, j, in_gap = 0.0, 0, 0, False
+    shapes = usual_shapes(config.most)
+    for a, b in steps:
+        if a and b:
+            x, y = part.source.sums[i : i + a].sum(0), part.target.sums[j : j + b].sum(0)
+            score = prices.score(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+            ratio = np.log((part.target.sizes[j : j + b].sum() + 1) / (part.source.sizes[i : i + a].sum() + 1))
+            size = min(1.0, config.length * (ratio - prices.shift) ** 2 / (2 * prices.spread**2))
+            prior = config.prior * prices.doubt * np.log(shapes[a - 1, b - 1] * (1 - prices.gaps))
+            total += (a + b) / 2 * (score - config.gap - size) + prior - config.merge * (a + b - 2)
+            total -= 0.3 * min(a - 1, b - 1)
+        elif not in_gap:
+            total += config.prior * prices.doubt * np.log(prices.gaps)
+        in_gap = not (a and b)
+        i, j = i + a, j + b
+    return total
+
+
+def every_path(n: int, m: int, most: int):
+    """All sequences of steps from (0, 0) to (n, m)."""
+    if n == m == 0:
+        yield []
+    for a in range(min(n, most) + 1):
+        for b in range(min(m, most) + 1):
+            if (a and b) or (a, b) in ((1, 0), (0, 1)):
+                for rest in every_path(n - a, m - b, most):
+                    yield [*rest, (a, b)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_compiled_path_scores_as_the_best_of_all_paths(seed):
+    rng = np.random.default_rng(seed)
+    n, m, most = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    part = Part(random_lines(rng, n), random_lines(rng, m), Band.full(n, m))
+    config, prices = AlignConfig(most=most, length=0.2), Prices(0.0, 0.5, 0.1, 0.2, 0.4)
+    cells = best_cells(part, prices, config, most)
+    steps = [tuple(step) for step in np.diff(cells, axis=0).tolist()]
+    best = max(score_of(path, part, prices, config) for path in every_path(n, m, most))
+    assert score_of(steps, part, prices, config) == pytest.approx(best, abs=1e-4)
+
+
+def test_a_narrow_band_that_holds_the_path_gives_the_same_path():
+    rng = np.random.default_rng(3)
+    source = random_lines(rng, 60, 16)
+    target = Lines(source.sums[:-4] + rng.normal(size=(56, 16)).astype(np.float32) * 0.2, source.sizes[:-4])
+    config, prices = AlignConfig(), Prices(0.0, 0.9)
+    full = best_cells(Part(source, target, Band.full(60, 56)), prices, config, 5)
+    rows = np.arange(61)
+    band = Band(np.clip(rows - 7, 0, 52), np.clip(rows + 8, 9, 57))
+    band.high[-1] = 57
+    assert np.array_equal(best_cells(Part(source, target, band), prices, config, 5), full)
+
+
+def test_the_band_around_a_coarse_path_holds_the_fine_one():
+    coarse = np.array([[0, 0], [1, 1], [3, 2], [3, 9], [4, 10]])
+    band = Band.around(coarse, 9, 21, 2)
+    for i, j in (2 * coarse).tolist():
+        assert band.low[i] <= j < band.high[i]
+    assert (band.low[0], band.high[9]) == (0, 22)
+    assert (np.diff(band.low) >= 0).all()
+    assert (np.diff(band.high) >= 0).all()
+
+
+def test_edited_documents_are_aligned_as_they_were_edited(mini, gold, sample):
+    """Sentences merged, split, dropped and inserted at known places, in three pairs of languages."""
+    for language in ("de", "zh", "ja"):
+        pairs = list(zip(sample["en"], sample[language], strict=True))
+        total = np.zeros(5, int)
+        for seed, start in enumerate((0, 300, 600)):
+            made = gold.edited(pairs[start : start + 250], pairs[1000:], ("en", language), seed)
+            for document in (made, gold.half_missing(made, seed)):
+                lines = line_sums(mini, document.source), line_sums(mini, document.target)
+                cells, _ = align_lines(*lines, AlignConfig())
+                total += gold.counts(gold.beads_of(cells), document.beads)
+        strict, lax = gold.f1(total)
+        assert strict > 0.93, language
+        assert lax > 0.97, language
+
+
+def test_long_texts_go_through_coarser_ones_to_the_same_end(mini, sample):
+    """4,000 lines a side, a run of 700 missing: over 2**22 cells, so that the path is found from coarse to fine."""
+    rows = np.random.default_rng(5).permutation(np.tile(np.arange(len(sample["en"])), 3))[:4000].tolist()
+    english = [sample["en"][row] for row in rows]
+    german = [sample["de"][row] for row in rows[:1000] + rows[1700:]]
+    cells, _ = align_lines(line_sums(mini, english), line_sums(mini, german), AlignConfig())
+    steps = np.diff(cells, axis=0)
+    i, j = cells[:-1][(steps == 1).all(1)].T
+    right = np.where(i < 1000, i == j, i - 700 == j).sum()
+    assert right > 0.97 * 3300
+
+
+def test_empty_sides_and_lines_are_gaps():
+    rng = np.random.default_rng(0)
+    for n, m in ((0, 0), (3, 0), (0, 3)):
+        cells, _ = align_lines(random_lines(rng, n), random_lines(rng, m), AlignConfig())
+        assert cells[-1].tolist() == [n, m]
+        assert not (np.diff(cells, axis=0) > 0).all(1).any()
+    blank = Lines(np.zeros((4, 6), np.float32), np.zeros(4, np.float32))
+    cells, _ = align_lines(blank, random_lines(rng, 4), AlignConfig())
+    assert not (np.diff(cells, axis=0) > 0).all(1).any()
+
+
+@pytest.mark.parametrize("wrong", [{"most": 6}, {"most": 0}, {"search": 0}, {"merge": -1}, {"gap": 1.0}])
+def test_impossible_settings_are_refused(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        AlignConfig(**wrong)

@@ -1,0 +1,137 @@
+"""Running text and documents cut into sentences, with their places."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+import xswe
+from xswe.__main__ import main
+from xswe.errors import ConfigError, InputError
+from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
+
+pytest.importorskip("sentencex")
+BOOK = {"de": ["Der Zug kam um 8 Uhr.", "Er war leer."], "ja": ["電車が来た。", "空だった。"]}
+
+
+def test_sentences_stand_where_they_say():
+    text = "„Komm!“, rief er. Dr. Maier\nkam nicht.\n\nDas 19. Jahrhundert begann. Ende."
+    found = xswe.split_text(text, "de")
+    for sentence in found:
+        assert " ".join(text[sentence.start : sentence.end].split()) == sentence.text
+    assert [sentence.paragraph for sentence in found] == sorted(sentence.paragraph for sentence in found)
+    covered = {place for sentence in found for place in range(sentence.start, sentence.end)}
+    assert all(text[place].isspace() for place in set(range(len(text))) - covered)
+
+
+def test_wrapped_lines_are_joined_and_others_are_paragraphs():
+    wrapped = "\n".join(
+        ["The quick brown fox jumps over the lazy dog and then it", "runs away from the house where nobody"] * 3
+    )
+    assert len(paragraphs(wrapped)) == 1
+    assert len(paragraphs("Erste Zeile.\nZweite Zeile!\nDritte.")) == 3
+    assert len(paragraphs("　吾輩は猫である。\n　名前はまだ無い。")) == 2
+    lines = [
+        "これは一行が四十字で折り返された文章であり行の終わりに句点がない",
+        "ことが多いのでつなげて読まなければならないはずの文章なのであるから",
+    ]
+    wide = "\n".join(lines * 2)
+    (sentence,) = xswe.split_text(wide + "。", "ja")
+    assert not {" ", "\n"} & set(sentence.text)
+
+
+def test_quotes_and_brackets_of_chinese_and_japanese_stay_whole():
+    assert [s.text for s in xswe.split_text("「行こう。早く。」と彼は言った。雨だ。", "ja")] == [
+        "「行こう。早く。」と彼は言った。",
+        "雨だ。",
+    ]
+    assert len(xswe.split_text("他说：“走吧。快！”我们走了。", "zh")) == 2
+
+
+def test_markdown_loses_its_marks(tmp_path):
+    text = "---\ntitle: x\n---\n# A *title*\n\nSome **bold** and `code` [link](http://a.b).\nGoes on.\n\n```\ncode()\n```\n"
+    text += "* item one\n* item two\n  goes on\n\n> quoted\n\n| a | b |\n|---|---|\n| c_d_e | 2 * 3 * 4 |\n\nUnder\n=====\n"
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    assert paragraphs_of(tmp_path / "a.md") == [
+        *("A title", "Some bold and code link.\nGoes on.", "item one", "item two\ngoes on", "quoted"),
+        *("a", "b", "c_d_e", "2 * 3 * 4", "Under"),
+    ]
+
+
+def test_html_gives_the_text_of_its_blocks():
+    text = "<html><head><title>T</title><style>p{}</style></head><body><p>One &amp; <b>two</b>\n three<br>four</p>"
+    text += "<script>var x;</script><ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp></ruby>字<p>open</body>"
+    assert html_paragraphs(text) == ["T", "One & two three", "four", "漢字", "open"]
+
+
+def epub(path, chapters, spine=("b", "a")):
+    items = "".join(f'<item id="{key}" href="text/{key}.xhtml" media-type="application/xhtml+xml"/>' for key in chapters)
+    order = "".join(f'<itemref idref="{key}"/>' for key in spine)
+    package = f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{order}</spine></package>'
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        archive.writestr("OEBPS/content.opf", package)
+        for key, text in chapters.items():
+            archive.writestr(f"OEBPS/text/{key}.xhtml", f"<html><body><p>{text}</p></body></html>")
+
+
+def test_an_epub_is_read_in_the_order_of_its_spine(tmp_path):
+    pytest.importorskip("defusedxml")
+    epub(tmp_path / "a.epub", {"a": "Second. Third.", "b": "First."})
+    found = xswe.split_text(tmp_path / "a.epub", "en")
+    assert [sentence.text for sentence in found] == ["First.", "Second.", "Third."]
+    assert all(found.text[sentence.start : sentence.end] == sentence.text for sentence in found)
+    epub(tmp_path / "b.epub", {"a": "x"}, ("a",))
+    with zipfile.ZipFile(tmp_path / "b.epub", "a") as archive:
+        archive.writestr("other.txt", "x")
+    (tmp_path / "c.epub").write_bytes(b"no zip")
+    for wrong in ("c.epub", "absent.epub"):
+        with pytest.raises(InputError, match=wrong):
+            xswe.split_text(tmp_path / wrong, "en")
+
+
+def test_docx_and_pdf(tmp_path):
+    docx, pypdf = pytest.importorskip("docx"), pytest.importorskip("pypdf")
+    document = docx.Document()
+    document.add_heading("Reise")
+    document.add_paragraph(" ".join(BOOK["de"]))
+    document.add_table(1, 2).cell(0, 1).text = "Zelle."
+    document.save(tmp_path / "a.docx")
+    assert [sentence.text for sentence in xswe.split_text(tmp_path / "a.docx", "de")] == ["Reise", *BOOK["de"], "Zelle."]
+    writer = pypdf.PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.write(tmp_path / "a.pdf")
+    assert len(xswe.split_text(tmp_path / "a.pdf", "de")) == 0
+    for wrong in ("b.docx", "b.pdf"):
+        (tmp_path / wrong).write_bytes(b"nothing of the kind")
+        with pytest.raises(InputError, match=wrong):
+            xswe.split_text(tmp_path / wrong, "de")
+
+
+def test_what_is_no_text_is_named(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\nf\xfcr\n")
+    with pytest.raises(InputError, match=r"a.txt:3: not UTF-8 \(byte 0xfc\)"):
+        xswe.split_text(tmp_path / "a.txt", "de")
+    (tmp_path / "b.txt").write_bytes("one\n".encode("utf-16-le"))
+    with pytest.raises(InputError, match="NUL byte"):
+        xswe.split_text(tmp_path / "b.txt", "de")
+    with pytest.raises(ConfigError, match="unknown language 'fr'"):
+        xswe.split_text("Bonjour.", "fr")
+
+
+def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary, monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    (tmp_path / "a.txt").write_bytes("\ufeffDer Zug kam. Er war leer.\r\nUnd dann?\r\n".encode())
+    given = [f"input={tmp_path / 'a.txt'}", "language=de"]
+    assert main(["split", *given, f"output={tmp_path / 's.txt'}"]) == 0
+    assert (tmp_path / "s.txt").read_text("utf-8").splitlines() == ["Der Zug kam.", "Er war leer.", "Und dann?"]
+    assert main(["split", *given, f"output={tmp_path / 's.tsv'}"]) == 0
+    assert (tmp_path / "s.tsv").read_text("utf-8").splitlines()[1] == "Der Zug kam.\t0\t12\t0"
+    capsysbinary.readouterr()
+    assert main(["split", *given, "output=-"]) == 0
+    assert capsysbinary.readouterr().out.decode() == (tmp_path / "s.txt").read_text("utf-8")
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    with pytest.raises(SystemExit, match="2"):
+        main(["split", *given, f"output={tmp_path / 's.doc'}"])
+    assert b"the suffix says the format" in capsysbinary.readouterr().err

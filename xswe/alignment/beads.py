@@ -1,0 +1,379 @@
+"""Beads: runs of up to five lines on either side that translate each other, found in order as the best path.
+
+The method is that of vecalign (Thompson and Koehn, 2019), whose main cost it does without: a dynamic programme over beads
+of n to m lines, from a coarse path, on which many lines count as one, to finer ones within a band around the one before.
+The vector of a run of lines is the sum of its lines' vectors (:mod:`xswe.alignment.kernels`), and no overlap is encoded.
+
+Prices are learnt from the texts themselves. What a translation looks like: from the lines that are each other's most
+similar, and from their neighbours, which are of the same matter and no translations. What a gap and a bead of each shape
+cost: from the path found with usual prices, two turns over; where nothing was left out of a text, a gap then costs much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from xswe.alignment.kernels import best_in_band, best_path, run_properties, trace
+from xswe.errors import ConfigError
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel, pool
+from xswe.progress import bar
+
+_ALL_CELLS = 1 << 22  # cells up to which all are looked at
+_COARSEST = 1 << 20  # cells of the coarsest path, where there are coarser ones
+_SHRINK = 16.0  # lines that a text's mean vector counts as known to be zero
+_LEAST_PAIRS = 8  # of lines that are each other's best, below which nothing is learnt from them
+_ENOUGH_PAIRS = 20_000  # from which as much is learnt as from more
+_USUAL_SHAPES, _USUAL_GAPS = 0.2, 0.05  # how much rarer beads get a line, and how often a gap begins, before a text is seen
+_USUAL_BEADS = 30.0  # beads that what is usual counts for
+_TURNS = 3
+_CROSSED = 0.3  # what a bead loses beside, for each line by which it could have been two beads
+
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class AlignConfig:
+    """How sentences are aligned.
+
+    Attributes:
+        most: lines of a bead on either side, 5 at most.
+        gap: score, between 0 (unrelated) and 1 (a typical translation), from which a pair is better than two gaps.
+        merge: what a bead loses for each line beyond one a side.
+        length: weight of the two sides' sizes.
+        prior: weight of how often beads of each shape, and gaps, occur.
+        search: lines by which the path may depart from the coarser one.
+        min_score: beads with a lower score are left out of the result, their lines then in gaps; null for none.
+        threads: null for all processors.
+    """
+
+    most: int = 5
+    gap: float = 0.2
+    merge: float = 0.2
+    length: float = 0.05
+    prior: float = 2.0
+    search: int = 8
+    min_score: float | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.most <= 5:
+            raise ConfigError(f"most={self.most}: a bead has between 1 and 5 lines a side")
+        if self.search < 1:
+            raise ConfigError(f"search={self.search}: give at least 1")
+        for name in ("merge", "length", "prior"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}={getattr(self, name)}: give no negative number")
+        if not 0 <= self.gap < 1:
+            raise ConfigError(f"gap={self.gap}: give a number from 0 to below 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """One side, as sums of vectors.
+
+    Attributes:
+        sums: float32 (n, d), of each line; the sum of several is the vector of their text, but for its norm.
+        sizes: float32 (n,), characters of each line.
+    """
+
+    sums: np.ndarray
+    sizes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def part(self, start: int, stop: int) -> Lines:
+        """Return some of the lines, without a copy."""
+        return Lines(self.sums[start:stop], self.sizes[start:stop])
+
+    def halved(self) -> Lines:
+        """Return every two lines as one."""
+        pairs = np.arange(0, len(self), 2)
+        return Lines(np.add.reduceat(self.sums, pairs), np.add.reduceat(self.sizes, pairs))
+
+    def centre(self) -> None:
+        """Take off what all lines have in common, so that unrelated ones have a cosine near zero; in place."""
+        total, block = np.zeros(self.sums.shape[1], np.float64), 1 << 16
+        for start in range(0, len(self), block):
+            part = self.sums[start : start + block]
+            total += (part / _norms(part)[:, None]).sum(0)
+        mean = (total / (len(self) + _SHRINK)).astype(np.float32)
+        for start in range(0, len(self), block):
+            part = self.sums[start : start + block]
+            part -= _norms(part)[:, None] * mean
+
+
+def _norms(rows: np.ndarray) -> np.ndarray:
+    return np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), 1e-6).astype(np.float32)
+
+
+def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
+    """Encode lines as sums of their units' vectors.
+
+    Of a static model the sums are exact: those of several lines are in the direction of the vector of their joined text. Of
+    an ensemble, whose vectors are no sums of rows, a line's vector counts as often as the line has characters.
+    """
+    sizes = np.fromiter(map(len, texts), np.float32, len(texts))
+    if isinstance(model, StaticModel):
+        bags = model.units.bags(texts)
+        sums = pool(model.matrix, bags, normalise=False, threads=threads, scales=model.scales)
+        sums *= np.diff(bags.offsets).astype(np.float32)[:, None]
+        return Lines(sums, sizes)
+    return Lines(model.encode(texts, threads=threads) * sizes[:, None], sizes)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What translations of two texts look like, and what a path through them pays.
+
+    Attributes:
+        noise: mean cosine of lines near to each other's translations.
+        signal: median cosine of translations.
+        doubt: variance of either, where the distance from noise to signal is one.
+        shift: median of the logarithm of target's by source's size.
+        spread: deviation of it.
+        gaps: share of gaps among what begins.
+        shapes: how probable beads of each shape are, float64 (most, most).
+    """
+
+    noise: float = 0.0
+    signal: float = 0.5
+    doubt: float = 0.05
+    shift: float = 0.0
+    spread: float = 0.5
+    gaps: float = _USUAL_GAPS
+    shapes: np.ndarray | None = None
+
+    def score(self, cosines: np.ndarray) -> np.ndarray:
+        """Turn cosines into scores: 0 for what is unrelated, 1 for a typical translation of these texts."""
+        return (cosines - self.noise) / (self.signal - self.noise)
+
+
+def usual_shapes(most: int) -> np.ndarray:
+    """Return how probable beads of each shape are before a text is looked at, float64 (most, most)."""
+    lines = np.add.outer(np.arange(most), np.arange(most))
+    shapes = _USUAL_SHAPES**lines * np.where(_crossed(most), _CROSSED, 1.0)
+    return shapes / shapes.sum()
+
+
+def _crossed(most: int) -> np.ndarray:
+    """Return which shapes have more than one line on both sides."""
+    return np.logical_and.outer(np.arange(most) > 0, np.arange(most) > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Cells that are looked at, a range of columns a row; see :mod:`xswe.alignment.kernels`.
+
+    Attributes:
+        low: int64 (n + 1,), first column of each row, rising.
+        high: int64 (n + 1,), one past its last, rising.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def full(cls, n: int, m: int) -> Band:
+        """Return all cells."""
+        return cls(np.zeros(n + 1, np.int64), np.full(n + 1, m + 1, np.int64))
+
+    @classmethod
+    def around(cls, coarse: np.ndarray, n: int, m: int, search: int) -> Band:
+        """Return the cells around the path of a text with half as many lines.
+
+        Args:
+            coarse: int64 (k, 2), cells of the coarse path, rising.
+            n: lines of the source.
+            m: lines of the target.
+            search: cells in either direction.
+        """
+        first, last = np.full(n // 2 + 3, m + 1, np.int64), np.zeros(n // 2 + 3, np.int64)
+        # A step of several lines passes through the cells between its ends.
+        middle = (coarse[:-1] + coarse[1:]) // 2
+        for cells in (coarse, middle):
+            np.minimum.at(first, cells[:, 0], 2 * cells[:, 1])
+            np.maximum.at(last, cells[:, 0], 2 * cells[:, 1])
+        first, last = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+        rows = np.arange(n + 1)
+        low = np.maximum(first[np.maximum(0, (rows - search) // 2)] - search, 0)
+        high = last[np.minimum(len(last) - 1, (rows + search + 1) // 2)] + search + 1
+        low, high = np.minimum(low, m), np.minimum(high, m + 1)
+        low[0], high[n] = 0, m + 1
+        return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
+
+    def starts(self) -> np.ndarray:
+        """Return where the cells of each row begin in a flat array, int64 (n + 2,)."""
+        out = np.zeros(len(self.low) + 1, np.int64)
+        np.cumsum(self.high - self.low, out=out[1:])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Two runs of lines that are aligned with each other: all, or those between two anchors.
+
+    Attributes:
+        source: the lines.
+        target: the lines.
+        band: where the path is sought.
+    """
+
+    source: Lines
+    target: Lines
+    band: Band
+
+
+def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return lines that are each other's most similar within the band: rows, columns, and their cosines."""
+    source, target, band = part.source, part.target, part.band
+    padded = [np.concatenate([np.zeros(1, np.float32), 1 / _norms(side.sums)]) for side in (source, target)]
+    rows_best, columns_best = np.empty((2, len(source)), np.float32), np.empty((2, len(target)), np.float32)
+    width = int((band.high[1:] - band.low[:-1]).max(initial=1))
+    best_in_band(
+        source.sums, target.sums, *padded, band.low, band.high, rows_best, columns_best, np.empty(width, np.float32)
+    )
+    places = rows_best[1].astype(np.int64)
+    rows = np.flatnonzero(places >= 0)
+    rows = rows[columns_best[1, places[rows]].astype(np.int64) == rows]
+    rows = rows[(source.sizes[rows] > 0) & (target.sizes[places[rows]] > 0)]
+    return rows, places[rows], rows_best[0, rows]
+
+
+def estimate(parts: Sequence[Part]) -> Prices:
+    """Learn what translations look like in two texts; what is usual, where there are too few lines to tell."""
+    found, noise, ratios = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
+    for part in parts:
+        if not len(part.source) or not len(part.target):
+            continue
+        rows, columns, cosines = best_of_each_other(part)
+        found.append(cosines)
+        ratios.append(np.log((part.target.sizes[columns] + 1) / (part.source.sizes[rows] + 1)))
+        for away in (-4, -3, -2, 2, 3, 4):
+            there = (columns + away >= 0) & (columns + away < len(part.target))
+            a, b = part.source.sums[rows[there]], part.target.sums[columns[there] + away]
+            noise.append(np.einsum("ij,ij->i", a, b) / (_norms(a) * _norms(b)))
+        if sum(map(len, found)) > _ENOUGH_PAIRS:
+            break
+    best, other, sizes = np.concatenate(found), np.concatenate(noise), np.concatenate(ratios)
+    if len(best) < _LEAST_PAIRS or len(other) < _LEAST_PAIRS:
+        return Prices(signal=max(0.3, float(best.mean())) if len(best) else 0.5)
+    good = best > np.quantile(other, 0.9)
+    good = good if good.sum() >= _LEAST_PAIRS else np.ones(len(best), bool)
+    low, shift = float(other.mean()), float(np.median(sizes[good]))
+    high = max(float(np.median(best[good])), low + 0.1)
+    doubt = float(np.clip((other.var() + best[good].var()) / 2 / (high - low) ** 2, 0.02, 0.3))
+    spread = float(np.clip(1.4826 * np.median(np.abs(sizes[good] - shift)), 0.1, 1.0))
+    return Prices(low, high, doubt, shift, spread)
+
+
+def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np.ndarray:
+    """Return the best path through the band: int64 (k, 2), its cells from (0, 0) to (n, m)."""
+    source, target, band = part.source, part.target, part.band
+    n, m = len(source), len(target)
+    properties = []
+    for side in (source, target):
+        inverse, logs = np.empty((most, len(side) + 1), np.float32), np.empty((most, len(side) + 1), np.float32)
+        run_properties(side.sums, side.sizes, inverse, logs, np.empty(side.sums.shape[1], np.float32))
+        properties.append((inverse, logs))
+    shapes = usual_shapes(most) if prices.shapes is None else prices.shapes
+    further = np.add.outer(np.arange(most), np.arange(most)).astype(np.float32)
+    doubt = config.prior * prices.doubt
+    losses = config.merge * further - doubt * np.log(np.maximum(shapes * (1 - prices.gaps), 1e-9))
+    losses += _CROSSED * np.minimum.outer(np.arange(most), np.arange(most))
+    scale = 1 / (prices.signal - prices.noise)
+    half = config.length / (2 * prices.spread**2)
+    zero = prices.noise + config.gap / scale
+    numbers = np.array([zero, scale, prices.shift, half, 1.0, -doubt * np.log(prices.gaps)], np.float32)
+    width = int((band.high[np.minimum(np.arange(n + 1) + most, n)] - band.low).max()) + 2 * most + 2
+    rows = np.empty((most, width), np.float32), np.empty((most, width), np.float32)
+    room = np.empty((most + 1, width)), np.empty((2, width)), *rows, np.empty(width, np.float32), np.zeros(most, np.int64)
+    starts = band.starts()
+    back, steps = np.empty(starts[-1], np.uint8), np.empty(n + m, np.uint8)
+    table = (1 + further / 2, losses.astype(np.float32), numbers)
+    best_path(source.sums, target.sums, *properties, (band.low, band.high, starts), table, room, back)
+    count = trace(band.low, starts, back, m, steps)
+    assert count >= 0
+    sizes = np.stack([steps[:count] // 16, steps[:count] % 16], 1).astype(np.int64)[::-1]
+    return np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(sizes, 0)])
+
+
+def band_of(source: Lines, target: Lines, config: AlignConfig) -> Band:
+    """Find where the path of two texts lies, from coarse to fine: all cells of short texts."""
+    levels = [(source, target)]
+    while len(levels[-1][0]) * len(levels[-1][1]) > (_ALL_CELLS if len(levels) == 1 else _COARSEST):
+        levels.append((levels[-1][0].halved(), levels[-1][1].halved()))
+    band = Band.full(len(levels[-1][0]), len(levels[-1][1]))
+    loose = AlignConfig(gap=config.gap, merge=0.0, length=0.0, prior=config.prior)
+    for finer, (a, b) in zip(levels[-2::-1], levels[:0:-1], strict=True):
+        part = Part(a, b, band)
+        cells = best_cells(part, estimate([part]), loose, min(2, config.most))
+        band = Band.around(cells, len(finer[0]), len(finer[1]), config.search)
+    return band
+
+
+def align_lines(
+    source: Lines, target: Lines, config: AlignConfig, anchors: Sequence[tuple[Cell, Cell]] = ()
+) -> tuple[np.ndarray, Prices]:
+    """Align two texts; their sums are centred in place.
+
+    Args:
+        source: the lines.
+        target: the lines.
+        config: how.
+        anchors: beads that are known, from cell to cell, in order.
+
+    Returns:
+        int64 (k, 2), the path's cells from (0, 0) to (n, m), how many lines come before; and what was learnt.
+    """
+    for side in (source, target):
+        side.centre()
+    ends = [(0, 0), *(cell for bead in anchors for cell in bead), (len(source), len(target))]
+    corners = list(zip(ends[::2], ends[1::2], strict=True))
+    parts = []
+    for (a, b), (c, d) in corners:
+        left, right = source.part(a, c), target.part(b, d)
+        parts.append(Part(left, right, band_of(left, right, config)))
+    prices = estimate(parts)
+    with bar("align", total=_TURNS * (len(source) + len(target)), unit="line") as progress:
+        for _ in range(_TURNS):
+            found = []
+            for part, (corner, _) in zip(parts, corners, strict=True):
+                found.append(best_cells(part, prices, config, config.most) + np.array(corner))
+                progress.update(len(part.source) + len(part.target))
+            prices = _learnt(np.concatenate([np.diff(cells, axis=0) for cells in found]), prices, config.most)
+    return np.concatenate(found), prices
+
+
+def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:
+    """Return the prices with shapes and gaps as a path has them; how often beads are crossed is never learnt."""
+    usual, counts = usual_shapes(most), np.zeros((most, most))
+    bead = np.asarray((steps > 0).all(1))
+    np.add.at(counts, (steps[bead, 0] - 1, steps[bead, 1] - 1), 1)
+    shapes = (counts + _USUAL_BEADS * usual) / (bead.sum() + _USUAL_BEADS)
+    shapes = np.where(_crossed(most), np.minimum(shapes, usual), shapes)
+    begun = int((~bead & np.concatenate([[True], bead[:-1]])).sum()) if len(bead) else 0
+    gaps = (begun + _USUAL_BEADS * _USUAL_GAPS) / (bead.sum() + begun + _USUAL_BEADS)
+    fields = prices.noise, prices.signal, prices.doubt, prices.shift, prices.spread
+    return Prices(*fields, float(gaps), shapes / shapes.sum())
+
+
+def bead_cosines(cells: np.ndarray, source: Lines, target: Lines) -> np.ndarray:
+    """Return the cosine of each bead of a path, float32 (k - 1,); nan for gaps."""
+    steps = np.diff(cells, axis=0)
+    bead = (steps > 0).all(1)
+    out = np.full(len(steps), np.nan, np.float32)
+    if not bead.any():
+        return out
+    sums = []
+    for k, side in enumerate((source, target)):
+        # Sums from each bead's first line to its end: what is between two beads is summed too, and left out.
+        bounds = np.stack([cells[:-1][bead, k], cells[1:][bead, k]], 1).ravel()
+        padded = np.concatenate([side.sums, np.zeros((1, side.sums.shape[1]), np.float32)])
+        sums.append(np.add.reduceat(padded, bounds)[::2])
+    out[bead] = np.einsum("ij,ij->i", *sums) / (_norms(sums[0]) * _norms(sums[1]))
+    return out

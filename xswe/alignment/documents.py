@@ -1,0 +1,404 @@
+"""Documents and their translations: which belong together, by names, a list, or what they say; and all of them aligned."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from xswe.alignment.beads import AlignConfig, Lines, line_sums
+from xswe.alignment.output import bead_format, bead_rows
+from xswe.alignment.sentences import AlignedTexts, align, read_side
+from xswe.errors import ConfigError, InputError
+from xswe.io.archives import without_packing
+from xswe.io.files import check_output, file_stamp, fingerprint
+from xswe.io.lines import read_lines
+from xswe.io.parallel import available_threads
+from xswe.io.results import Result
+from xswe.io.settings import changed
+from xswe.mining.margin import score_candidates, select
+from xswe.mining.output import write_rows
+from xswe.mining.threshold import from_mismatches
+from xswe.model.ensemble import AnyModel
+from xswe.progress import bar
+from xswe.search.neighbours import find_neighbours
+from xswe.search.types import Neighbours, SearchConfig
+from xswe.text.languages import LANGUAGES
+from xswe.version import __version__
+
+Pairing = Literal["names", "content"]
+PAIRINGS = ("names", "content")
+_CANDIDATES = 16  # documents of the other side that are compared sentence by sentence
+_SENTENCES = 48  # of a document that take part in that
+_NEIGHBOURHOOD = 4
+_LEAST = 0.4  # of the margin that a quarter of the pairs reaches
+_STATE = ".xswe-align.jsonl"
+
+
+class DocumentPair(NamedTuple):
+    """Two documents that translate each other.
+
+    Attributes:
+        score: margin of how much of each is said in the other.
+        source: which document, from 0.
+        target: likewise.
+    """
+
+    score: float
+    source: int
+    target: int
+
+
+def pair_documents(
+    model: AnyModel, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], *, threads: int | None = None
+) -> list[DocumentPair]:
+    """Find which documents translate each other by what they say, each in one pair at most; some may have no partner.
+
+    Documents whose vectors are near to each other are compared by their sentences: the mean, both ways, of each one's best
+    match (BiMax). The margin of that to what else is near is compared, as in mining, to that of pairs that are none.
+
+    Args:
+        model: what encodes.
+        source: documents, as lists of sentences.
+        target: likewise.
+        threads: None for all processors.
+
+    Returns:
+        The pairs, the best first.
+
+    Example:
+        >>> import xswe
+        >>> english = [["The train is late.", "We wait."], ["A cat sleeps.", "It dreams of fish."]]
+        >>> german = [["Eine Katze schläft.", "Sie träumt von Fisch."], ["Der Zug hat Verspätung.", "Wir warten."]]
+        >>> sorted((pair.source, pair.target) for pair in xswe.pair_documents(xswe.load("mini"), english, german))
+        [(0, 1), (1, 0)]
+    """
+    if not source or not target:
+        return []
+    workers = threads or available_threads()
+    sides = [_Collection.of(model, documents, workers) for documents in (source, target)]
+    sides = [side.centred(sides[1 - k]) for k, side in enumerate(sides)]
+    k = min(_CANDIDATES, len(source), len(target))
+    near = find_neighbours(sides[0].vectors, sides[1].vectors, k, SearchConfig(threads=workers))
+    lists = _compared(sides[0], sides[1], near)
+    margin = min(_NEIGHBOURHOOD, max(1, k - 1))
+    found = select(score_candidates(lists, "distance", margin), "max")
+    if k > 2:
+        struck = select(score_candidates(lists, "distance", min(margin, k - 1), skip=1), "max")
+        further = select(score_candidates(lists, "distance", min(margin, k - 2), skip=2), "max")
+        expected = from_mismatches(found.scores, struck.scores, min(len(source), len(target)), further.scores, 1.0)
+        # Where there are few, there is little to expect from: a partner is as near as those of most, or nearly so.
+        least = _LEAST * float(np.quantile(found.scores, 0.75)) if len(found) else 0.0
+        found = found.between(max(expected.choose(), least), None)
+    rows = zip(found.scores.tolist(), found.source.tolist(), found.target.tolist(), strict=True)
+    return [DocumentPair(*row) for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Collection:
+    """Documents of one side.
+
+    Attributes:
+        vectors: float32 (documents, d), of norm 1.
+        sentences: float32 (n, d), of norm 1, some of each document's.
+        bounds: int64 (documents + 1,), where each one's begin.
+    """
+
+    vectors: np.ndarray
+    sentences: np.ndarray
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, model: AnyModel, documents: Sequence[Sequence[str]], threads: int) -> _Collection:
+        vectors = np.zeros((len(documents), model.dim), np.float32)
+        kept, bounds = [], [0]
+        for row, texts in enumerate(documents):
+            lines = line_sums(model, list(texts), threads)
+            vectors[row] = lines.sums.sum(0)
+            some = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _SENTENCES)).round().astype(int))
+            kept.append(lines.sums[some])
+            bounds.append(bounds[-1] + len(some))
+        return cls(vectors, np.concatenate(kept), np.array(bounds, np.int64))
+
+    def centred(self, other: _Collection) -> _Collection:
+        """Return the collection without what all its documents have in common, scaled to norm 1."""
+        parts = [Lines(rows.copy(), np.zeros(len(rows), np.float32)) for rows in (self.vectors, self.sentences)]
+        for part in parts:
+            part.centre()
+            part.sums[:] /= np.maximum(np.linalg.norm(part.sums, axis=1, keepdims=True), 1e-6)
+        return _Collection(parts[0].sums, parts[1].sums, self.bounds)
+
+    def of_document(self, row: int) -> np.ndarray:
+        """Return the sentences of a document."""
+        return self.sentences[self.bounds[row] : self.bounds[row + 1]]
+
+
+def _compared(source: _Collection, target: _Collection, near: Neighbours) -> Neighbours:
+    """Compare candidates sentence by sentence, and order the lists by that."""
+    known: dict[tuple[int, int], float] = {}
+
+    def score(a: int, b: int) -> float:
+        if (a, b) not in known:
+            cosines = source.of_document(a) @ target.of_document(b).T
+            known[a, b] = float(cosines.max(1).mean() + cosines.max(0).mean()) / 2 if cosines.size else 0.0
+        return known[a, b]
+
+    lists = []
+    with bar("compare", total=near.forward_ids.size + near.backward_ids.size, unit="pair") as progress:
+        for ids, flip in ((near.forward_ids, False), (near.backward_ids, True)):
+            cosines = np.full(ids.shape, -np.inf, np.float32)
+            for row, column in np.argwhere(ids >= 0).tolist():
+                other = int(ids[row, column])
+                cosines[row, column] = score(other, row) if flip else score(row, other)
+            progress.update(ids.size)
+            order = np.argsort(-cosines, axis=1, kind="stable")
+            lists += [np.take_along_axis(cosines, order, 1), np.take_along_axis(ids, order, 1)]
+    return Neighbours(*lists)
+
+
+# Folders of documents.
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """A pair of documents that was aligned.
+
+    Attributes:
+        source: name of the document within its folder.
+        target: likewise.
+        score: of the pair by what the documents say; None where names told.
+        source_lines: lines, or sentences, of the source.
+        target_lines: likewise.
+        beads: that are no gaps.
+        coverage: share of the lines of both sides that are in one.
+        output: the file of its beads; None where all are in one file.
+    """
+
+    source: str
+    target: str
+    score: float | None
+    source_lines: int
+    target_lines: int
+    beads: int
+    coverage: float
+    output: str | None
+
+
+@dataclass(frozen=True)
+class AlignedDocuments(Result):
+    """Pairs of documents that were aligned; iterating gives :class:`AlignedPair` objects.
+
+    Attributes:
+        documents: the pairs.
+        alone: names of documents without a partner, of either side.
+        output: the folder, or file, of the beads.
+        kept: how many pairs an earlier, unfinished run had aligned.
+        seconds: how long it took.
+    """
+
+    documents: tuple[AlignedPair, ...]
+    alone: tuple[tuple[str, ...], tuple[str, ...]]
+    output: str
+    kept: int
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def __iter__(self) -> Iterator[AlignedPair]:
+        return iter(self.documents)
+
+    def __str__(self) -> str:
+        beads, lines = sum(one.beads for one in self), sum(one.source_lines + one.target_lines for one in self)
+        alone = " and ".join(f"{len(names):,}" for names in self.alone)
+        kept = f", {self.kept:,} of them by an earlier run" if self.kept else ""
+        return (
+            f"{len(self):,} pairs of documents aligned{kept}, {alone} without a partner; {lines:,} lines, {beads:,} beads, "
+            f"{self.seconds:.1f} s: {self.output}"
+        )
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`AlignedPair`."""
+        return tuple(AlignedPair.__dataclass_fields__)
+
+    def records(self) -> list[tuple[Any, ...]]:
+        """Return the pairs."""
+        return [tuple(asdict(one).values()) for one in self]
+
+
+def align_documents(
+    model: AnyModel,
+    source: str | Path,
+    target: str | Path,
+    output: str | Path,
+    *,
+    pairing: Pairing = "names",
+    manifest: str | Path | None = None,
+    languages: Sequence[str] = (),
+    split: bool | None = None,
+    format: str = "auto",
+    config: AlignConfig | None = None,
+    **settings: Any,
+) -> AlignedDocuments:
+    """Align all documents of a folder with their translations in another.
+
+    Args:
+        model: what encodes.
+        source: folder of documents, as :func:`xswe.align` reads them; folders within it, too.
+        target: folder of their translations.
+        output: a file for all beads, in the format of its name, with the documents' names before the lines' numbers; or a
+            folder for a file a pair, and ``documents.tsv``. A folder keeps what a killed run has done.
+        pairing: ``names``: names that are the same but for languages and suffixes; ``content``: see
+            :func:`pair_documents`.
+        manifest: file of ``source<TAB>target``, names within the folders, in the place of either.
+        languages: see :func:`xswe.align`.
+        split: likewise.
+        format: likewise; in a folder ``auto`` is ``laser``.
+        config: likewise.
+        settings: likewise.
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or no two documents belong together.
+        InputError: a document is missing or damaged.
+    """
+    config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
+    folders, codes = (Path(source), Path(target)), tuple(languages) or tuple(model.pair)
+    how = {"languages": codes, "split": split, "config": config}
+    into = Path(output)
+    single = bool(without_packing(into).suffix) and not into.is_dir()
+    kind = bead_format(format, str(output) if single else "beads.tsv", codes)
+    if pairing not in PAIRINGS:
+        raise ConfigError(f"pairing={pairing!r}: choose one of {', '.join(PAIRINGS)}")
+    pairs, names = _pairs(model, folders, pairing, manifest, split, codes)
+    if not pairs:
+        raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
+    alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
+    if single:
+        check_output(into)
+        found = _into_file(model, folders, pairs, str(output), kind, how)
+        return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
+    done, kept = _into_folder(model, folders, pairs, into, kind, how)
+    result = AlignedDocuments(tuple(done), alone, str(output), kept, time.monotonic() - begun)  # type: ignore[arg-type]
+    result.write(into / "documents.tsv")
+    (into / _STATE).unlink(missing_ok=True)
+    return result
+
+
+Named = tuple[float | None, str, str]  # score, and the names of two documents
+
+
+def _pairs(
+    model: AnyModel,
+    folders: tuple[Path, Path],
+    pairing: str,
+    manifest: str | Path | None,
+    split: bool | None,
+    codes: tuple[str, ...],
+) -> tuple[list[Named], list[list[str]]]:
+    """Find the pairs of documents, and the names of all."""
+    names = [_documents(folder) for folder in folders]
+    if manifest is not None:
+        return list(_listed(manifest, folders)), names
+    if pairing == "names":
+        keys = [{_key(name): name for name in reversed(one)} for one in names]
+        return [(None, keys[0][key], keys[1][key]) for key in sorted(keys[0]) if key in keys[1]], names
+    texts = []
+    for k, (folder, own) in enumerate(zip(folders, names, strict=True)):
+        language = codes[k] if len(codes) == 2 else ""
+        texts.append([read_side(folder / name, split, language)[0] for name in own])
+    found = pair_documents(model, *texts)
+    return sorted(((score, names[0][a], names[1][b]) for score, a, b in found), key=lambda pair: pair[1]), names
+
+
+def _documents(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        raise InputError(folder, "no folder", "give a folder of documents, or two files")
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    names = [path.relative_to(folder) for path in found]
+    return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
+
+
+def _key(name: str) -> str:
+    """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` are ``a/news``."""
+    bare = re.sub(r"(?:\.[a-z]+\d?)+$", "", name, flags=re.IGNORECASE)
+    codes = "|".join([*LANGUAGES, *(one.iso3 for one in LANGUAGES.values()), "eng", "deu", "ger", "jpn", "zho"])
+    return re.sub(rf"(?:[._-](?:{codes}))$|^(?:{codes})[._-]", "", bare, flags=re.IGNORECASE).lower()
+
+
+def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]:
+    for number, line in read_lines(manifest):
+        if not (line or "").strip():
+            continue
+        fields = (line or "").split("\t")
+        if len(fields) < 2:
+            raise InputError(manifest, "no two names with a tab between them", "write source<TAB>target", number)
+        for folder, name in zip(folders, fields, strict=False):
+            if not (folder / name).is_file():
+                raise InputError(manifest, f"there is no {folder / name}", "give names within the folders", number)
+        yield None, fields[0], fields[1]
+
+
+def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
+    steps = np.diff(found.cells, axis=0)
+    sizes = len(found.source), len(found.target)
+    held = float(np.dot(found.coverage, sizes)) / max(1, sum(sizes))
+    return AlignedPair(pair[1], pair[2], pair[0], *sizes, int((steps > 0).all(1).sum()), round(held, 4), output)
+
+
+def _into_file(
+    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, how: dict[str, Any]
+) -> list[AlignedPair]:
+    """Align all pairs into one file."""
+    if kind in ("ladder", "jsonl"):
+        raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
+    done: list[AlignedPair] = []
+
+    def rows(pair: Named) -> Iterator[Any]:
+        found = align(model, folders[0] / pair[1], folders[1] / pair[2], **how)
+        done.append(_row(found, pair, None))
+        return bead_rows(found, (f"{pair[1]}:", f"{pair[2]}:"))
+
+    with bar("documents", total=len(pairs), unit="pair") as progress:
+
+        def counted() -> Iterator[Iterator[Any]]:
+            for pair in pairs:
+                yield rows(pair)
+                progress.update(1)
+
+        write_rows(output, kind, chain.from_iterable(counted()), how["languages"])
+    return done
+
+
+def _into_folder(
+    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], into: Path, kind: str, how: dict[str, Any]
+) -> tuple[list[AlignedPair], int]:
+    """Align each pair into a file of its own; pairs that an earlier run did in the same way are kept."""
+    into.mkdir(parents=True, exist_ok=True)
+    suffix = {"laser": "tsv", "markdown": "md", "latex": "tex"}.get(kind, kind)
+    state, known = into / _STATE, {}
+    if state.is_file():
+        known = dict(json.loads(line) for line in state.read_text("utf-8").splitlines() if line.endswith("]"))
+    done, kept = [], 0
+    signature = __version__, model.identity, kind, asdict(how["config"]) | {"threads": None}, how["languages"], how["split"]
+    with bar("documents", total=len(pairs), unit="pair") as progress, state.open("a", encoding="utf-8") as log:
+        for pair in pairs:
+            stamps = [file_stamp(folder / name) for folder, name in zip(folders, pair[1:], strict=True)]
+            key, name = fingerprint(signature, stamps), f"{_key(pair[1])}.{suffix}"
+            if key in known and (into / name).is_file():
+                done.append(AlignedPair(**known[key]))
+                kept += 1
+            else:
+                found = align(model, folders[0] / pair[1], folders[1] / pair[2], **how)
+                found.write(into / name, format=kind)
+                done.append(_row(found, pair, name))
+                log.write(json.dumps([key, asdict(done[-1])], ensure_ascii=False) + "\n")
+                log.flush()
+            progress.update(1)
+    return done, kept

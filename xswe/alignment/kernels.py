@@ -1,0 +1,263 @@
+"""Compiled code of sentence alignment: similarities of runs of lines within a band, and the best path through it.
+
+The vector of a run of lines is the sum of the lines' vectors, so the inner product of two runs is a sum of inner products
+of lines: all beads that end at a cell cost one product of two lines and additions, where overlaps that are encoded would
+cost a product each. A cell (i, j) stands between lines: i lines of the source and j lines of the target come before it. Row
+i of a band has the cells ``low[i] <= j < high[i]``; both bounds rise with i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from xswe.io.compiler import LEAN
+
+_LEAST = -1e300
+
+
+@njit(**LEAN, fastmath=True)
+def run_properties(sums: np.ndarray, sizes: np.ndarray, inverse: np.ndarray, logs: np.ndarray, total: np.ndarray) -> None:
+    """Measure the runs of up to ``len(inverse)`` lines that end before each cell.
+
+    Args:
+        sums: float32 (n, d), vectors of lines.
+        sizes: float32 (n,), characters of lines.
+        inverse: float32 (runs, n + 1), receives 1 / the norm of the run of ``a + 1`` lines that ends before cell i; 0 where
+            there is no such run, or its vector is zero.
+        logs: float32 (runs, n + 1), receives the logarithm of its characters.
+        total: float32 (d,), room to work in.
+    """
+    n, width = sums.shape
+    for i in range(n + 1):
+        for k in range(width):
+            total[k] = np.float32(0.0)
+        size = np.float32(1.0)
+        for a in range(inverse.shape[0]):
+            if a >= i:
+                inverse[a, i], logs[a, i] = np.float32(0.0), np.float32(0.0)
+                continue
+            row = sums[i - 1 - a]
+            square = np.float32(0.0)
+            for k in range(width):
+                total[k] += row[k]
+                square += total[k] * total[k]
+            size += sizes[i - 1 - a]
+            inverse[a, i] = np.float32(1.0) / np.sqrt(square) if square > np.float32(1e-12) else np.float32(0.0)
+            logs[a, i] = np.log(size)
+
+
+@njit(**LEAN, fastmath=True)
+def _products(row: np.ndarray, targets: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
+    """out[j - first] = the inner product of a line and line j of the target."""
+    width = len(row)
+    for j in range(first, last):
+        other = targets[j]
+        total = np.float32(0.0)
+        for k in range(width):
+            total += row[k] * other[k]
+        out[j - first] = total
+
+
+@njit(**LEAN, fastmath=True)
+def best_in_band(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    inverse_source: np.ndarray,
+    inverse_target: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    row_best: np.ndarray,
+    column_best: np.ndarray,
+    products: np.ndarray,
+) -> None:
+    """Find each line's most similar line of the other side within the band.
+
+    Args:
+        sources: float32 (n, d).
+        targets: float32 (m, d).
+        inverse_source: float32 (n + 1,), 1 / norms of the lines that end before each cell.
+        inverse_target: float32 (m + 1,).
+        low: int64 (n + 1,).
+        high: int64 (n + 1,).
+        row_best: float32 (2, n), receives the best cosine of each line of the source, -2 for none, and the line.
+        column_best: float32 (2, m), likewise of the target.
+        products: float32, room for the widest row.
+    """
+    for j in range(len(targets)):
+        column_best[0, j] = np.float32(-2.0)
+    for i in range(len(sources)):
+        first, last = low[i], min(np.int64(len(targets)), high[i + 1] - 1)
+        _products(sources[i], targets, first, last, products)
+        best, place = np.float32(-2.0), np.float32(-1.0)
+        for j in range(first, last):
+            cosine = products[j - first] * inverse_source[i + 1] * inverse_target[j + 1]
+            if cosine > best:
+                best, place = cosine, np.float32(j)
+            if cosine > column_best[0, j]:
+                column_best[0, j], column_best[1, j] = cosine, np.float32(i)
+        row_best[0, i], row_best[1, i] = best, place
+
+
+@njit(**LEAN, fastmath=True)
+def _add_rows(
+    i: int, left: int, cells: int, runs: int, products: np.ndarray, begins: np.ndarray, columns: np.ndarray
+) -> None:
+    """columns[a, c] = sum of the products of the last a + 1 lines of the source with line left + c of the target."""
+    for a in range(min(runs, i)):
+        row, offset = products[(i - 1 - a) % runs], left - begins[(i - 1 - a) % runs]
+        total, under = columns[a], columns[max(a - 1, 0)]
+        if a == 0:
+            for c in range(cells):
+                total[c] = row[c + offset]
+        else:
+            for c in range(cells):
+                total[c] = under[c] + row[c + offset]
+
+
+@njit(**LEAN, fastmath=True)
+def _try_beads(
+    i: int,
+    runs_source: tuple,
+    runs_target: tuple,
+    low: np.ndarray,
+    high: np.ndarray,
+    prices: tuple,
+    room: tuple,
+    code: np.ndarray,
+) -> None:
+    """Let each cell of row i be reached by the best bead that ends there."""
+    inverse_source, logs_source = runs_source
+    inverse_target, logs_target = runs_target
+    weights, losses, numbers = prices
+    scores, columns, beads = room[0], room[3], room[4]
+    zero, scale, shift, precision, worst = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    runs, first, last = len(inverse_source), low[i], high[i]
+    left, own = max(np.int64(0), first - runs), scores[i % (runs + 1)]
+    for a in range(min(runs, i)):
+        if inverse_source[a, i] == 0.0:
+            continue
+        before, bottom, top = scores[(i - 1 - a) % (runs + 1)], low[i - 1 - a], high[i - 1 - a]
+        own_inverse, own_log, total = inverse_source[a, i], logs_source[a, i] + shift, columns[a]
+        for j in range(first, last):
+            beads[j - first] = np.float32(0.0)
+        for b in range(runs):
+            weight, loss = weights[a, b], losses[a, b]
+            step = np.uint8(1 + 5 * a + b)
+            inverse, logs = inverse_target[b], logs_target[b]
+            for j in range(max(first, np.int64(b + 1)), last):
+                beads[j - first] += total[j - 1 - b - left]
+            for j in range(max(first, bottom + b + 1), min(last, top + b + 1)):
+                off = logs[j] - own_log
+                price = min(worst, off * off * precision)
+                gain = weight * ((beads[j - first] * own_inverse * inverse[j] - zero) * scale - price) - loss
+                score = before[j - 1 - b - bottom] + gain
+                better = score > own[j - first]
+                own[j - first] = score if better else own[j - first]
+                code[j - first] = step if better else code[j - first]
+
+
+@njit(**LEAN)
+def _try_gaps(i: int, low: np.ndarray, high: np.ndarray, opening: float, room: tuple, code: np.ndarray) -> None:
+    """Let each cell of row i be reached by a gap, where that is better."""
+    scores, gaps = room[0], room[1]
+    runs, first, last = len(scores) - 1, low[i], high[i]
+    own, within = scores[i % (runs + 1)], gaps[i % 2]
+    above, best_above = gaps[(i - 1) % 2], scores[(i - 1) % (runs + 1)]
+    for j in range(first, last):
+        best, how = _LEAST, np.uint8(32)
+        if i > 0 and low[i - 1] <= j < high[i - 1]:
+            best = above[j - low[i - 1]]
+            if best_above[j - low[i - 1]] - opening > best:
+                best, how = best_above[j - low[i - 1]] - opening, np.uint8(32 + 128)
+        if j > first:
+            if within[j - 1 - first] > best:
+                best, how = within[j - 1 - first], np.uint8(32 + 64)
+            if own[j - 1 - first] - opening > best:
+                best, how = own[j - 1 - first] - opening, np.uint8(32 + 64 + 128)
+        within[j - first] = best
+        # A path within a gap may pass here though a bead is the better way to this very cell.
+        if best > own[j - first]:
+            own[j - first] = best
+        else:
+            how &= np.uint8(64 + 128)
+        code[j - first] |= how
+
+
+@njit(**LEAN, fastmath=True)
+def best_path(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    runs_source: tuple,
+    runs_target: tuple,
+    band: tuple,
+    prices: tuple,
+    room: tuple,
+    back: np.ndarray,
+) -> float:
+    """Find the best sequence of beads and gaps from cell (0, 0) to cell (n, m); fills ``back`` for :func:`trace`.
+
+    Args:
+        sources: float32 (n, d).
+        targets: float32 (m, d).
+        runs_source: inverse norms and log sizes, see :func:`run_properties`.
+        runs_target: likewise.
+        band: low and high, int64 (n + 1,), and where the cells of each row begin in ``back``, int64 (n + 2,).
+        prices: float32 (runs, runs) what beads of each shape weigh and (runs, runs) what they lose; and float32 (6,): the
+            cosine of a bead without gain, 1 / the gain's scale, the mean of the log ratio of sizes, half its precision, its
+            greatest price, and what it costs to begin a gap.
+        room: float64 (runs + 1, w) best scores, float64 (2, w) scores within a gap, float32 (runs, w) products, float32
+            (runs, w) sums over rows, float32 (w,) sums of a bead's products, int64 (runs,) where a row's products begin.
+        back: uint8 (cells,), receives how each cell was reached: 1 + 5 (a - 1) + b - 1 for the best bead of a and b lines
+            that ends there, plus 32 if the best way to the cell ends in a gap, 64 if the last line of that gap is of the
+            target, and 128 if the gap begins with it.
+
+    Returns:
+        The score of the path.
+    """
+    low, high, starts = band
+    scores, products, columns, begins = room[0], room[2], room[3], room[5]
+    runs, n, m = len(runs_source[0]), len(sources), len(targets)
+    for i in range(n + 1):
+        first, last = low[i], high[i]
+        own, code = scores[i % (runs + 1)], back[starts[i] : starts[i + 1]]
+        for c in range(last - first):
+            own[c], code[c] = _LEAST, np.uint8(0)
+        if i == 0:
+            own[0] = 0.0
+        else:
+            line, left = i - 1, max(np.int64(0), first - runs)
+            end = min(np.int64(m), high[min(n, line + runs)] - 1)
+            _products(sources[line], targets, left, end, products[line % runs])
+            begins[line % runs] = left
+            _add_rows(i, left, last - 1 - left, runs, products, begins, columns)
+            _try_beads(i, runs_source, runs_target, low, high, prices, room, code)
+        _try_gaps(i, low, high, prices[2][5], room, code)
+    return scores[n % (runs + 1)][m - low[n]]
+
+
+@njit(**LEAN)
+def trace(low: np.ndarray, starts: np.ndarray, back: np.ndarray, m: int, steps: np.ndarray) -> int:
+    """Walk back from cell (n, m); returns how many steps there were, -1 if there is no path.
+
+    Args:
+        low: int64 (n + 1,).
+        starts: int64 (n + 2,).
+        back: see :func:`best_path`.
+        m: lines of the target.
+        steps: uint8 (n + m,), receives the steps, the last one first: lines of the source times 16 plus of the target.
+    """
+    i, j, count, inside = len(low) - 1, m, 0, False
+    while i > 0 or j > 0:
+        how = back[starts[i] + j - low[i]]
+        bead = how & np.uint8(31)
+        if inside or how & np.uint8(32):
+            a, b = (0, 1) if how & np.uint8(64) else (1, 0)
+            inside = how & np.uint8(128) == 0
+        elif bead:
+            a, b = (bead - 1) // 5 + 1, (bead - 1) % 5 + 1
+        else:
+            return -1
+        steps[count] = 16 * a + b
+        i, j, count = i - a, j - b, count + 1
+    return count

@@ -1,0 +1,237 @@
+"""Sentences of two texts in order, as one call: lines or running text in, beads out, in the formats of bitext."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.alignment.anchors import Anchor, find_anchors
+from xswe.alignment.beads import AlignConfig, Prices, align_lines, bead_cosines, line_sums
+from xswe.alignment.output import Bead, bead_format, write_beads
+from xswe.errors import ConfigError
+from xswe.io.lines import read_lines
+from xswe.io.parallel import available_threads
+from xswe.io.ragged import Texts
+from xswe.io.results import Result
+from xswe.io.settings import changed
+from xswe.model.ensemble import AnyModel
+from xswe.progress import speed
+from xswe.text.languages import check_languages, has_cjk
+from xswe.text.running import Sentence, is_running, split_text
+
+Side = str | Path | Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class AlignedTexts(Result):
+    """Two texts and the beads that they are made of, in order; a sequence of :class:`Bead`.
+
+    Attributes:
+        cells: int64 (n + 1, 2), how many lines of source and target come before each bead, and at last all.
+        scores: float32 (n,), 0 for gaps.
+        fixed: bool (n,), which beads were given.
+        source: the source's lines.
+        target: the target's lines.
+        prices: what was learnt from the texts.
+        languages: of source and target; empty if they are not known.
+        places: where the sentences of each side stand in its running text; None where lines were given.
+        seconds: how long it took.
+    """
+
+    cells: np.ndarray
+    scores: np.ndarray
+    fixed: np.ndarray
+    source: Texts
+    target: Texts
+    prices: Prices
+    languages: tuple[str, ...] = ()
+    places: tuple[Sequence[Sentence] | None, Sequence[Sentence] | None] = (None, None)
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, place: int) -> Bead:
+        if place < 0:
+            place += len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        (a, b), (c, d) = self.cells[place].tolist(), self.cells[place + 1].tolist()
+        texts = joined(self.source[a:c]), joined(self.target[b:d])
+        return Bead(float(self.scores[place]), *texts, tuple(range(a, c)), tuple(range(b, d)))
+
+    def __iter__(self) -> Iterator[Bead]:
+        return (self[place] for place in range(len(self)))
+
+    def __repr__(self) -> str:
+        shapes, counts = np.unique(np.diff(self.cells, axis=0), axis=0, return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:4]
+        kinds = ", ".join(f"{counts[k]:,} of {shapes[k, 0]}:{shapes[k, 1]}" for k in most)
+        return f"AlignedTexts({len(self.source):,} and {len(self.target):,} lines, {kinds})"
+
+    def summary(self) -> str:
+        """Say in one line what was aligned, and how fast."""
+        shares = " and ".join(f"{100 * share:.1f} %" for share in self.coverage)
+        lines = len(self.source) + len(self.target)
+        beads = int((np.diff(self.cells, axis=0) > 0).all(1).sum())
+        sizes = f"{len(self.source):,} and {len(self.target):,} lines"
+        return f"{sizes}, {beads:,} beads with {shares} of them, {self.seconds:.1f} s {speed(lines, self.seconds, 'lines')}"
+
+    @property
+    def pairs(self) -> list[Bead]:
+        """The beads that are no gaps."""
+        return [bead for bead in self if bead.source_lines and bead.target_lines]
+
+    @property
+    def coverage(self) -> tuple[float, float]:
+        """Which share of either side's lines has a partner."""
+        steps = np.diff(self.cells, axis=0)
+        held = steps[(steps > 0).all(1)].sum(0)
+        return float(held[0] / max(1, len(self.source))), float(held[1] / max(1, len(self.target)))
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Bead`."""
+        return Bead._fields
+
+    def records(self) -> Iterator[tuple[float, str, str, str, str]]:
+        """Return the beads, their lines separated by commas."""
+        for bead in self:
+            lines = (",".join(map(str, one)) for one in (bead.source_lines, bead.target_lines))
+            yield (bead.score, bead.source, bead.target, *lines)  # type: ignore[misc]
+
+    def write(self, path: str | Path, *, format: str = "auto") -> None:  # bitext has formats of its own
+        """Write the beads, whole or not at all.
+
+        Args:
+            path: file, plain or compressed; ``-`` for standard output.
+            format: ``auto``, by the name; the name of a format of pairs (``laser``, ``tmx``, ``xliff``, ``csv``, ``xlsx``,
+                ``parquet``, ``markdown``, ``latex``), which hold no gaps; ``jsonl``, with the lines' numbers and places, or
+                ``ladder`` (``[0]:[0,1]:score``, lines from 0), which hold them.
+
+        Raises:
+            ConfigError: there is no such format, or it needs the languages.
+        """
+        write_beads(str(path), bead_format(format, str(path), self.languages), self)
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Return lines as one text: with a blank between them, but for Chinese and Japanese."""
+    out = ""
+    for text in texts:
+        blank = " " if out and text and not (has_cjk(text) and (has_cjk(out[-1]) or out[-1] in "。！？」』”）")) else ""
+        out = f"{out}{blank}{text}"
+    return out
+
+
+def align(
+    model: AnyModel,
+    source: Side,
+    target: Side,
+    *,
+    output: str | Path | None = None,
+    languages: Sequence[str] = (),
+    split: bool | None = None,
+    fixed: str | Path | Sequence[Anchor] | None = None,
+    format: str = "auto",
+    config: AlignConfig | None = None,
+    **settings: Any,
+) -> AlignedTexts:
+    """Align the sentences of a text and of its translation, in order: up to five with up to five, or with none.
+
+    Args:
+        model: what encodes.
+        source: a list of lines, or the name of a file: a text file with a sentence a line, or running text (Markdown, HTML,
+            DOCX, EPUB, PDF; any text with ``split``), which is cut into sentences.
+        target: the other side, likewise.
+        output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`.
+        languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
+        split: cut both sides into sentences; None for files of running text only.
+        fixed: beads that are known: a TMX file, corrected by hand, a ladder, or lines as in ``[((0,), (0, 1))]``.
+        format: of the output.
+        config: how; see :class:`xswe.alignment.beads.AlignConfig`.
+        settings: single fields of it: ``gap``, ``most``, ``min_score``, …
+
+    Raises:
+        ConfigError: a setting is unknown or impossible, or languages are needed.
+        InputError: a file is missing or damaged, or an anchor is not found in the texts.
+
+    Example:
+        >>> import xswe
+        >>> english = ["The train is late.", "It rains.", "A cat sleeps on the roof.", "We buy bread."]
+        >>> german = ["Der Zug hat Verspätung. Es regnet.", "Auf dem Dach schläft eine Katze.", "Wir kaufen Brot"]
+        >>> for bead in xswe.align(xswe.load("mini"), english, german):
+        ...     print(bead.source_lines, bead.target_lines)
+        (0, 1) (0,)
+        (2,) (1,)
+        (3,) (2,)
+    """
+    config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
+    codes = check_languages(languages) if languages else tuple(model.pair)
+    if output is not None:
+        bead_format(format, str(output), codes)  # known before any work is done
+    sides = [read_side(given, split, codes[k] if len(codes) == 2 else "") for k, given in enumerate((source, target))]
+    texts = [side[0] for side in sides]
+    threads = config.threads or available_threads()
+    anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
+    lines = [line_sums(model, one, threads) for one in texts]
+    cells, prices = align_lines(lines[0], lines[1], config, anchors)
+    scores = np.nan_to_num(prices.score(bead_cosines(cells, *lines))).astype(np.float32)
+    known = _known(cells, anchors)
+    if config.min_score is not None:
+        cells, scores, known = _without(cells, scores, known, config.min_score)
+    places = sides[0][1], sides[1][1]
+    seconds = time.monotonic() - begun
+    found = AlignedTexts(cells, scores, known, texts[0], texts[1], prices, codes, places, seconds)
+    if output is not None:
+        found.write(output, format=format)
+    return found
+
+
+def read_side(given: Side, split: bool | None, language: str) -> tuple[Texts, Sequence[Sentence] | None]:
+    """Return the lines of one side, and where they stand if it was running text.
+
+    Raises:
+        ConfigError: it must be cut into sentences, and its language is not known.
+    """
+    is_file = isinstance(given, (str, Path))
+    if split or (split is None and is_file and is_running(given)):  # type: ignore[arg-type]
+        if not language:
+            raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
+        text = Path(given) if is_file else "\n".join(given)  # type: ignore[arg-type]
+        places = split_text(text, language)
+        return Texts.of([place.text for place in places]), places
+    lines = [text or "" for _, text in read_lines(given)] if isinstance(given, (str, Path)) else given
+    return Texts.of([line.strip() for line in lines]), None
+
+
+def _known(cells: np.ndarray, anchors: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> np.ndarray:
+    """Return which steps of a path are anchors, bool (k - 1,)."""
+    given = set(anchors)
+    ends = [tuple(cell) for cell in cells.tolist()]
+    return np.fromiter((step in given for step in pairwise(ends)), bool, len(ends) - 1)
+
+
+def _without(
+    cells: np.ndarray, scores: np.ndarray, fixed: np.ndarray, least: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Turn beads of a low score into gaps: the source's lines, then the target's."""
+    bead = np.asarray((np.diff(cells, axis=0) > 0).all(1))
+    out, kept, known = [cells[0]], [], []
+    for place, (cell, score) in enumerate(zip(cells[1:], scores.tolist(), strict=True)):
+        if bead[place] and score < least and not fixed[place]:
+            for side in (0, 1):
+                while out[-1][side] < cell[side]:
+                    out.append(out[-1] + np.eye(2, dtype=np.int64)[side])
+                    kept.append(0.0)
+                    known.append(False)
+        else:
+            out.append(cell)
+            kept.append(score)
+            known.append(bool(fixed[place]))
+    return np.stack(out), np.array(kept, np.float32), np.array(known, bool)

@@ -1,0 +1,301 @@
+"""Running text out of documents: plain text, Markdown, HTML, EPUB, DOCX and PDF, as paragraphs."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import unquote
+
+from xswe.errors import DependencyError, InputError
+from xswe.io.archives import member_names, open_member, without_packing
+from xswe.io.files import check_input
+from xswe.io.lines import open_binary
+
+_MOST = 256 << 20  # bytes of a document, which is read whole
+_WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
+_ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
+_BLOCKS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 h2
+        h3 h4 h5 h6 header hr html li main nav ol option p pre section summary table tbody td tfoot th thead title tr ul""",
+    )
+)
+_SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp"))
+
+
+def paragraphs_of(path: str | Path) -> list[str]:
+    """Read the paragraphs of a document, by the suffix of its name; what has none that is known is plain text.
+
+    Raises:
+        InputError: the file is missing, damaged, or not UTF-8 where it is text.
+        DependencyError: the library that reads its format is not installed.
+    """
+    reader = READERS.get(without_packing(Path(path)).suffix.lower())
+    if reader is None:
+        text = _decoded(path)
+        return [text[start:end] for start, end in paragraphs(text)]
+    return [text for text in reader(Path(path)) if text.strip()]
+
+
+def paragraphs(text: str) -> list[tuple[int, int]]:
+    """Return where the paragraphs of plain text stand: between blank lines; each line, where lines are not wrapped.
+
+    Lines count as wrapped where most of those that another follows are no end of a sentence, and all are short.
+    """
+    blocks, wrapped = list(_blocks(text)), _is_wrapped(text)
+    if wrapped:
+        return blocks
+    out = []
+    for start, end in blocks:
+        for line in re.finditer(r"[^\n]+", text[start:end]):
+            if line[0].strip():
+                out.append((start + line.start(), start + line.end()))
+    return out
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    for found in re.finditer(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*", text):
+        yield found.span()
+
+
+def _is_wrapped(text: str) -> bool:
+    inner, widths = [], []
+    for start, end in _blocks(text):
+        lines = text[start:end].split("\n")
+        widths += [_columns(line) for line in lines]
+        inner += lines[:-1]
+    if len(inner) < 2 or sorted(widths)[int(0.98 * (len(widths) - 1))] > _WRAPPED:
+        return False
+    # Wrapped lines are about as long as each other, and seldom end with a sentence.
+    full = median(_columns(line) for line in inner) > 0.6 * max(widths)
+    return full and sum(bool(_ENDS.search(line)) for line in inner) < 0.5 * len(inner)
+
+
+def _columns(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
+
+
+def _whole(path: str | Path) -> bytes:
+    with open_binary(path) as stream:
+        data = stream.read(_MOST + 1)
+    if len(data) > _MOST:
+        raise InputError(path, f"a document of over {_MOST >> 20} MiB", "cut it into several files")
+    return data
+
+
+def _decoded(path: str | Path) -> str:
+    return decoded(_whole(path), path)
+
+
+def decoded(data: bytes, path: str | Path) -> str:
+    """Decode UTF-8, with a line feed for every end of a line.
+
+    Raises:
+        InputError: it is something else.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(path, f"not UTF-8 (byte {data[error.start]:#04x})", "convert the file with iconv", line) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(path, "a NUL byte (UTF-16 text, or no text at all)", "convert the file to UTF-8 with iconv", line)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# Markdown.
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+_MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+)")
+_RULE = re.compile(r"^\s{0,3}(?:=+|(?:[-*_]\s*){3,}|\|?[\s:|-]*-[\s:|-]*)\s*$")
+_INLINE = (
+    (re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),
+    (re.compile(r"<(https?://[^>]+|[^@>\s]+@[^>]+)>"), r"\1"),
+    (re.compile(r"</?[a-zA-Z][^>]*>|<!--.*?-->"), ""),
+    (re.compile(r"(`+)(.+?)\1"), r"\2"),
+    (
+        re.compile(r"(?<![\w*])(\*{1,3})(?=\S)(.+?)(?<=\S)\1(?![\w*])|(?<![\w_])(_{1,3})(?=\S)(.+?)(?<=\S)\3(?![\w_])"),
+        r"\2\4",
+    ),
+    (re.compile(r"(?<=[^\x00-\x7f])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?=[^\x00-\x7f])"), ""),
+    (re.compile(r"\\([\\`*_{}\[\]()#+\-.!>|~])"), r"\1"),
+)
+
+
+def read_markdown(path: Path) -> Iterator[str]:
+    """Yield the paragraphs, headings, items and cells of Markdown, without code blocks, front matter and marks."""
+    held: list[str] = []
+    for line in [*_without_code(_decoded(path)), ""]:
+        marked = _MARKS.match(line)
+        is_rule, cells = bool(_RULE.match(line)), line.strip().startswith("|")
+        if held and (marked or not line.strip() or is_rule or cells):
+            yield _plain("\n".join(held))
+            held = []
+        while marked := _MARKS.match(line):
+            line = line[marked.end() :]
+        if cells and not is_rule:
+            yield from (_plain(cell) for cell in line.strip().strip("|").split("|"))
+        elif line.strip() and not is_rule:
+            held.append(line.strip())
+
+
+def _without_code(text: str) -> Iterator[str]:
+    """Yield the lines of Markdown, an empty one for each of a code block; front matter is left out."""
+    lines, fence = text.split("\n"), ""
+    if lines[0].strip() == "---" and "---" in (bare := [line.strip() for line in lines[1:]]):
+        lines = lines[bare.index("---") + 2 :]
+    for line in lines:
+        found = _FENCE.match(line)
+        if not fence and not found:
+            yield line
+            continue
+        fence = "" if fence and found and found[1].startswith(fence) else fence or (found[1] if found else "")
+        yield ""
+
+
+def _plain(text: str) -> str:
+    for pattern, to in _INLINE:
+        text = pattern.sub(to, text)
+    return text.strip()
+
+
+# HTML and EPUB.
+
+
+class _Text(HTMLParser):
+    """Gathers the text of blocks; entities are resolved, blanks are one."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+        self._held: list[str] = []
+        self._silent: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag in _SILENT:
+            self._silent.append(tag)
+        if tag in _BLOCKS:
+            self.end_block()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._silent:
+            del self._silent[self._silent.index(tag) :]
+        if tag in _BLOCKS:
+            self.end_block()
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self._held.append(data)
+
+    def end_block(self) -> None:
+        """Put away what was gathered as a paragraph."""
+        if text := " ".join("".join(self._held).split()):
+            self.found.append(text)
+        self._held = []
+
+
+def html_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of HTML: the text of its blocks, without scripts, styles and the readings of ruby."""
+    parser = _Text()
+    parser.feed(text)
+    parser.close()
+    parser.end_block()
+    return parser.found
+
+
+def read_html(path: Path) -> Iterator[str]:
+    """Yield the paragraphs of an HTML file in UTF-8."""
+    yield from html_paragraphs(_decoded(path))
+
+
+def read_epub(path: Path) -> Iterator[str]:
+    """Yield the paragraphs of an EPUB in the order of its spine."""
+    names = member_names(path)
+    package = next((name for name in names if name.endswith(".opf")), None)
+    if package is None:
+        raise InputError(path, "no EPUB: it holds no package document (.opf)", "see that the file is what its name says")
+    tree = _xml(_member(path, package), path)
+    items = {item.get("id"): item.get("href") for item in tree.iter() if item.tag.endswith("}item") or item.tag == "item"}
+    folder = posixpath.dirname(package)
+    for reference in tree.iter():
+        if reference.tag.rpartition("}")[2] != "itemref" or not (href := items.get(reference.get("idref"))):
+            continue
+        name = posixpath.normpath(posixpath.join(folder, unquote(href)))
+        if name not in names:
+            raise InputError(path, f"its spine names {name}, which is not in it", "fetch the file again")
+        if name.lower().endswith((".xhtml", ".html", ".htm", ".xml")):
+            yield from html_paragraphs(decoded(_member(path, name), f"{path}/{name}"))
+
+
+def _member(path: Path, name: str) -> bytes:
+    with open_member(path, name) as stream:
+        data = stream.read(_MOST + 1)
+    if len(data) > _MOST:
+        raise InputError(path, f"{name} has over {_MOST >> 20} MiB", "cut it into several files")
+    return data
+
+
+def _xml(data: bytes, path: Path) -> Any:
+    try:
+        from defusedxml import DefusedXmlException
+        from defusedxml.ElementTree import ParseError, fromstring
+    except ImportError:
+        raise DependencyError("defusedxml", "documents", "reading EPUB") from None
+    try:
+        return fromstring(data)
+    except (DefusedXmlException, ParseError) as error:
+        raise InputError(path, f"not well-formed ({error})", "fetch the file again") from None
+
+
+# DOCX and PDF.
+
+
+def read_docx(path: Path) -> Iterator[str]:
+    """Yield the paragraphs and the cells of tables of a DOCX file, in their order."""
+    try:
+        import docx
+    except ImportError:
+        raise DependencyError("python-docx", "documents", "reading DOCX") from None
+    check_input(path)
+    try:
+        document = docx.Document(str(path))
+        for block in document.iter_inner_content():
+            cells = [block] if hasattr(block, "text") else [cell for row in block.rows for cell in row.cells]
+            yield from (line for cell in cells for line in cell.text.split("\n"))
+    except Exception as error:  # what the library raises for damage ranges from KeyError to its own
+        problem = " ".join(str(error).split())[:200]
+        raise InputError(path, f"not a DOCX file ({problem})", "save it again as .docx") from None
+
+
+def read_pdf(path: Path) -> Iterator[str]:
+    """Yield the paragraphs of a PDF's text, as far as its lines tell them; pages do not end a paragraph."""
+    try:
+        import pypdf
+    except ImportError:
+        raise DependencyError("pypdf", "documents", "reading PDF") from None
+    check_input(path)
+    try:
+        pages = [page.extract_text() or "" for page in pypdf.PdfReader(str(path)).pages]
+    except Exception as error:  # likewise
+        raise InputError(path, f"not a PDF file ({' '.join(str(error).split())[:200]})", "save it again as .pdf") from None
+    text = re.sub(r"(?<=\w)-\n(?=[a-zäöüß])", "", "\n".join(page.strip() for page in pages))
+    for start, end in paragraphs(text):
+        yield text[start:end]
+
+
+READERS: dict[str, Callable[[Path], Iterator[str]]] = {
+    **dict.fromkeys((".md", ".markdown"), read_markdown),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
+    ".epub": read_epub,
+    ".docx": read_docx,
+    ".pdf": read_pdf,
+}
