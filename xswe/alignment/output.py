@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.archives import without_packing
-from xswe.mining.output import Row, open_output, output_format, write_rows
+from xswe.io.archives import open_output, without_packing
+from xswe.mining.output import Row, output_format, write_rows
 from xswe.text.running import Sentence
 
 _OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}
