@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,15 +49,36 @@ def alike(text: str) -> str:
     return re.sub(r"[\s\-*=]+", " ", re.sub(r"\d[\d.,]*", "#", text))
 
 
+# What a notebook prints somewhere, and the files that it leaves.
+NOTEBOOKS = {
+    "tour": ("Katze", ("scores.md", "cosines.png")),
+    "vectors": ("1.00  The dog bites the man.  The man bites the dog.", ()),
+    "bitext": ("low similarity", ()),
+}
+
+
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs_and_imports_nothing_deep(notebook, tmp_path):
-    for library in ("matplotlib", "scipy", "torch"):
+    said, files = NOTEBOOKS[notebook.stem]
+    for library in ("matplotlib", "scipy", "torch") if files else ():
         pytest.importorskip(library)
-    code = "\n".join(cells(notebook))
+    held = cells(notebook)
+    code = "\n".join(held)
     assert not _SHALLOW.search(code)
-    assert "Katze" in executed(["-c", code], tmp_path)
-    assert "mini" in (tmp_path / "scores.md").read_text(encoding="utf-8")
-    assert (tmp_path / "cosines.png").stat().st_size > 5000
+    shown = "\n".join(_showing(cell) for cell in held)
+    shutil.copytree(ROOT / "corpora" / "sample", tmp_path / "corpora" / "sample")
+    assert said in executed(["-c", shown], tmp_path)
+    assert all((tmp_path / name).stat().st_size > 50 for name in files)
+    assert notebook.stat().st_size < 20_000  # outputs are small, or none
+
+
+def _showing(cell: str) -> str:
+    """The code of a cell, which prints the value of its last line as a notebook shows it."""
+    *_, last = ast.parse(cell).body
+    if not isinstance(last, ast.Expr) or (isinstance(last.value, ast.Call) and ast.unparse(last.value.func) == "print"):
+        return cell
+    lines = cell.splitlines()
+    return "\n".join([*lines[: last.lineno - 1], f"print({ast.unparse(last.value)})"])
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -72,8 +72,8 @@ def blocks() -> list[Block]:
 
 
 def settled(text: str) -> str:
-    """A text without its rates and seconds."""
-    return re.sub(r",? ?[\d,.]+ (?:\w+/)?s\b", "", text).strip()
+    """A text without its rates and seconds, and one blank for several."""
+    return re.sub(r"\s+(:?)", r"\1 ", re.sub(r",? ?[\d,.]+ (?:\w+/)?s\b", "", text)).strip()
 
 
 def test_the_readme_has_the_blocks_a_reader_needs():
@@ -84,21 +84,33 @@ def test_the_readme_has_the_blocks_a_reader_needs():
     assert any(block.language == "python" and "xswe.load" in block.code for block in blocks())
 
 
-def test_the_blocks_run_in_order(tmp_path):
-    if not shutil.which("bash"):
-        pytest.skip("the README's commands are for a POSIX shell")
-    shutil.copy(README, tmp_path)
-    for folder in ("corpora", "eval", "examples"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+def prepare(folder: Path) -> dict[str, str]:
+    """Put into a folder what the blocks find beside them in a checkout; returns their environment."""
+    shutil.copy(README, folder)
+    for name in ("corpora", "eval", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), env.get("PYTHONPATH", "")]))
-    for page, language, code, printed in blocks():
-        command = ["bash", "-euo", "pipefail", "-c", code] if language == "sh" else [sys.executable, "-c", code]
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, f"{page}: {code}\n{done.stdout}\n{done.stderr}"
-        if printed is not None:
-            assert settled(done.stdout) == settled(printed), f"{page}: {code}"
+    return env
+
+
+def run(block: Block, folder: Path, env: dict[str, str]) -> str:
+    """Run a block; returns what it prints."""
+    command = ["bash", "-euo", "pipefail", "-c"] if block.language == "sh" else [sys.executable, "-c"]
+    done = subprocess.run([*command, block.code], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{block.page}: {block.code}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_blocks_run_in_order(tmp_path):
+    if not shutil.which("bash"):
+        pytest.skip("the README's commands are for a POSIX shell")
+    env = prepare(tmp_path)
+    for block in blocks():
+        printed = run(block, tmp_path, env)
+        if block.printed is not None:
+            assert settled(printed) == settled(block.printed), f"{block.page}: {block.code}"
 
 
 def test_links_between_pages_lead_somewhere():
@@ -109,3 +121,24 @@ def test_links_between_pages_lead_somewhere():
 
 def test_the_readme_stays_short():
     assert len(README.read_text("utf-8").splitlines()) <= 130
+
+
+def fill(page: Path, folder: Path) -> None:
+    """Put what the blocks of a page print into it; the folder is where the pages before it were run."""
+    env, text = prepare(folder), page.read_text("utf-8")
+    for block in (one for one in blocks() if ROOT / one.page == page.resolve()):
+        printed = run(block, folder, env)
+        if block.printed is not None and settled(printed) != settled(block.printed):
+            old = (
+                "".join(f"# {line}\n" for line in block.printed.split("\n"))
+                if block.language == "python"
+                else block.printed
+            )
+            new = "".join(f"# {line}\n" for line in printed.splitlines()) if block.language == "python" else printed
+            start = text.index(block.code)
+            text = text[:start] + text[start:].replace(old, new, 1)
+    page.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":  # python -m tests.test_readme docs/how-to/mine.md FOLDER
+    fill(Path(sys.argv[1]), Path(sys.argv[2]))

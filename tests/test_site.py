@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -76,6 +77,26 @@ def test_every_setting_and_every_public_name_is_in_the_reference(site, capsys):
     assert all(f"## {name} {{" in api for name in xswe.__all__ if not name.startswith("_"))
     assert "### StaticModel.encode {" in api
     assert "### InputError {" in api
+
+
+def test_the_table_of_formats_is_as_the_code_is(monkeypatch):
+    pytest.importorskip("griffe")
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    page = ROOT / "docs" / "reference" / "files.md"
+    text = page.read_text("utf-8")
+    assert importlib.import_module("reference").filled(text) == text, "python tools/reference.py fills it"
+
+
+def test_the_pictures_are_those_of_the_results(monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    pictures = importlib.import_module("pictures")
+    for name, draw in pictures.DRAWN.items():
+        draw(tmp_path / f"{name}.svg")
+        drawn, kept = ((folder / f"{name}.svg").read_text("utf-8") for folder in (tmp_path, pictures.PICTURES))
+        told = [re.findall(r">([^<>]*[\d.]+)</text>", text) for text in (drawn, kept)]  # figures and ticks
+        assert told[0] == told[1], "python tools/pictures.py draws it"
+        assert told[0] or name == "states"
 
 
 def test_every_page_is_there_as_markdown_and_listed(site):

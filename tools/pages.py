@@ -29,7 +29,7 @@ _PLAIN: dict[str, tuple[str, str]] = {}  # path in the site without its suffix: 
 def on_config(config: Any) -> Any:
     """Add the generated pages to the contents."""
     ((pages,),) = [list(entry.values()) for entry in config.nav if isinstance(entry, dict) and "Reference" in entry]
-    for title, folder, names in (("Verbs", "verbs", reference.VERBS), ("API", "api", reference.PARTS)):
+    for title, folder, names in (("Verbs", "verbs", reference.VERBS), ("API", "api", reference.parts())):
         pages.append({title: [f"reference/{folder}/{name}.md" for name in ("index", *names)]})
     return config
 

@@ -3,7 +3,8 @@
 What a page says of a setting is what ``python -m xswe VERB --help-all`` says, from the same place; what it says of a
 function is its docstring, read by griffe without importing anything.
 
-    python tools/reference.py FOLDER      # write them, for reading without the site
+    python tools/reference.py             # fill the table of formats in docs/reference/files.md
+    python tools/reference.py FOLDER      # write the pages, for reading without the site
 """
 
 from __future__ import annotations
@@ -15,37 +16,38 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import xswe
 from xswe.__main__ import VERBS
 from xswe.commands.help import EXAMPLES, settings
+from xswe.corpus import formats, records
+from xswe.io import results
+from xswe.mining import negatives, output
+from xswe.model import vector_files
 
 if TYPE_CHECKING:
     import griffe
 
 ROOT = Path(__file__).resolve().parents[1]
-# The public names by what one wants; a name that is missing here is an error of the build.
-PARTS = {
-    "models": ("Models", "load", "StaticModel", "Ensemble", "encode_file", "push_to_hub"),
-    "mining": ("Mining", "mine", "MinedPairs", "score", "mine_negatives", "HardNegatives"),
-    "cleaning": ("Cleaning", "filter", "dedup", "Deduplicated"),
-    "search": ("Search", "index", "load_index", "Index", "Hits", "Hit", "find_phrases", "find_terms"),
-    "training": ("Training", "train", "sweep", "Sweep", "SentencePCA"),
-    "evaluation": ("Evaluation", "evaluate", "Scores", "compare", "Comparison"),
-    "errors": ("Errors", "errors"),
-}
+_LAST = ("evaluation", "errors")  # the rooms that come after the others
+
+
+def parts() -> dict[str, list[str]]:
+    """Return the public names by the room of the library that they come from."""
+    found: dict[str, list[str]] = {"model": ["load"]}
+    for name, place in xswe._PUBLIC.items():
+        found.setdefault(re.split("[.:]", place)[1], []).append(name)
+    # Functions first, then the classes that they return.
+    sorted_names = {room: sorted(names, key=lambda name: (name[0].isupper(), name)) for room, names in found.items()}
+    return dict(sorted(sorted_names.items(), key=lambda item: (item[0] in _LAST, item[0] != "model")))
 
 
 def pages() -> dict[str, str]:
     """Return the generated pages by their path below ``docs/``."""
     made = {f"reference/verbs/{verb}.md": verb_page(verb) for verb in VERBS}
     made["reference/verbs/index.md"] = _verbs()
-    left = {name for name in _package().exports or () if name != "__version__"}
-    for part, (title, *names) in PARTS.items():
-        made[f"reference/api/{part}.md"] = f"# {title}\n\n" + "\n".join(
-            _member(_package()[name], name, 2) for name in names
-        )
-        left -= set(names)
-    if left:
-        raise SystemExit(f"tools/reference.py: PARTS lacks {', '.join(sorted(left))}")
+    for room, names in parts().items():
+        told = "\n".join(_member(_package()[name], name, 2) for name in names)
+        made[f"reference/api/{room}.md"] = f"# {room.capitalize()}\n\n{_opening(room)}{told}"
     made["reference/api/index.md"] = _api()
     return made
 
@@ -70,10 +72,32 @@ def _verbs() -> str:
 
 
 def _api() -> str:
-    rows = []
-    for part, (title, *names) in PARTS.items():
-        rows += [(f"[{title}]({part}.md)", ", ".join(f"[`{name}`]({part}.md#{_anchor(name)})" for name in names))]
+    rows = [
+        (f"[{room.capitalize()}]({room}.md)", ", ".join(f"[`{name}`]({room}.md#{_anchor(name)})" for name in names))
+        for room, names in parts().items()
+    ]
     return f"# API\n\nAll of it is `import xswe`.\n\n{_table(('what for', 'names'), rows)}\n"
+
+
+def format_table() -> str:
+    """Return which suffixes are read and written, from the tables by which they are."""
+    roles = {
+        "bitext in": {".tsv", ".txt", *formats._BY_SUFFIX},
+        "filter, score": {".tsv", *records._SUFFIXES},
+        "mined pairs": {".tsv", *output._SUFFIXES},
+        "tables": {".json", *results._TEXTS, *results._LIBRARIES},
+        "hard negatives": {*negatives._SUFFIXES},
+        "vectors": {*vector_files.SUFFIXES},
+    }
+    names = sorted({suffix for held in roles.values() for suffix in held})
+    rows = [(f"`{name}`", *("yes" if name in held else "" for held in roles.values())) for name in names]
+    return _table(("suffix", *roles), rows)
+
+
+def _opening(room: str) -> str:
+    """Return what a room of the library says of itself."""
+    member = _package()[room] if room != "errors" else None
+    return f"{_docstring(member)}" if member is not None and member.docstring else ""
 
 
 @lru_cache(maxsize=1)
@@ -176,12 +200,18 @@ def _anchor(name: str) -> str:
     return f"xswe.{name}"
 
 
+def filled(text: str) -> str:
+    """Return a page with its table of formats as the code is."""
+    return re.sub(r"(?s)(<!-- formats -->\n).*?(<!-- end -->)", lambda at: f"{at[1]}{format_table()}\n{at[2]}", text)
+
+
 def main() -> None:
-    """Write all pages into a folder."""
-    if len(sys.argv) != 2:
-        raise SystemExit(__doc__)
-    for name, text in pages().items():
-        path = Path(sys.argv[1]) / name
+    """Fill the table of formats, or write all pages into a folder."""
+    page = ROOT / "docs" / "reference" / "files.md"
+    made = {page: filled(page.read_text(encoding="utf-8"))} if len(sys.argv) < 2 else {}
+    for name, text in pages().items() if len(sys.argv) > 1 else ():
+        made[Path(sys.argv[1]) / name] = text
+    for path, text in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 

@@ -1,0 +1,161 @@
+"""Draw the pictures of docs/explanation from measured results and from the models in the package.
+
+    python tools/pictures.py [FOLDER]      # docs/pictures by default; the same bytes every time
+
+``margin.svg`` is computed with the model ``mini`` on the sample corpus, the others show eval/results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+import xswe
+from xswe.io.files import resource, whole_file
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "eval" / "results"
+PICTURES = ROOT / "docs" / "pictures"
+COLOURS = ("#3f51b5", "#e08a00", "#2e8b57", "#b03060")
+STEPS = ("extraction", "pca-without-abtt", "pca-with-abtt", "refinement")
+
+
+@contextmanager
+def drawn(path: Path, columns: int, size: tuple[float, float]) -> Iterator[Sequence[Any]]:
+    """Open axes side by side; at the end they are written as SVG, text as text, the same bytes every time."""
+    with mpl.rc_context({"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(1, columns, squeeze=False)[0]
+        for one in axes:
+            one.spines[["top", "right"]].set_visible(False)
+        yield axes
+        with whole_file(path) as temporary, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of letters that the layout has no font for: readers have one
+            figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
+
+
+def sample() -> list[list[str]]:
+    """Return the sentences of the sample corpus: English, German, Chinese, Japanese."""
+    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    return [list(side) for side in zip(*(row.split("\t") for row in rows), strict=True)]
+
+
+def draw_states(path: Path) -> None:
+    """Extraction: a word's states in its sentences, and their mean, which is its vector."""
+    (record,) = [one for one in measured("components.json") if one["teacher"] == "e5-small"]
+    with drawn(path, 1, (6.4, 4.0)) as (axes,):
+        for k, one in enumerate(record["words"]):
+            x, y = np.array(one["places"]).T
+            look = {"marker": "o^s"[k % 3], "color": COLOURS[k // 3]}
+            axes.scatter(x, y, s=16, alpha=0.4, linewidths=0, **look)
+            axes.scatter(x.mean(), y.mean(), s=90, edgecolors="black", linewidths=0.7, **look)
+            beside = ((9, -12), (9, 3), (-20, 4))[k % 3]
+            axes.annotate(one["word"], (x.mean(), y.mean()), xytext=beside, textcoords="offset points", fontsize=11)
+        axes.set(
+            xticks=[],
+            yticks=[],
+            xlabel="small: the teacher's state of the word in one sentence; large: the mean, its vector",
+        )
+
+
+def measured(name: str) -> Any:
+    """Return a result."""
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def draw_components(path: Path) -> None:
+    """Sentence PCA: which components of sentence vectors hold the language."""
+    found = measured("components.json")
+    with drawn(path, len(found), (6.4, 2.6)) as axes:
+        for one, teacher in zip(axes, sorted(found, key=lambda t: t["teacher"]), strict=True):
+            shares = [100 * component["languages"] for component in teacher["components"]]
+            bars = one.bar(range(1, len(shares) + 1), shares, color=COLOURS[0])
+            one.bar_label(bars, [f"{share:.0f}" for share in shares], fontsize=8)
+            one.set(ylim=(0, 105), title=teacher["teacher"], xlabel="principal component of sentence vectors")
+        axes[0].set_ylabel("% of its variance\nthat lies between languages")
+
+
+def draw_steps(path: Path) -> None:
+    """What each step is worth: the recipe of the paper with a real encoder, and the teacher in the package."""
+    runs = {"e5-small, recipe=paper": "e5-small-100000-paper", "mini, default recipe": "mini-100000"}
+    with drawn(path, 2, (6.4, 2.8)) as axes:
+        for one, pair in zip(axes, ("en-ja", "en-zh"), strict=True):
+            for (name, run), colour in zip(runs.items(), COLOURS, strict=False):
+                if (RESULTS / "main" / f"{pair}-{run}.json").is_file():
+                    values = step_values(measured(f"main/{pair}-{run}.json"))
+                    one.plot(range(len(values)), values, marker="o", color=colour, label=name)
+                    for at in enumerate(values):
+                        one.annotate(f"{at[1]:.1f}", at, xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8)
+            one.set(
+                ylim=(0, 108),
+                title=f"WMT 2023, {pair}",
+                xticks=range(4),
+                xticklabels=["extract", "PCA", "+ ABTT", "refine"],
+            )
+        axes[0].set_ylabel("F1 x 100")
+        axes[0].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(0, 0.62))
+
+
+def step_values(record: dict[str, Any]) -> list[float]:
+    """Return F1 on WMT 2023 after each step, times 100."""
+    wanted = [
+        [row for row in record["rows"][step] if row["subset"].startswith("wmt23") and row["metric"] == "f1"]
+        for step in STEPS
+    ]
+    return [100 * float(row["value"]) for (row,) in wanted]
+
+
+def draw_margin(path: Path) -> None:
+    """Margin and hubs: what cosine and ratio margin say of lines with and without a translation."""
+    model = xswe.load("mini")
+    english, _, _, japanese = sample()
+    half = len(english) // 2
+    cosines = model.similarity(english, japanese[:half])  # the second half of the English lines has no translation
+    near = [
+        np.sort(cosines, axis)[(slice(None), slice(-4, None)) if axis else slice(-4, None)].mean(axis) for axis in (1, 0)
+    ]
+    margins = cosines / ((near[0][:, None] + near[1]) / 2)
+    with drawn(path, 2, (6.4, 2.8)) as axes:
+        for one, scores, name in zip(axes, (cosines, margins), ("cosine", "ratio margin"), strict=True):
+            best = scores.max(1)
+            right = np.r_[scores[:half].argmax(1) == np.arange(half), np.zeros(len(best) - half, bool)]
+            f1, cut = best_threshold(best, right, half)
+            bins = np.linspace(best.min(), best.max(), 40)
+            one.hist(best[half:], bins, color=COLOURS[1], alpha=0.7, label="without a translation")
+            one.hist(best[:half], bins, color=COLOURS[0], alpha=0.7, label="with a translation")
+            one.axvline(cut, color="black", linewidth=0.8)
+            one.set(xlabel=f"{name} of the best neighbour", title=f"best F1 {100 * f1:.1f}, at {cut:.2f}")
+        axes[0].set_ylabel("English lines")
+        axes[1].legend(fontsize=8, frameon=False)
+
+
+def best_threshold(scores: np.ndarray, right: np.ndarray, wanted: int) -> tuple[float, float]:
+    """Return the best F1 of any threshold, and that threshold."""
+    order = np.argsort(-scores, kind="stable")
+    hits = np.cumsum(right[order])
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + wanted)
+    return float(f1.max()), float(scores[order][f1.argmax()])
+
+
+DRAWN = {"states": draw_states, "components": draw_components, "steps": draw_steps, "margin": draw_margin}
+
+
+def main() -> None:
+    """Draw all."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, draw in DRAWN.items():
+        draw(folder / f"{name}.svg")
+
+
+if __name__ == "__main__":
+    main()
