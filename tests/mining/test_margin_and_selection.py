@@ -45,6 +45,15 @@ def test_margins_by_hand():
         score_cosines(a, a, a, "margin")
 
 
+def test_lists_may_be_wider_than_the_neighbourhoods():
+    """Candidates are scored by the mean of the k nearest, not of all that were found."""
+    np.testing.assert_allclose(neighbourhood(KNOWN.forward, 1), KNOWN.forward[:, 0])
+    np.testing.assert_allclose(neighbourhood(KNOWN.backward, 1, skip=1), KNOWN.backward[:, 1])
+    distance = score_candidates(KNOWN, "distance", 1)
+    nearest = KNOWN.backward[:, 0][KNOWN.forward_ids]
+    np.testing.assert_allclose(distance.forward, KNOWN.forward - (KNOWN.forward[:, :1] + nearest) / 2, atol=1e-6)
+
+
 def test_no_ratio_comes_from_a_division_by_next_to_nothing():
     cosines = np.array([0.9, 0.02, 0.02, -0.02, 0.3], np.float32)
     neighbourhoods = np.array([0.3, 1e-6, -0.5, -0.5, 0.05], np.float32)
