@@ -231,6 +231,11 @@ class Tree:
         near = [file for file in files if names.search((self.copy / file).read_text("utf-8"))]
         return [part for part in (near, [file for file in files if file not in near]) if part]
 
+    def compiles(self, place: Place) -> bool:
+        """Tell whether a change of this place may be one of compiled code."""
+        own = self.innermost(place.file, place.line)
+        return own.compiled or (not own.first and "njit" in self.texts[place.file])
+
     def verdict(self, place: Place) -> str:
         """Return "caught: TEST", or "survived"; a test that fails without the change, too, does not count."""
         while (found := self._attempt(place)).startswith("caught: tests/"):
@@ -244,13 +249,13 @@ class Tree:
 
     def _attempt(self, place: Place) -> str:
         """Make the change, run the tests, and take it back."""
-        path, own = self.copy / place.file, self.innermost(place.file, place.line)
+        path = self.copy / place.file
         before, times = path.read_bytes(), path.stat()
         changed = before[: place.start] + place.now.encode() + before[place.end :]
         more, cache = len(changed) - len(before), self.work / "numba"
         try:
             path.write_bytes(changed[: len(changed) - more] if more > 0 else changed + b" " * -more)
-            if own.compiled or not own.first:
+            if self.compiles(place):
                 cache = self._fresh_cache(place)
             else:
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -308,6 +313,7 @@ def main(settings: dict[str, Any]) -> None:
     else:
         sample = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places)))
         chosen = [place for place in sample if _key(asdict(place)) not in kept]
+    chosen.sort(key=tree.compiles)  # what is compiled again takes longest
     again = {_key(asdict(place)) for place in chosen}
     done = [entry for key, entry in kept.items() if key not in again]
     for number, place in enumerate(chosen, 1):
