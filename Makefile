@@ -1,4 +1,4 @@
-.PHONY: check lint site test
+.PHONY: check lint release site test
 
 check: lint test
 
@@ -13,3 +13,7 @@ test:
 # The documentation as a site in build/site; it needs no network, and neither do its pages.
 site:
 	NO_MKDOCS_2_WARNING=1 python -m mkdocs --quiet build
+
+# make release VERSION=0.2.0: version, changelog, wheel and sdist, both tried in clean environments of every Python here.
+release:
+	python tools/release.py $(VERSION)

@@ -69,7 +69,7 @@ def test_what_the_wheel_holds(wheel):
     assert {"xswe/py.typed", "xswe/conf/train.yaml", "xswe/conf/export.yaml", "xswe/corpora/sample/sentences.tsv"} <= names
     assert {"xswe/model/portable.py", "xswe/pretrained/__init__.py", "xswe/corpora/licences/files.yaml"} <= names
     assert not [name for name in names if name.startswith(("tests/", "eval/", "conf/")) or name.endswith((".log", ".pyc"))]
-    assert wheel.stat().st_size < 80e6
+    assert wheel.stat().st_size < 40e6
 
 
 def test_it_runs_from_an_empty_folder(python, tmp_path):

@@ -1,0 +1,54 @@
+"""A release refuses what cannot be one, and names its version everywhere."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "tools" / "release.py"
+
+
+@pytest.fixture
+def release():
+    if not SCRIPT.is_file():
+        pytest.skip("tools/ is not in this installation")
+    spec = importlib.util.spec_from_file_location("release", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "xswe").mkdir()
+    (tmp_path / "xswe" / "version.py").write_text('__version__ = "0.9.0"\n', encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 0.10.0 (not released)\n\n- All of it.\n", encoding="utf-8")
+    (tmp_path / "CITATION.cff").write_text(
+        "title: x\ntype: software\nversion: 0.9.0\ndate-released: 2020-01-01\n", encoding="utf-8"
+    )
+    return tmp_path
+
+
+def test_every_file_names_the_version(release, checkout):
+    texts = release.written(checkout, "0.10.0", "2026-11-23")
+    assert '__version__ = "0.10.0"' in texts["xswe/version.py"]
+    assert "## 0.10.0 (2026-11-23)\n" in texts["CHANGELOG.md"]
+    assert texts["CITATION.cff"] == "title: x\ntype: software\nversion: 0.10.0\ndate-released: 2026-11-23\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("0.9.0", "not newer"), ("0.11.0", "no heading"), ("1.0", "is no version"), ("v1.0.0", "is no version")],
+)
+def test_what_is_no_release_is_refused(release, checkout, version, said):
+    with pytest.raises(SystemExit, match=said):
+        release.written(checkout, version, "2026-11-23")
+
+
+def test_this_checkout_could_be_released(release):
+    root = SCRIPT.parents[1]
+    heading = next(line for line in (root / "CHANGELOG.md").read_text("utf-8").splitlines() if line.startswith("## "))
+    assert heading.endswith("(not released)")
+    assert release.written(root, heading.split()[1], "2026-11-23")
