@@ -1,4 +1,4 @@
-"""Make a release: version, changelog, wheel and sdist, each installed and tried in a clean environment of every Python here.
+"""Make a release: version, changelog, wheel and sdist, both installed and tried in clean environments of every Python here.
 
     make release VERSION=0.2.0        # or: python tools/release.py 0.2.0
 
