@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,7 @@ def same_term(a: str, b: str) -> bool:
     return len(first) == len(second) and all(map(_inflected, first, second))
 
 
+@lru_cache(maxsize=1 << 14)
 def spelling(text: str) -> str:
     """Fold a text: full width, case, the long mark of Katakana at a word's end, blanks in Chinese and Japanese."""
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -7,7 +7,7 @@ A phrase is looked up in two steps. The units of the model that are nearest to i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -122,7 +122,9 @@ class Concordance:
         near = self._words.near(request.query)
         if not len(near[0]):
             return Phrases(request.query, [], round(time.perf_counter() - started, 4))
-        tasks = [partial(self._variants, code, request, *near) for code in self._wanted(request.languages)]
+        tasks: list[Callable[[], list[Variant]]] = [
+            partial(self._variants, code, request, *near) for code in self._wanted(request.languages)
+        ]
         variants = [variant for found in run(tasks, self._threads) for variant in found]
         self._mark(request.query, [other for variant in variants for line in variant.lines for other in line.translations])
         return Phrases(request.query, variants, round(time.perf_counter() - started, 4))

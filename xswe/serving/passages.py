@@ -137,7 +137,7 @@ class Passages:
 
     def row_of(self, unit: int) -> int | None:
         """Return which passage is of a unit; None where there is none."""
-        row = int(np.searchsorted(self.units, unit))
+        row = int(np.searchsorted(self.units, np.int32(unit)))  # of another type it would convert the whole array
         return row if row < len(self.units) and self.units[row] == unit else None
 
 

@@ -19,7 +19,6 @@ from xswe.io.ragged import Bags, Texts
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
 FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
-_FEWEST = 32  # characters for which it does not pay even then
 _MANY = 2048  # texts for which it does, however short
 _UNCOMPILED = 300_000  # characters for which it does not pay to compile it
 
@@ -82,7 +81,7 @@ class Worth:
     """Says whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
 
     Where it has not, by no process before, that is put off until texts enough have come to be worth that, too. Once the
-    code is loaded, only what is a word or two is not.
+    code is loaded, whatever is not empty is worth it.
     """
 
     def __init__(self) -> None:
@@ -91,7 +90,7 @@ class Worth:
     def __call__(self, texts: Sequence[str]) -> bool:
         """Say whether these texts are."""
         size = _UNCOMPILED if len(texts) >= _MANY else _characters(texts)
-        if size < (_FEWEST if self._loaded else FEW):
+        if size < (1 if self._loaded else FEW):
             return False
         if not self._compiled:
             from xswe.io.compiler import is_compiled
