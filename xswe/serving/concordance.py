@@ -15,9 +15,9 @@ import numpy as np
 from xswe.io.parallel import run
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
-from xswe.phrases.find import Place, find_phrases
+from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.terms import Term, find_terms
+from xswe.phrases.terms import Term, core, find_terms
 from xswe.phrases.words import StaticWords
 from xswe.search.index import Index, index
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
@@ -59,13 +59,16 @@ class Words:
         return [Term(hit.places[0].text, hit.score, hit.times, hit.passages, (), hit.places) for hit in hits]
 
     def counterparts(self, query: str, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the span of each text that is nearest to a phrase, where one is near."""
+        """Return the span of each text that is nearest to a phrase, without the function words at its rims; or none."""
         out: list[list[tuple[int, int]]] = [[] for _ in texts]
         settings = SpanConfig(k=min(4 * len(texts) + 1, 1000), min_score=_COUNTERPART, max_size=_LONGEST)
+        best: dict[int, Hit] = {}
         for hit in find_phrases(self.source, [query], texts, settings)[0]:  # the best first
+            best.setdefault(hit.places[0].passage, hit)
+        for (row, hit), form in zip(best.items(), core(self.source, list(best.values())), strict=True):
             place = hit.places[0]
-            if not out[place.passage]:
-                out[place.passage].append((place.start, place.end))
+            start = place.context.find(form, place.start, place.end) if form else place.start
+            out[row].append((start, start + len(form)) if form else (place.start, place.end))
         return out
 
 
