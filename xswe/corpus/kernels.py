@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import INNER, LEAN
 from xswe.text.compiled.bytes import decode_character
 
 _C1, _C2, _C3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -232,7 +232,7 @@ def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
 FINE, EMPTY, LONG, NOT_UTF8, NUL, FEW = 0, 1, 2, 3, 4, 5
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _blank_before(data: np.ndarray, low: int, high: int) -> int:
     """Return the width of the blank (as ``str.strip`` sees it) that ends at ``high``, 0 for none."""
     last = data[high - 1]
@@ -253,7 +253,7 @@ def _blank_before(data: np.ndarray, low: int, high: int) -> int:
     return 0
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _blank_after(data: np.ndarray, low: int, high: int) -> int:
     """Return the width of the blank that starts at ``low``, 0 for none."""
     lead = data[low]
@@ -281,7 +281,7 @@ def _stripped(data: np.ndarray, low: int, high: int) -> tuple[int, int]:
     return low, high
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
     """Tell whether bytes are well-formed UTF-8: no surrogates, no over-long forms, nothing beyond U+10FFFF."""
     place = low

@@ -23,7 +23,10 @@ from numba.extending import intrinsic
 # What keeps compiling short: a number that is handed on is ``np.int64(0)``, not ``0``, for which numba would compile the
 # callee anew; arrays are made in Python; a slice is filled by a loop (numba's own way brings its code for error messages);
 # and ``inline="always"``, which copies a function's code to each place before it is compiled, is for few lines only.
-LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False}
+LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False, "no_cfunc_wrapper": True}
+# The same for functions that only compiled code calls. The way in from Python, which takes tuples of arrays apart, takes as
+# long to compile as a small function itself; without it there is none, and a call from Python ends the process.
+INNER: dict[str, Any] = {**LEAN, "no_cpython_wrapper": True}
 
 LINE = 64  # bytes that memory moves at a time
 _INT = ir.IntType(32)
@@ -136,6 +139,18 @@ def prefetch_row(matrix: np.ndarray, row: int) -> None:
     size = matrix.shape[1]
     for column in range(0, size, LINE // matrix.itemsize):
         prefetch(matrix, row * size + column)
+
+
+@intrinsic
+def stand_alone(_: Any) -> Any:
+    """Keep the function that calls this out of its callers' code, where it would be compiled again at each call."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Mark the function."""
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic

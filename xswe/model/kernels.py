@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from xswe.io.compiler import LEAN, prefetch_row
+from xswe.io.compiler import INNER, LEAN, prefetch_row
 
 # Half precision is read by shifting its bits into a float32, whose exponent is then too low by 112.
 HALF_SCALE = np.float32(2.0**112)
@@ -42,7 +42,7 @@ def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
     return None
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
     """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can, and as vectorises."""
     size = len(row)

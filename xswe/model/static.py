@@ -32,6 +32,8 @@ from xswe.text.units import Units
 
 _FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
 _loaded = [False]  # whether it is
+_FEW_AT_FIRST = 20_000  # the same, in all of a process, where it would have to be compiled first
+_done_at_first = [0]
 _NO_SCALES = np.ones(1, np.float32)
 
 
@@ -61,7 +63,13 @@ def pool(
     if len(bags.ids) < (_FEWEST if _loaded[0] else _FEW):
         pool_plainly(matrix, scales, bags, normalise, out)
         return out
+    from xswe.io.compiler import is_compiled
     from xswe.model.kernels import pool_rows
+
+    if _done_at_first[0] + len(bags.ids) < _FEW_AT_FIRST and not is_compiled(pool_rows):
+        _done_at_first[0] += len(bags.ids)
+        pool_plainly(matrix, scales, bags, normalise, out)
+        return out
 
     # numba has no float16 on processors: the kernel reads its bits.
     numbers = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix

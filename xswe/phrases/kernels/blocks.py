@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN, prefetch, trailing_zeros
+from xswe.io.compiler import INNER, LEAN, prefetch, stand_alone, trailing_zeros
 from xswe.phrases.kernels.bound import bound_tile, narrow, part_size
 from xswe.phrases.kernels.norms import TILE, Block, place_of
 from xswe.phrases.kernels.scoring import (
@@ -168,7 +168,7 @@ def _range(alive: np.ndarray, lane: int, step: int, starts: int) -> tuple[int, i
     return low * step, min(high * step + step, starts)
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _ask_for(piece: np.ndarray, table: np.ndarray, block: Block, sizes: int) -> None:
     """Ask memory for what it takes to score a piece of a tile."""
     width = table.shape[1]
@@ -180,11 +180,12 @@ def _ask_for(piece: np.ndarray, table: np.ndarray, block: Block, sizes: int) -> 
             prefetch(block.inverse, place + min(i, piece[_STARTS] - 1))
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _settle(
     waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
     """Score what waits of a passage, and offer it to the lists that it can enter."""
+    stand_alone()
     _score(waiting, which, table, block, task, limits, top, room)
     good = waiting.good[which]
     while good:
@@ -205,11 +206,12 @@ def _settle(
     waiting.good[which] = 0
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _score(
     waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
     """Score the pieces of a passage that wait, and note those that have a span above their query's limit."""
+    stand_alone()
     low, high, begin = waiting.low[which], waiting.high[which], block.texts[waiting.passages[which]]
     for k in range(waiting.counts[which]):
         piece = waiting.pieces[which, k]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN, prefetch_row
+from xswe.io.compiler import INNER, LEAN, prefetch_row
 from xswe.phrases.kernels.bound import level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
@@ -81,7 +81,7 @@ def place_in_text(sizes: int, begin: int, count: int, r: int, i: int) -> int:
     return place_of(sizes, begin + first, min(TILE, count - first), r, i - first)
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
     """out[t] = sum of the rows of word first + t."""
     width = matrix.shape[1]
@@ -102,7 +102,7 @@ def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: in
                     total[k] += row[k]
 
 
-@njit(**LEAN, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> None:
     """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (reach + 8, count + 8).
 
@@ -166,7 +166,7 @@ def _room(dim: int, max_size: int) -> Room:
     )
 
 
-@njit(**LEAN, error_model="numpy")  # no look at whether a divisor is 0, which would keep it from vectorising
+@njit(**INNER, error_model="numpy")  # no look at whether a divisor is 0, which would keep it from vectorising
 def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
     """Go on from the spans of ``r`` words of a tile to those of ``r + 1``. Starts are the inner loops, and vectorise.
 
@@ -210,7 +210,7 @@ def _has_zero(numbers: np.ndarray, count: int) -> bool:
     return found
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _leave_out(squares: np.ndarray, r: int, count: int, line: np.ndarray) -> None:
     """Set ``line`` to 0 for the spans of ``r + 1`` words that begin or end with a word whose square is 0."""
     for i in range(min(TILE, count - r)):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN, address_of
+from xswe.io.compiler import INNER, LEAN, address_of, stand_alone
 from xswe.phrases.kernels.bound import LEVELS, SEVERAL, set_limit
 from xswe.phrases.kernels.norms import TILE, Block, place_in_text
 from xswe.phrases.kernels.top import Top, insert, key_of
@@ -111,9 +111,10 @@ def _update_all(limits: Limits, task: Task, top: Top) -> None:
         update(limits, lane, task, top)
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
     """Bring a query's limits up to date with its list."""
+    stand_alone()
     exact, last, slack = task.floors[lane], task.shared[lane], SLACK if task.distinct else np.float32(0.0)
     if top.used[lane] == top.scores.shape[1]:
         exact = max(exact, top.scores[lane, -1] - slack)
@@ -132,7 +133,7 @@ def is_closed(limit: float, distinct: bool) -> bool:
     return limit > 1 if distinct else limit >= 1
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def gather(table: np.ndarray, lane: int, rows: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
     """out[t] = inner product of a query and word first + t; 0 behind ``count``."""
     for t in range(count):
@@ -141,7 +142,7 @@ def gather(table: np.ndarray, lane: int, rows: np.ndarray, first: int, count: in
         out[t] = 0.0
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def best_of(
     products: np.ndarray,
     starts: int,
@@ -180,7 +181,7 @@ def _rounded(score: np.float32) -> np.float32:
     return min(np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0))
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def any_above(
     products: np.ndarray,
     count: int,
@@ -210,7 +211,7 @@ def any_above(
     return False
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def take(
     table: np.ndarray, lane: int, block: Block, text: int, low: int, high: int, task: Task, top: Top, room: Room
 ) -> None:
@@ -227,6 +228,7 @@ def take(
         top: the lists.
         room: room.
     """
+    stand_alone()
     products, highest, taken = room.products, room.best, room.taken
     begin, floor = block.texts[text], task.floors[lane]
     count = min(high + task.max_size - 1, block.texts[text + 1] - begin)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import INNER, LEAN, stand_alone
 
 
 class Distinct(NamedTuple):
@@ -155,7 +155,7 @@ class Top(NamedTuple):
         )
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def insert(
     top: Top,
     lane: int,
@@ -173,6 +173,7 @@ def insert(
     Returns:
         Whether it was put in or counted.
     """
+    stand_alone()
     scores, used, keys, times, spread, latest, passages, firsts, lasts = top
     k, examples = scores.shape[1], passages.shape[2]
     n = used[lane]
@@ -224,7 +225,8 @@ def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
             kept, shown = False, 0
             for e in range(known):
                 shown += e == 0 or part.passages[own, r, e] != part.passages[own, r, e - 1]
-                passage, first, last = part.passages[own, r, e], part.first[own, r, e], part.last[own, r, e]
+                passage = part.passages[own, r, e]
+                first, last = np.int64(part.first[own, r, e]), np.int64(part.last[own, r, e])
                 kept |= insert(into, lane, score, passage, first, last, key, distinct)
             if distinct and kept and times > known:
                 for q in range(into.used[lane]):

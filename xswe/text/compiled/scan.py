@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import INNER, LEAN
 from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
 from xswe.text.compiled.bytes import NEITHER, append_character, copy_letters, decode_character
 from xswe.text.compiled.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
@@ -87,7 +87,7 @@ def _may_be_known(kind: int, size: int) -> bool:
     return size <= _LONGEST_RUN or kind != CJK
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _meet(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
 ) -> bool:
@@ -122,7 +122,7 @@ def _meet(
     return True
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
     """Give a text up: what is there of it is forgotten."""
     status[row] = why
@@ -150,7 +150,7 @@ def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) 
             call(table, keys[w])
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _take_known(
     w: int,
     size: int,
@@ -198,7 +198,7 @@ def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
     return count + length + FEW <= len(ids)
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _look_up(
     size: int,
     scratch: Scratch,

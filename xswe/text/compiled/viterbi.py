@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import INNER, LEAN
 from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD
 from xswe.text.compiled.bytes import decode_character
 
@@ -197,7 +197,7 @@ _NOWHERE = np.int32(-(1 << 30))  # stays negative whatever symbol is added
 NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), _NONE, 0, 0.0, np.zeros(1, bool))
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def read_symbols(chunk: np.ndarray, search: Search, paths: Paths) -> int:
     """Read the symbols of a chunk's characters; returns how many there are."""
     place, count = 0, 0
@@ -215,7 +215,7 @@ def _follow(node: int, symbol: int, nodes: np.ndarray) -> Any:
     return child if child >= 0 and nodes[4 * child + 1] == node else -1
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def viterbi(size: int, search: Search, paths: Paths) -> None:
     """Find the best path to each place among ``size`` characters."""
     nodes, scores, symbols = search.nodes, search.scores, paths.symbols
@@ -239,7 +239,7 @@ def viterbi(size: int, search: Search, paths: Paths) -> None:
             node, k = _follow(node, symbols[k], nodes), k + 1
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def follow_back(size: int, search: Search, paths: Paths) -> int:
     """Write the ids of the best path's pieces to ``paths.path``, last first; returns how many.
 

@@ -1,0 +1,66 @@
+"""Functions without a way in from Python are called by compiled code alone: a call from Python would end the process."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.io.ragged import Bags
+from xswe.model import static
+
+ROOT = Path(xswe.__file__).parent
+
+
+def is_compiled(function: ast.FunctionDef) -> bool:
+    return any(ast.unparse(one).startswith("njit") for one in function.decorator_list)
+
+
+def names_outside(tree: ast.AST, compiled: bool = False) -> set[str]:
+    """The names that code which is not compiled calls."""
+    found: set[str] = set()
+    for child in ast.iter_child_nodes(tree):
+        inside = compiled or (isinstance(child, ast.FunctionDef) and is_compiled(child))
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and not inside:
+            found.add(child.func.id)
+        found |= names_outside(child, inside)
+    return found
+
+
+def test_nothing_calls_them_from_python():
+    seen = 0
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
+    for path, tree in trees.items():
+        inner = {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and "**INNER" in " ".join(map(ast.unparse, node.decorator_list))
+        }
+        seen += len(inner)
+        module = "xswe." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for other, code in trees.items():
+            imported = {
+                name.name
+                for node in ast.walk(code)
+                if isinstance(node, ast.ImportFrom) and node.module == module
+                for name in node.names
+            }
+            known = inner if other == path else inner & imported
+            assert not known & names_outside(code), (path, other)
+    assert seen > 15
+
+
+def test_a_few_texts_are_not_compiled_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    matrix, bags = rng.normal(size=(50, 8)).astype(np.float32), Bags.of([rng.integers(0, 50, 10).tolist()] * 100)
+    compiled = static.pool(matrix, bags, normalise=True)
+    monkeypatch.setattr("xswe.io.compiler.is_compiled", lambda _: False)
+    monkeypatch.setattr("xswe.model.kernels.pool_rows", None)  # calling it fails
+    monkeypatch.setattr("xswe.model.static._done_at_first", [0])
+    for _ in range(19):
+        assert static.pool(matrix, bags, normalise=True).tobytes() == compiled.tobytes()
+    with pytest.raises(TypeError):  # they are not a few any more
+        static.pool(matrix, bags, normalise=True)
