@@ -38,10 +38,10 @@ from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.pipeline import work_folder
 from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.score import row_cosines
-from xswe.mining.side import number_key
 from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
+from xswe.text.numbers import same_numbers
 
 _BLOCK = 1 << 15
 _NOTED = 1 << 20  # records between two points from which a killed run goes on
@@ -62,7 +62,8 @@ class BitextFilter:
         duplicates: drop pairs that were there before.
         near_duplicates: drop pairs most of whose shingles an earlier pair had.
         copies: drop pairs whose sides are the same text, or hold mostly the same words.
-        numbers: drop pairs that do not hold the same numbers in digits (separators of thousands ignored).
+        numbers: drop pairs that do not hold the same numbers: in digits (separators of thousands ignored), or in digits on
+            one side and in words, as a month or by the other clock on the other ("7 p.m.", "19 Uhr").
         ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence is about
             as long in all four languages.
         letters: least share of letters among the characters of a side that are not blank.
@@ -225,7 +226,7 @@ class _Judge:
         found[[i for i, record in enumerate(records) if record.texts is None]] = _DAMAGED
         if self._config.numbers:
             digits = np.flatnonzero((found == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
-            other = [i for i in digits.tolist() if number_key(pairs[i][0]) != number_key(pairs[i][1])]
+            other = [i for i in digits.tolist() if not same_numbers(*pairs[i])]
             found[other] = _NUMBERS
         return found, rows
 

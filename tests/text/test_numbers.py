@@ -1,0 +1,64 @@
+"""Numbers that two languages write differently are the same, and others are not."""
+
+from __future__ import annotations
+
+import pytest
+
+import xswe
+from xswe.text.numbers import same_numbers, spoken_numbers
+
+SAME = [
+    ("We open at 7 a.m.", "Wir öffnen um sieben."),
+    ("We open at 7 p.m.", "Wir öffnen um 19 Uhr."),
+    ("7:30 p.m.", "19.30 Uhr"),
+    ("午後3時", "3 p.m."),
+    ("午後3時", "15:00"),
+    ("七时", "7 a.m."),
+    ("300,000 people", "30万人"),
+    ("1.5 million", "150万"),
+    ("3 million", "3 Millionen"),
+    ("May 2023", "2023年5月"),
+    ("the 7th day", "der siebte Tag"),
+    ("a 7-year-old boy", "ein siebenjähriger Junge"),
+    ("twenty-one", "21"),
+    ("einundzwanzig", "21"),
+    ("三百二十人", "320 people"),
+    ("12 men", "zwölf Männer"),
+    ("007", "7"),
+    ("3.5 %", "3,5 %"),
+    ("9" * 5000, "9" * 5000 + "."),
+]
+OTHER = [
+    ("page 12", "Seite 14"),
+    ("at 7 p.m.", "um 18 Uhr"),
+    ("3 million", "30万"),
+    ("May 2023", "2023年6月"),
+    ("It costs 5 dollars.", "Es kostet Geld."),
+    ("7 men, 12 women", "sieben Männer, 13 Frauen"),
+    ("none", "1"),
+    ("9" * 5000, "8" * 5000),
+    ("bus 7", "Linie 19"),  # nobody speaks of a clock
+]
+
+
+@pytest.mark.parametrize(("pair", "same"), [*((pair, True) for pair in SAME), *((pair, False) for pair in OTHER)])
+def test_numbers(pair, same):
+    assert same_numbers(*pair) == same
+    assert same_numbers(*reversed(pair)) == same
+
+
+def test_numbers_in_words():
+    assert spoken_numbers("Am ersten Mai um halb neun") == {1, 5, 30, 9}
+    assert spoken_numbers("二〇二四年, 十二万三千") == {2024, 123000}
+    assert not spoken_numbers("A cat sleeps.")
+
+
+def test_the_filter_takes_a_number_in_words_for_no_fault():
+    pairs = [
+        ("The office opens at 7 a.m.", "Das Büro öffnet um sieben Uhr."),
+        ("The train leaves at 8 p.m.", "Der Zug fährt um 20 Uhr ab."),
+        ("Read page 12 of the book.", "Lesen Sie Seite 14 des Buches."),
+    ]
+    found = xswe.filter(xswe.load("mini"), pairs, numbers=True, threshold=None)
+    assert found.kept.tolist() == [True, True, False]
+    assert found.counts["numbers"] == 1
