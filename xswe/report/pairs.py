@@ -22,6 +22,7 @@ from xswe.mining.sampling import Group, Shown, draw_groups, shown_rows, with_tex
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.report import figures
+from xswe.report.links import Part, linked
 from xswe.report.page import figure, number, percent, render
 from xswe.text.languages import cjk_runs, has_kana
 
@@ -191,7 +192,8 @@ def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[st
     sections += [("hubs", "Hubs")] if evidence.hubs else []
     sections += [("texts", "Lengths and scripts")] if any(group.pairs for group in evidence.groups) else []
     sections += [("run", "The run")] if view.summary or settings else []
-    groups = [_group(group, view.languages, k, threshold) for k, group in enumerate(evidence.groups) if group.pairs]
+    links = _links(evidence.groups, model)
+    groups = [_group(group, view.languages, threshold, links) for group in evidence.groups if group.pairs]
     return render(
         "pairs.html",
         scripts=["pairs.js"],
@@ -205,6 +207,7 @@ def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[st
         histogram=_histogram(view, scores) if len(scores) else "",
         curve=_curve(view),
         groups=groups,
+        linked=bool(links),
         removed=_removed(view),
         degrees=[(hubs, _degrees(view, hubs)) for hubs in evidence.hubs],
         lengths=_lengths(view),
@@ -314,30 +317,29 @@ def _band(group: Group) -> str:
     return f"Band {group.low:.4f} to {group.high:.4f}"
 
 
-def _group(group: Group, languages: tuple[str, ...], place: int, threshold: Threshold) -> dict[str, Any]:
+def _links(groups: Sequence[Group], model: AnyModel | None) -> dict[int, tuple[list[Part], list[Part]]]:
+    """Return the parts of the texts of each pair that is shown, linked words numbered alike; nothing without a model."""
+    pairs = {pair.row: (pair.source[:_CUT], pair.target[:_CUT]) for group in groups for pair in group.pairs}
+    return {} if model is None else dict(zip(pairs, linked(model, list(pairs.values())), strict=True))
+
+
+def _group(
+    group: Group, languages: tuple[str, ...], threshold: Threshold, links: dict[int, tuple[list[Part], list[Part]]]
+) -> dict[str, Any]:
     """Return a group as the template takes it; long texts are cut."""
-    kept = group.low >= threshold.value if np.isfinite(threshold.value) else True
     name = _band(group) if group.name == "band" else _NAMES[group.name]
-    if group.name == "band":
-        name += ", kept" if kept else ", below the cut"
-    pairs = [
-        {
-            "row": pair.row,
-            "score": pair.score,
-            "lines": f"{pair.source_line} · {pair.target_line}" if pair.source_line else "",
-            "cut": len(pair.source) > _CUT or len(pair.target) > _CUT,
-            "sides": [_side(text, k, languages) for k, text in enumerate((pair.source, pair.target))],
-        }
-        for pair in group.pairs
-    ]
-    return {
-        "name": name,
-        "kind": group.name,
-        "size": group.size,
-        "pairs": pairs,
-        "place": place,
-        "open": group.name in ("above", "below") or place == 0,
-    }
+    if group.name == "band" and np.isfinite(threshold.value):
+        name += ", kept" if group.low >= threshold.value else ", below the cut"
+    pairs = []
+    for pair in group.pairs:
+        sides = [_side(text, k, languages) for k, text in enumerate((pair.source, pair.target))]
+        for side, parts in zip(sides, links.get(pair.row, ()), strict=False):
+            side["parts"] = [*parts, ("…", -1)] if side["text"].endswith("…") else parts
+        where = f"{pair.source_line} · {pair.target_line}" if pair.source_line else ""
+        cut = len(pair.source) > _CUT or len(pair.target) > _CUT
+        pairs.append({"row": pair.row, "score": pair.score, "lines": where, "cut": cut, "sides": sides})
+    folded = group.name not in ("above", "below", "top")
+    return {"name": name, "kind": group.name, "size": group.size, "pairs": pairs, "open": not folded}
 
 
 def _removed(view: PairsView) -> list[dict[str, Any]]:
@@ -353,7 +355,7 @@ def _removed(view: PairsView) -> list[dict[str, Any]]:
 def _side(text: str, place: int, languages: tuple[str, ...], spoken: tuple[str, ...] | None = None) -> dict[str, Any]:
     """Return a text as the template takes it, cut if it is long, with the languages that it may be in."""
     shown = text[:_CUT] + ("…" if len(text) > _CUT else "")
-    return {"text": shown, "spoken": languages[place : place + 1] if spoken is None else spoken}
+    return {"text": shown, "parts": [(shown, -1)], "spoken": languages[place : place + 1] if spoken is None else spoken}
 
 
 def _degrees(view: PairsView, hubs: Any) -> Any:

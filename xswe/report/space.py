@@ -78,16 +78,17 @@ def plane(name: str, vectors: Mapping[str, np.ndarray], texts: Mapping[str, Sequ
     total = float((values**2).sum()) or 1.0
     shares = (float(values[0] ** 2) / total, float(values[1] ** 2) / total)
     titles = (f"PC 1 ({100 * shares[0]:.1f} %)", f"PC 2 ({100 * shares[1]:.1f} %)")
-    return Cloud(name, _scatter(places, vectors, texts, titles, name), language_silhouette(vectors), shares)
+    return Cloud(name, scatter(places, vectors, texts, titles, name), language_silhouette(vectors), shares)
 
 
-def _scatter(
+def scatter(
     places: np.ndarray,
     vectors: Mapping[str, np.ndarray],
     texts: Mapping[str, Sequence[str]],
     titles: tuple[str, str],
     name: str,
 ) -> Any:
+    """Draw sentences at their places, coloured by language; each shows its beginning on hovering."""
     series, start = {}, 0
     for code, rows in vectors.items():
         own = places[start : start + len(rows)].tolist()

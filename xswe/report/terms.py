@@ -15,6 +15,7 @@ from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
 from xswe.report.page import number, render
+from xswe.text.languages import LANGUAGES
 
 _AROUND, _OTHER = 90, 400  # characters of context on either side, and of the other side
 _BUDGET = 1_200_000  # characters of texts on the page
@@ -203,6 +204,7 @@ def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
         nothing=nothing[:2000],
         nothing_more=max(0, len(nothing) - 2000),
         languages=view.languages,
+        codes=sorted({*LANGUAGES, *view.languages}),
         counted=counted,
         summary=view.summary,
         settings=settings,

@@ -13,13 +13,14 @@ from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.in_files import FoundInFiles
+from xswe.report.analysis import open_space, space_page
 from xswe.report.comparison import comparison_page, read_comparison, sweep_page
 from xswe.report.page import check_page, write_page
 from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.terms import TermView, terms_page, view_of_hits, view_of_search
 from xswe.report.training import training_page
 
-Kind = Literal["auto", "run", "mined", "hits", "compare"]
+Kind = Literal["auto", "run", "mined", "hits", "compare", "space"]
 
 
 def write_report(
@@ -39,7 +40,7 @@ def write_report(
             Ask ``mine`` and ``filter`` for ``evidence=True``: else their reports show the pairs that stay, and no more.
         output: the file, ``.html``.
         kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
-            ``compare`` wrote; ``auto`` by what it is.
+            ``compare`` wrote, a bitext whose ``space`` in the model is looked at; ``auto`` by what it is.
         model: links the words of pairs; None for no links.
         languages: of source and target, or of the phrases and the passages, where the result does not know them.
         settings: of the run, by section; shown at the end.
@@ -104,6 +105,8 @@ def _page_of_path(
         return training_page(path)
     if kind == "hits":
         return terms_page(view_of_hits(path, languages), settings)
+    if kind == "space":
+        return space_page(open_space(model, path, languages))
     if kind == "compare":
         return comparison_page(read_comparison(path), settings)
     if kind == "mined":

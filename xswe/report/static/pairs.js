@@ -109,6 +109,13 @@
     const button = event.target.closest("li.pair button");
     if (button) mark(button.closest("li.pair"), button.dataset.mark);
   });
+  // Linked words light up together.
+  function light(event) {
+    document.querySelectorAll(".lit").forEach((word) => word.classList.remove("lit"));
+    const word = event.target.closest("[data-l]");
+    if (word) word.closest("li.pair").querySelectorAll(`[data-l="${word.dataset.l}"]`).forEach((one) => one.classList.add("lit"));
+  }
+  document.addEventListener("pointerover", light);
   document.querySelectorAll("details.group").forEach((fold) => fold.addEventListener("toggle", () => go(current, false)));
 
   function marked() {

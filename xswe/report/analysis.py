@@ -1,0 +1,277 @@
+"""The page of a space: sentences and words of a model by language.
+
+What Wada et al. (2025, sections 5.2 and 5.3, appendix C) look at: the first components of sentence vectors by language, as they
+are and with the first removed; which components hold language or length; a map by t-SNE; norms of words by frequency and part
+of speech; nearest neighbours both ways. And files for TensorBoard's projector and embedding-atlas.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.io.files import whole_folder
+from xswe.model.static import StaticModel
+from xswe.report import figures
+from xswe.report.page import figure, number, percent, render
+from xswe.report.space import Cloud, plane, proportion, scatter
+from xswe.report.space import language_silhouette as silhouette
+from xswe.text.languages import LANGUAGES
+
+logger = logging.getLogger(__name__)
+_PAIRS, _MAPPED = 1000, 400  # pairs that are looked at; sentences of a language on a map
+_COMPONENTS = 10
+_WORDS, _LEAST = 2500, 3  # words whose norms are shown; times that a word must occur
+_NEAR = 10  # neighbours of a sentence in the files for maps
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Sentences of two languages in a model's space.
+
+    Attributes:
+        model: the model.
+        texts: the sentences of each language, line by line translations of each other.
+        vectors: their unit vectors.
+    """
+
+    model: StaticModel
+    texts: Mapping[str, Sequence[str]]
+    vectors: Mapping[str, np.ndarray]
+
+
+def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> Space:
+    """Read a bitext and encode it.
+
+    Args:
+        model: a static model.
+        path: a bitext: tab-separated, ``.tmx``, ``.jsonl``, …; of more than 1,000 pairs, 1,000 are drawn.
+        languages: of its sides; a model of two languages knows them.
+
+    Raises:
+        ConfigError: the languages are not known, or the model is none of one table.
+        InputError: the file is missing or has too few pairs.
+    """
+    if not isinstance(model, StaticModel):
+        raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")
+    spoken = tuple(languages) or tuple(model.pair)
+    if len(spoken) != 2:
+        raise ConfigError(f"languages={list(spoken)}: name those of the bitext, as in languages=[en,ja]")
+    pairs = [pair for file in find_pairs([str(path)], (spoken[0], spoken[1])) for pair in read_pairs(file) if all(pair)]
+    if len(pairs) < 2 * _COMPONENTS:
+        raise InputError(path, f"{len(pairs)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
+    rows = np.sort(np.random.default_rng(0).permutation(len(pairs))[:_PAIRS])
+    texts = {code: [pairs[row][k] for row in rows.tolist()] for k, code in enumerate(spoken)}
+    return Space(model, texts, {code: model.encode(own) for code, own in texts.items()})
+
+
+def space_page(space: Space) -> str:
+    """Return the page."""
+    drop = max(1, space.model.dim // 100)
+    every = np.concatenate(list(space.vectors.values())).astype(np.float64)
+    _, values, components = np.linalg.svd(every - every.mean(0), full_matrices=False)
+    clouds = [plane("As it is", space.vectors, space.texts)]
+    removed = {code: _without(rows, every.mean(0), components[:drop]) for code, rows in space.vectors.items()}
+    clouds.append(plane(f"Without the first {drop}", removed, space.texts))
+    if (mapped := _tsne(space)) is not None:
+        clouds.append(mapped)
+    norms = list(_norms(space))
+    speech = _speech(space)
+    sections = [("clouds", "Languages"), ("components", "Components"), ("neighbours", "Neighbours"), ("norms", "Norms")]
+    return render(
+        "space.html",
+        title=f"Space of {'-'.join(space.texts)}",
+        about="Where languages part, which axes hold them, whose neighbours agree, and which words are long vectors.",
+        sections=sections,
+        overview=[
+            ("sentences", number(len(every)), "half of either language"),
+            ("dimensions", number(space.model.dim), ""),
+            ("silhouette of languages", figure(silhouette(space.vectors), 3), "0 where they lie together"),
+        ],
+        clouds=clouds,
+        components=_components(space, every, values, components),
+        neighbours=_reciprocity(space),
+        norms=norms,
+        speech=speech,
+        identity=space.model.identity,
+    )
+
+
+def _without(rows: np.ndarray, mean: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """Return unit vectors without some directions (all but the top, Mu & Viswanath, 2018)."""
+    centred = rows - mean
+    left = centred - (centred @ components.T) @ components
+    return (left / np.maximum(np.linalg.norm(left, axis=1, keepdims=True), 1e-12)).astype(np.float32)
+
+
+def _tsne(space: Space) -> Cloud | None:
+    """Return a map by t-SNE (van der Maaten & Hinton, 2008); None where scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        logger.warning("scikit-learn is not installed: the page has no map by t-SNE (pip install 'xswe[train]')")
+        return None
+    from sklearn.manifold import TSNE
+
+    vectors = {code: rows[:_MAPPED] for code, rows in space.vectors.items()}
+    every = np.concatenate(list(vectors.values()))
+    how = {"perplexity": min(30, len(every) // 4), "init": "pca", "random_state": 0, "metric": "cosine"}
+    places = TSNE(2, **how).fit_transform(every)
+    texts = {code: own[:_MAPPED] for code, own in space.texts.items()}
+    return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), silhouette(vectors))
+
+
+def _components(
+    space: Space, every: np.ndarray, values: np.ndarray, components: np.ndarray
+) -> tuple[list[tuple[str, ...]], Any]:
+    """Return, of the first components, the share of variance, what language explains of it, and its tie to length."""
+    places = (every - every.mean(0)) @ components[:_COMPONENTS].T
+    codes = np.repeat(np.arange(len(space.texts)), [len(own) for own in space.texts.values()])
+    lengths = np.log([len(text.encode()) for own in space.texts.values() for text in own])
+    rows, groups = [], {}
+    for k in range(places.shape[1]):
+        column = places[:, k]
+        between = sum((codes == c).sum() * (column[codes == c].mean() - column.mean()) ** 2 for c in np.unique(codes))
+        language = float(between / max(1e-12, ((column - column.mean()) ** 2).sum()))
+        length = float(np.corrcoef(column, lengths)[0, 1] ** 2)
+        share = float(values[k] ** 2 / (values**2).sum())
+        rows.append((f"PC {k + 1}", percent(share), percent(language), percent(length)))
+        groups[str(k + 1)] = {"language": (100 * language, None, None), "length": (100 * length, None, None)}
+    return rows, figures.bars(groups, "% of variance explained", "What language and length explain of each component")
+
+
+def _reciprocity(space: Space) -> list[tuple[str, ...]]:
+    """Return how often the nearest is the translation, and nearest both ways."""
+    (a, left), (b, right) = space.vectors.items()
+    cosines = left @ right.T
+    there, back, own = cosines.argmax(1), cosines.argmax(0), np.arange(len(left))
+    rows = []
+    for name, hits in (
+        (f"{a} to {b}: the nearest is the translation", there == own),
+        (f"{b} to {a}: the nearest is the translation", back == own),
+        ("nearest both ways (reciprocity)", back[there] == own),
+    ):
+        low, high = proportion(float(hits.mean()), len(own))
+        rows.append((name, percent(float(hits.mean())), f"{percent(low)} to {percent(high)}"))
+    times = np.bincount(there, minlength=len(right))
+    rows.append((f"{b} sentences that are nearest to none", percent(float((times == 0).mean())), ""))
+    rows.append((f"most {a} sentences that one {b} sentence is nearest to", str(int(times.max())), ""))
+    return rows
+
+
+def _counted(space: Space, code: str) -> list[tuple[str, int, float]]:
+    """Return words of a language that occur in its sentences: word, times, norm of its vector."""
+    model = space.model
+    words = model.words(code)
+    counts = model.units.bags(list(space.texts[code])).counts(len(model.units.tokens))
+    table = np.asarray(model.vectors)
+    found = [(word, int(counts[row]), float(np.linalg.norm(table[row]))) for word, row in words.items()]
+    return sorted((one for one in found if one[1] >= _LEAST), key=lambda one: -one[1])[:_WORDS]
+
+
+def _norms(space: Space) -> Iterator[tuple[str, Any, float]]:
+    """Yield, of each language, words by frequency and norm, and their correlation."""
+    for code in space.texts:
+        words = _counted(space, code)
+        if len(words) > 10:
+            points = {code: [(float(times), norm, word) for word, times, norm in words]}
+            title = f"{LANGUAGES[code].name}: norm of a word's vector by how often it occurs"
+            drawn = figures.dots(points, "times", "norm", title, log=(True, False), height=260)
+            tied = float(np.corrcoef(np.log([t for _, t, _ in words]), [norm for *_, norm in words])[0, 1])
+            yield title, drawn, tied
+
+
+def _speech(space: Space) -> list[tuple[str, ...]]:
+    """Return mean norms by part of speech, of the languages whose tagger is installed."""
+    rows = []
+    for code, tag in (("ja", _japanese), ("zh", _chinese)):
+        if code not in space.texts or find_spec({"ja": "fugashi", "zh": "jieba"}[code]) is None:
+            continue
+        kinds: dict[str, list[float]] = {}
+        norms = {word: norm for word, _, norm in _counted(space, code)}
+        for (word, kind), _ in Counter(tag(space.texts[code])).items():
+            if word in norms:
+                kinds.setdefault(kind, []).append(norms[word])
+        for kind, own in sorted(kinds.items(), key=lambda one: -len(one[1])):
+            if len(own) >= _LEAST:
+                rows.append((code, kind, number(len(own)), figure(float(np.mean(own)), 3), figure(float(np.std(own)), 3)))
+    return rows
+
+
+def _japanese(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    from fugashi import Tagger
+
+    tagger = Tagger()
+    for text in texts:
+        for word in tagger(text):
+            yield word.surface, str(word.feature.pos1)
+
+
+def _chinese(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    import jieba
+    from jieba import posseg
+
+    jieba.setLogLevel(logging.WARNING)
+    for text in texts:
+        for word in posseg.cut(text):
+            yield word.word, str(word.flag)[:1]
+
+
+def export_space(space: Space, folder: str | Path) -> Path:
+    """Write the sentences for other viewers.
+
+    ``vectors.tsv``, ``metadata.tsv`` and ``projector_config.pbtxt`` are for TensorBoard's projector (``tensorboard
+    --logdir`` the folder, or the two tables by hand); ``atlas.parquet``, where pyarrow is installed, is for embedding-atlas:
+    ``embedding-atlas atlas.parquet --text text --x x --y y --neighbors neighbors``.
+
+    Args:
+        space: what is written.
+        folder: made anew.
+
+    Raises:
+        ConfigError: there is something at the place of the folder.
+    """
+    target = Path(folder)
+    if target.exists():
+        raise ConfigError(f"{target}: is there already; give the name of a new folder")
+    with whole_folder(target) as made:
+        every = np.concatenate(list(space.vectors.values()))
+        labels = [(code, " ".join(text.split())) for code, own in space.texts.items() for text in own]
+        with (made / "vectors.tsv").open("w", encoding="utf-8") as stream:
+            stream.writelines("\t".join(f"{value:.6f}" for value in row) + "\n" for row in every.tolist())
+        with (made / "metadata.tsv").open("w", encoding="utf-8") as stream:
+            stream.writelines(f"{code}\t{text}\n" for code, text in [("language", "text"), *labels])
+        config = 'embeddings {\n  tensor_path: "vectors.tsv"\n  metadata_path: "metadata.tsv"\n}\n'
+        (made / "projector_config.pbtxt").write_text(config, encoding="utf-8")
+        if find_spec("pyarrow") is not None:
+            _write_atlas(made / "atlas.parquet", every, labels)
+    return target
+
+
+def _write_atlas(path: Path, vectors: np.ndarray, labels: Sequence[tuple[str, str]]) -> None:
+    """Write texts, places in the plane of the first components, and nearest neighbours."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise DependencyError("pyarrow", "parquet", "writing Parquet") from None
+    centred = vectors - vectors.mean(0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    places = left[:, :2] * values[:2]
+    cosines = vectors @ vectors.T
+    ids = np.argsort(-cosines, axis=1, kind="stable")[:, : _NEAR + 1]
+    near = np.take_along_axis(cosines, ids, 1)
+    neighbours = [
+        {"ids": own.tolist(), "distances": [max(0.0, 1.0 - value) for value in one.tolist()]}
+        for own, one in zip(ids, near, strict=True)
+    ]
+    columns = {"language": [code for code, _ in labels], "text": [text for _, text in labels]}
+    columns |= {"x": places[:, 0].tolist(), "y": places[:, 1].tolist(), "neighbors": neighbours}
+    pq.write_table(pa.table(columns), path)
