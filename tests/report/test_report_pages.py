@@ -14,6 +14,9 @@ import xswe
 from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
 from xswe.mining.threshold import read_gold
+from xswe.report.analysis import export_space, open_space
+from xswe.report.links import linked
+from xswe.report.space import language_silhouette
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
 KINDS = ("mined", "filtered", "terms", "phrases", "compare")
@@ -42,10 +45,10 @@ class Parsed(HTMLParser):
 
 
 def check_accessible(opened) -> None:
-    if not (source := axe()):
-        pytest.skip("XSWE_AXE names no axe.min.js: npm install axe-core, and set it")
-    opened.page.evaluate(source)
-    assert opened.page.evaluate(WITH_AXE) == []
+    """Let axe-core judge a page, where it is there."""
+    if source := axe():
+        opened.page.evaluate(source)
+        assert opened.page.evaluate(WITH_AXE) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,6 +73,8 @@ def test_a_page_fits_its_window_and_is_silent(visit, pages, kind, width):
 @pytest.mark.parametrize(("kind", "scheme"), [*((kind, "light") for kind in KINDS), ("mined", "dark")])
 def test_a_page_is_accessible(visit, pages, kind, scheme):
     opened = visit(pages[kind], 1400, scheme)
+    if not axe():
+        pytest.skip("XSWE_AXE names no axe.min.js: npm install axe-core, and set it")
     opened.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     check_accessible(opened)
 
@@ -287,6 +292,64 @@ def test_results_without_evidence_have_a_page_of_the_pairs(mini, sample, tmp_pat
     assert "pairs are too few" in xswe.write_report(few, tmp_path / "c.html").read_text("utf-8")
     none = xswe.mine(mini, [""], ["猫が寝ている。"], evidence=True, threads=1)
     assert xswe.write_report(none, tmp_path / "d.html").is_file()
+
+
+def test_words_are_linked_with_each_others_nearest(visit, mini, mined, tmp_path):
+    parts = linked(mini, [("A cat sleeps on the roof.", "屋根の上で猫が寝ている。"), ("", "x")])
+    words = {number: text for text, number in parts[0][0] if number >= 0}
+    others = {number: text for text, number in parts[0][1] if number >= 0}
+    assert {("cat", "猫"), ("roof", "屋根")} <= {(words[number], others[number]) for number in words}
+    assert "".join(text for text, _ in parts[0][0]) == "A cat sleeps on the roof."
+    opened = visit(xswe.write_report(mined, tmp_path / "a.html", model=mini))
+    word = opened.page.locator("li.pair [data-l]").first
+    word.hover()
+    assert opened.page.locator(".lit").count() == 2
+    shown = opened.page.locator("li.pair").first.locator(".side").all_text_contents()
+    assert (shown[0], shown[1]) == mined.evidence.groups[0].pairs[0][2:4]
+
+
+def test_a_space_is_shown_and_exported(visit, mini, sample, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    rows = zip(sample["en"][:120], sample["ja"][:120], strict=True)
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    space = open_space(mini, tmp_path / "a.tsv", ("en", "ja"))
+    path = xswe.write_report(tmp_path / "a.tsv", tmp_path / "a.html", kind="space", model=mini, languages=("en", "ja"))
+    assert path.stat().st_size < 2 * 2**20
+    opened = visit(path, 380)
+    assert opened.widest() <= 0
+    assert opened.page.locator("#clouds circle").count() >= 2 * 240
+    assert "reciprocity" in opened.page.inner_text("#neighbours")
+    check_accessible(opened)
+    folder = export_space(space, tmp_path / "map")
+    vectors = np.loadtxt(folder / "vectors.tsv", delimiter="\t")
+    np.testing.assert_allclose(vectors, np.concatenate([space.vectors["en"], space.vectors["ja"]]), atol=1e-6)
+    assert len((folder / "metadata.tsv").read_text("utf-8").splitlines()) == 241
+    atlas = pq.read_table(folder / "atlas.parquet").to_pylist()
+    assert atlas[0]["text"] == sample["en"][0]
+    assert atlas[0]["neighbors"]["ids"][0] == 0
+    with pytest.raises(ConfigError, match="is there already"):
+        export_space(space, folder)
+    (tmp_path / "b.tsv").write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(InputError, match="too few"):
+        open_space(mini, tmp_path / "b.tsv", ("en", "ja"))
+
+
+def test_the_silhouette_tells_languages_apart():
+    generator = np.random.default_rng(0)
+    together = {code: unit(generator.normal(size=(40, 8))) for code in ("en", "ja")}
+    apart = {"en": together["en"], "ja": unit(together["ja"] + 5 * np.eye(8)[0])}
+    assert abs(language_silhouette(together)) < 0.05
+    assert language_silhouette(apart) > 0.2
+    sklearn = pytest.importorskip("sklearn.metrics")
+    both, codes = np.concatenate(list(apart.values())), [0] * 40 + [1] * 40
+    assert language_silhouette(apart) == pytest.approx(sklearn.silhouette_score(both, codes, metric="cosine"), abs=1e-4)
+    assert language_silhouette({"en": together["en"]}) is None
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 def test_the_same_result_gives_the_same_bytes(mined, tmp_path):

@@ -1,8 +1,8 @@
 """The page of a space: sentences and words of a model by language.
 
-What Wada et al. (2025, sections 5.2 and 5.3, appendix C) look at: the first components of sentence vectors by language, as they
-are and with the first removed; which components hold language or length; a map by t-SNE; norms of words by frequency and part
-of speech; nearest neighbours both ways. And files for TensorBoard's projector and embedding-atlas.
+What Wada et al. (2025, sections 5.2 and 5.3, appendix C) look at: the first components of sentence vectors by language, as
+they are and with the first removed; which components hold language or length; a map by t-SNE; norms of words by frequency
+and part of speech; nearest neighbours both ways. And files for TensorBoard's projector and embedding-atlas.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def export_space(space: Space, folder: str | Path) -> Path:
     """Write the sentences for other viewers.
 
     ``vectors.tsv``, ``metadata.tsv`` and ``projector_config.pbtxt`` are for TensorBoard's projector (``tensorboard
-    --logdir`` the folder, or the two tables by hand); ``atlas.parquet``, where pyarrow is installed, is for embedding-atlas:
+    --logdir`` the folder, or the two tables by hand); ``atlas.parquet``, where pyarrow is installed, for embedding-atlas:
     ``embedding-atlas atlas.parquet --text text --x x --y y --neighbors neighbors``.
 
     Args:

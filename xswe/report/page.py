@@ -89,7 +89,7 @@ def number(value: float | None) -> str:
 
 def figure(value: float | None, digits: int = 4) -> str:
     """Return a score with so many digits, a dash for None."""
-    return "–" if value is None or value != value else f"{value:.{digits}f}"
+    return "–" if value is None or value != value else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
