@@ -8,9 +8,9 @@ from xswe.errors import ConfigError
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
 from xswe.report.analysis import export_space, open_space
-from xswe.report.write import write_report
+from xswe.report.write import Kind, write_report
 
-_OF = ("mined", "run", "hits", "compare", "space")
+_OF: tuple[Kind, ...] = ("mined", "run", "hits", "compare", "space")
 
 
 def run(values: dict[str, Any]) -> str:

@@ -135,7 +135,8 @@ def _components(
     places = (every - every.mean(0)) @ components[:_COMPONENTS].T
     codes = np.repeat(np.arange(len(space.texts)), [len(own) for own in space.texts.values()])
     lengths = np.log([len(text.encode()) for own in space.texts.values() for text in own])
-    rows, groups = [], {}
+    rows: list[tuple[str, ...]] = []
+    groups: dict[str, dict[str, figures.Bar]] = {}
     for k in range(places.shape[1]):
         column = places[:, k]
         between = sum((codes == c).sum() * (column[codes == c].mean() - column.mean()) ** 2 for c in np.unique(codes))
@@ -152,7 +153,7 @@ def _reciprocity(space: Space) -> list[tuple[str, ...]]:
     (a, left), (b, right) = space.vectors.items()
     cosines = left @ right.T
     there, back, own = cosines.argmax(1), cosines.argmax(0), np.arange(len(left))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, hits in (
         (f"{a} to {b}: the nearest is the translation", there == own),
         (f"{b} to {a}: the nearest is the translation", back == own),
@@ -190,7 +191,7 @@ def _norms(space: Space) -> Iterator[tuple[str, Any, float]]:
 
 def _speech(space: Space) -> list[tuple[str, ...]]:
     """Return mean norms by part of speech, of the languages whose tagger is installed."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for code, tag in (("ja", _japanese), ("zh", _chinese)):
         if code not in space.texts or find_spec({"ja": "fugashi", "zh": "jieba"}[code]) is None:
             continue
@@ -272,6 +273,6 @@ def _write_atlas(path: Path, vectors: np.ndarray, labels: Sequence[tuple[str, st
         {"ids": own.tolist(), "distances": [max(0.0, 1.0 - value) for value in one.tolist()]}
         for own, one in zip(ids, near, strict=True)
     ]
-    columns = {"language": [code for code, _ in labels], "text": [text for _, text in labels]}
+    columns: dict[str, list[Any]] = {"language": [code for code, _ in labels], "text": [text for _, text in labels]}
     columns |= {"x": places[:, 0].tolist(), "y": places[:, 1].tolist(), "neighbors": neighbours}
     pq.write_table(pa.table(columns), path)

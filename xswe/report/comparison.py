@@ -32,9 +32,9 @@ def read_comparison(path: str | Path) -> Comparison:
                 for row in held["rows"]
                 if row["model"] == about["name"]
             ]
-            names = ("name", "dim", "bytes", "parameters")
-            languages, rate = tuple(about["languages"]), about["sentences_per_second"]
-            models.append(Measured(*(about[name] for name in names), languages, rate, tuple(rows)))
+            size, rate = about["bytes"], about["sentences_per_second"]
+            known = (about["name"], about["dim"], size, about["parameters"], tuple(about["languages"]))
+            models.append(Measured(*known, rate, tuple(rows)))
         tests = tuple(PairedTest(**test) for test in held["tests"])
         return Comparison(tuple(models), tests, held["threads"])
     except FileNotFoundError:

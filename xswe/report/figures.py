@@ -68,8 +68,8 @@ class Axis:
         if self.log:
             first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
             if last - first >= 2:
-                step = -(-(last - first + 1) // most)
-                return [(10.0**e, _short(10.0**e)) for e in range(first, last + 1, step)]
+                every = -(-(last - first + 1) // most)
+                return [(10.0**e, _short(10.0**e)) for e in range(first, last + 1, every)]
             found = [m * 10.0**e for e in range(first - 1, last + 1) for m in (1, 2, 3, 5)]
             found = [value for value in found if self.low <= value <= self.high]
             if len(found) < 2:  # less than a factor of two: as good as linear

@@ -302,10 +302,8 @@ def _curve(view: PairsView) -> Any:
         return ""
     low, high = _span(view.evidence.scores, _mismatches(view))
     points = [(float(step), *expected.between(float(step), None)) for step in np.linspace(low, high, 120)]
-    series = {
-        name: [(step, 100 * found[k]) for step, *found in points if found[k] is not None]
-        for k, name in enumerate(("expected precision", "expected recall"))
-    }
+    names = ("expected precision", "expected recall")
+    series = {name: [(p[0], 100 * (p[k] or 0.0)) for p in points if p[k] is not None] for k, name in enumerate(names, 1)}
     if min(map(len, series.values())) < 2:
         return ""
     mark = view.threshold.value if np.isfinite(view.threshold.value) else None

@@ -226,7 +226,8 @@ def _title(stage: StageFolder) -> str:
 def _overview(run: Run) -> list[tuple[str, str, str]]:
     report, model = run.results["report"], run.model
     pairs = sum(part.get("train", 0) for part in report["corpus"].values() if isinstance(part, dict))
-    out = [("units", number(len(model.matrix)), model.units.kind), ("dimensions", number(model.dim), model.dtype)]
+    out: list[tuple[str, str, str]] = [("units", number(len(model.matrix)), model.units.kind)]
+    out += [("dimensions", number(model.dim), model.dtype)]
     out += [("size", f"{model.matrix.nbytes / 2**20:.1f} MB", "of the table")]
     out += [("training pairs", number(pairs), "or sentences")] if pairs else []
     if steps := report.get("refinement", {}).get("steps"):
