@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
@@ -28,7 +29,7 @@ from xswe.report.space import language_silhouette as silhouette
 from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
-_PAIRS, _MAPPED = 1000, 400  # pairs that are looked at; sentences of a language on a map
+_PAIRS, _MAPPED = 1000, 200  # pairs that are looked at; sentences of a language on a map
 _COMPONENTS = 10
 _WORDS, _LEAST = 2500, 3  # words whose norms are shown; times that a word must occur
 _NEAR = 10  # neighbours of a sentence in the files for maps
@@ -122,8 +123,9 @@ def _tsne(space: Space) -> Cloud | None:
 
     vectors = {code: rows[:_MAPPED] for code, rows in space.vectors.items()}
     every = np.concatenate(list(vectors.values()))
-    how = {"perplexity": min(30, len(every) // 4), "init": "pca", "random_state": 0, "metric": "cosine"}
-    places = TSNE(2, **how).fit_transform(every)
+    how = {"perplexity": min(30, len(every) // 4), "init": "pca", "random_state": 0, "metric": "cosine", "max_iter": 500}
+    with threadpool_limits(1):  # a few hundred points: threads would wait for each other more than work
+        places = TSNE(2, n_jobs=1, **how).fit_transform(every)
     texts = {code: own[:_MAPPED] for code, own in space.texts.items()}
     return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), silhouette(vectors))
 
