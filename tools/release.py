@@ -33,7 +33,7 @@ model = xswe.load("mini")
 english, german = ["The train is late.", "A cat sleeps."], ["Eine Katze schläft.", "Der Zug hat Verspätung."]
 pairs = {{(pair.source, pair.target) for pair in xswe.mine(model, english, german, threshold=None)}}
 assert pairs == {{(english[0], german[1]), (english[1], german[0])}}, pairs
-assert xswe.index(model, german).search("late trains", k=1)[0][0].text == german[1]
+assert xswe.index(model, german).search("late trains", k=1)[0].text == german[1]
 for name, lines in (("en", english), ("de", german)):
     pathlib.Path(name).write_text("\\n".join(lines), encoding="utf-8")
 for words in (
