@@ -27,8 +27,12 @@ _PLAIN: dict[str, tuple[str, str]] = {}  # path in the site without its suffix: 
 
 
 def on_config(config: Any) -> Any:
-    """Add the generated pages to the contents."""
-    ((pages,),) = [list(entry.values()) for entry in config.nav if isinstance(entry, dict) and "Reference" in entry]
+    """Add the generated pages to the contents, and those of ``docs/`` that they do not name."""
+    entries = {title: value for entry in config.nav if isinstance(entry, dict) for title, value in entry.items()}
+    named, docs = {uri for entry in config.nav for uri in _uris(entry)}, ROOT / "docs"
+    there = sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+    entries["How to"] += [uri for uri in there if uri not in named]
+    pages = entries["Reference"]
     for title, folder, names in (("Verbs", "verbs", reference.VERBS), ("API", "api", reference.parts())):
         pages.append({title: [f"reference/{folder}/{name}.md" for name in ("index", *names)]})
     return config

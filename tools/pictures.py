@@ -58,8 +58,10 @@ def draw_states(path: Path) -> None:
             look = {"marker": "o^s"[k % 3], "color": COLOURS[k // 3]}
             axes.scatter(x, y, s=16, alpha=0.4, linewidths=0, **look)
             axes.scatter(x.mean(), y.mean(), s=90, edgecolors="black", linewidths=0.7, **look)
-            beside = ((9, -12), (9, 3), (-20, 4))[k % 3]
-            axes.annotate(one["word"], (x.mean(), y.mean()), xytext=beside, textcoords="offset points", fontsize=11)
+            group = np.array([np.mean(other["places"], 0) for other in record["words"][k - k % 3 : k - k % 3 + 3]])
+            away = group[k % 3] - group.mean(0)  # names stand around the three means
+            how = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 11}
+            axes.annotate(one["word"], group[k % 3], xytext=26 * away / np.hypot(*away), **how)
         axes.set(
             xticks=[],
             yticks=[],

@@ -59,7 +59,8 @@ def verb_page(verb: str) -> str:
         (f"`{one.name}`", f"`{one.default}`" if one.default else "must be given", _cell(one.meaning), _cell(one.kind))
         for one in settings(verb)
     ]
-    table = _table(("setting", "default", "meaning", "values"), rows)
+    shown_columns = 4 if any(row[3] for row in rows) else 3
+    table = _table(("setting", "default", "meaning", "values")[:shown_columns], [row[:shown_columns] for row in rows])
     return f"# {verb}\n\n{VERBS[verb][0].upper()}{VERBS[verb][1:]}.\n\n```text\n{shown}\n```\n\n{table}\n"
 
 
