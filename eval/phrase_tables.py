@@ -86,9 +86,21 @@ def first_stage(record: Mapping[str, Any]) -> str:
     return markdown(["queries", "first stage", "passages/s", "times the exact search's", "% of the exact hits"], rows)
 
 
+def terms(record: list[Mapping[str, Any]]) -> str:
+    """Where the right translation of a term stands (eval/terms.py)."""
+    facts, shares = ("language", "order", "terms", "n"), ("first", "five", "silent")
+    rows = [[*(str(row[name]) for name in facts), *(_share(row.get(name)) for name in shares)] for row in record]
+    return markdown(["language", "ranked by", "terms", "how many", "right one first", "among five", "nothing shown"], rows)
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{100 * value:.1f}"
+
+
 PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "phrases": ("phrases.json", english),
     "phrases.languages": ("phrases.json", languages),
+    "terms": ("terms.json", terms),
     "speed.phrases": ("bench_phrases.json", speed),
     "speed.phrases.first": ("bench_phrases.json", first_stage),
 }

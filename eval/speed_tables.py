@@ -79,6 +79,35 @@ def noise(record: list[Record]) -> str:
     return markdown(["noise", "pair", *figures], sorted(rows, key=lambda row: row[0]))
 
 
+def searching(record: Record) -> str:
+    """What an index of sentences costs (eval/bench_search.py)."""
+    titles = {
+        "method": "method",
+        "storage": "numbers",
+        "build_s": "s to build",
+        "build_cpu_s": "of processor",
+        "open_ms": "ms to open",
+        "median_ms": "ms a question",
+        "question_cpu_ms": "of processor",
+        "mb": "MB",
+    }
+    rows = [[*(str(row[key]) for key in titles), _percent(row["recall_at_10"])] for row in record["rows"]]
+    return markdown([*titles.values(), "% of the exact ten"], rows)
+
+
+def filtering(record: Record) -> str:
+    """How fast a bitext is filtered (eval/bench_filter.py)."""
+    rows = [
+        [
+            str(row["threads"]),
+            *(f"{row[key]:,}" for key in ("pairs_per_second", "pairs_per_processor_second")),
+            str(row["busy"]),
+        ]
+        for row in record["rows"]
+    ]
+    return markdown(["threads", "pairs/s", "pairs/s of processor", "processors at work"], rows)
+
+
 def corpora(record: Record) -> str:
     """How the phases of a corpus scale (eval/bench_corpus.py)."""
     rows = [
@@ -171,6 +200,8 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
     "filter": ("filter_quality.json", noise),
+    "speed.filter": ("filter_speed.json", filtering),
+    "speed.search": ("search.json", searching),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
     "agreement": ("agreement.json", agreement),

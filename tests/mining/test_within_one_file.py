@@ -83,6 +83,7 @@ def test_paraphrases_of_a_file_and_of_a_list_are_the_same_and_resumable(model, s
     planted = {(i, i + 300) for i in range(40)}
     assert len(planted & set(zip(found.source_rows.tolist(), found.target_rows.tolist(), strict=True))) > 35
     assert "lines: 340 lines read" in str(found.report)
+    assert str(found.report).startswith("no target=: paraphrases")  # who forgot it is told
     first = (tmp_path / "pairs.tsv").read_bytes()
     kept = {"work": tmp_path / "work", "keep": True}
     for _ in range(2):

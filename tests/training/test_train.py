@@ -13,6 +13,7 @@ import pytest
 import xswe
 from tests.conftest import FakeTeacher
 from xswe.errors import ConfigError, InputError
+from xswe.training.recipes import recipe_settings
 from xswe.training.train import configure
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}
@@ -57,6 +58,15 @@ def test_settings_in_full_are_a_recipe_too():
     assert configure("a.tsv", ["en"], recipe="paper").objective.ranking == 0.0
     assert configure("a.tsv", ["en", "ja"], None).teacher is None
     assert configure("a.tsv", ["en", "ja"], "some/encoder", settings={"distilled": "minilm"}).distilled.max_tokens == 128
+
+
+def test_another_objective_leaves_the_prefixes_of_the_recipes_own():
+    assert recipe_settings("static", ["en", "de"])["objective"]["prefixes"] == (256, 128, 64, 32)
+    for languages in (["en", "de"], ["en"]):
+        assert not recipe_settings("static", languages, objective="ranking")["objective"]["prefixes"]
+    assert recipe_settings("static", ["en"], objective="ranking")["objective"]["directions"] == "source"
+    assert recipe_settings("static", ["en", "de"], objective="matryoshka")["objective"]["prefixes"] == (256, 128, 64, 32)
+    assert recipe_settings("paper", ["en", "de"], objective="joint")["objective"]["margin"] == 0.0
 
 
 def test_mistakes_are_named_and_leave_nothing(tmp_path, pairs):

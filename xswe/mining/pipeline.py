@@ -188,6 +188,8 @@ class MineReport:
 
     def __str__(self) -> str:
         lines = []
+        if self.target is None:
+            lines.append("no target=: paraphrases and near-duplicates among the lines of source=, no translations")
         sides = {"lines": self.source} if self.target is None else {"source": self.source, "target": self.target}
         for name, side in sides.items():
             counts = f"{side.read:,} lines read, {side.kept:,} kept; dropped: {_listed(side.dropped) or 'none'}"

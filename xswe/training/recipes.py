@@ -216,9 +216,9 @@ def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", obj
     values: Values = {"recipe": name, "teacher": teacher_settings(recipe.teacher), **sections()}
     update(values, {"units": choose(UNITS, units or recipe.units, "units")})
     update(values, choose(OBJECTIVES, objective or recipe.objective, "objective"))
-    update(values, recipe.settings)
-    if len(languages) == 1:
-        update(values, recipe.alone)
+    replaced = OBJECTIVES[recipe.objective]["objective"] if objective and objective != recipe.objective else {}
+    for own in (recipe.settings, recipe.alone if len(languages) == 1 else {}):
+        update(values, {**own, "objective": {k: v for k, v in own.get("objective", {}).items() if k not in replaced}})
     return values
 
 

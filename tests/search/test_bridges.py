@@ -1,0 +1,61 @@
+"""The vectors of an index in other search engines: the same sentences are found, in the same order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+
+QUERIES = ["late trains", "eine schlafende Katze", "我们买面包", "仕事を探す"]
+
+
+@pytest.fixture(scope="module")
+def index(sample, tmp_path_factory):
+    return xswe.index(xswe.load("mini"), sample["de"][:300], folder=tmp_path_factory.mktemp("bridges") / "index")
+
+
+@pytest.fixture(scope="module")
+def vectors(index):
+    return np.load(index.folder / "vectors.npy")
+
+
+@pytest.fixture(scope="module")
+def truth(index):
+    return [[hit.text for hit in hits] for hits in index.search(QUERIES, k=5)]
+
+
+def test_faiss(index, vectors, truth):
+    faiss = pytest.importorskip("faiss")
+    other = faiss.IndexFlatIP(index.dim)
+    other.add(vectors.astype(np.float32))
+    _, rows = other.search(index.model.encode(QUERIES), 5)
+    assert [[index[row].text for row in some] for some in rows.tolist()] == truth
+
+
+def test_lancedb(index, vectors, truth, tmp_path):
+    lancedb = pytest.importorskip("lancedb")
+    rows = ({"text": index[row].text, "vector": vector} for row, vector in enumerate(vectors))
+    other = lancedb.connect(str(tmp_path)).create_table("sentences", list(rows))
+    for query, wanted in zip(QUERIES, truth, strict=True):
+        found = other.search(index.model.encode(query)).distance_type("dot").limit(5).to_list()
+        assert [row["text"] for row in found] == wanted
+
+
+def test_postgresql_with_pgvector(index, vectors, truth, tmp_path):
+    pgserver, psycopg = pytest.importorskip("pgserver"), pytest.importorskip("psycopg")
+    try:
+        server = pgserver.get_server(tmp_path / "server")
+    except Exception as error:  # the package has no server for this machine, or none may run here
+        pytest.skip(f"PostgreSQL does not start here: {error}")
+    try:
+        rows = [(index[row].text, str(vector)) for row, vector in enumerate(vectors.tolist())]
+        with psycopg.connect(server.get_uri(), autocommit=True) as other:
+            other.execute(f"CREATE EXTENSION vector; CREATE TABLE sentences (text text, vector vector({index.dim}))")
+            other.cursor().executemany("INSERT INTO sentences VALUES (%s, %s)", rows)
+            near = "SELECT text FROM sentences ORDER BY vector <#> %s::vector LIMIT 5"
+            for query, wanted in zip(QUERIES, truth, strict=True):
+                found = other.execute(near, [str(index.model.encode(query).tolist())])
+                assert [text for (text,) in found] == wanted
+    finally:
+        server.cleanup()
