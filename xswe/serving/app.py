@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xswe.errors import DependencyError
+from xswe.errors import ConfigError, DependencyError
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.model.resolve import locate
@@ -82,23 +84,42 @@ def serve(
         DependencyError: a library is missing.
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    app = make_app(model, corpora, config=config)
-    import uvicorn
+    with _listening(config) as place:  # before the corpora are read, which takes longer
+        app = make_app(model, corpora, config=config)
+        import uvicorn
 
-    from xswe.serving.connection import patient_for
+        from xswe.serving.connection import patient_for
 
-    if config.host not in LOOPBACK and config.api_key is None:
-        logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
-    uvicorn.run(
-        app,
-        host=config.host,
-        port=config.port,
-        http=patient_for(config.seconds),
-        ws="none",
-        lifespan="on",
-        log_level="info",
-        access_log=config.access_log,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=5,
-    )
+        if config.host not in LOOPBACK and config.api_key is None:
+            logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
+        logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
+        server = uvicorn.Config(
+            app,
+            http=patient_for(config.seconds),
+            ws="none",
+            lifespan="on",
+            log_level="info" if config.access_log else "warning",
+            access_log=config.access_log,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=5,
+        )
+        with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
+            uvicorn.Server(server).run(sockets=[place])
+
+
+def _listening(config: ServeConfig) -> socket.socket:
+    """Take the port.
+
+    Raises:
+        ConfigError: it is taken, or the address is none of this machine's.
+    """
+    place = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        place.bind((config.host, config.port))
+    except OSError as error:
+        place.close()
+        cure = "give another port=, or port=0 for any that is free; host= is an address of this machine"
+        raise ConfigError(f"host={config.host} port={config.port}: {error.strerror or error}; {cure}") from None
+    return place

@@ -89,7 +89,7 @@ class Concordance:
 
     def __init__(self, model: AnyModel, corpora: Sequence[Corpus], threads: int, words: Words, part: StaticModel) -> None:
         self.corpora = [corpus.name for corpus in corpora]
-        self._words, self._threads = words, threads
+        self._words, self._threads, self._encode = words, threads, model.encode
         self.passages = read_corpora(corpora, model.languages)
         self._postings = {
             code: Postings.of(part.units.bags(own.texts), len(part.matrix)) for code, own in self.passages.items()
@@ -107,11 +107,11 @@ class Concordance:
     def search(self, request: SearchRequest) -> Found:
         """Return the sentences nearest to a text, of each language."""
         started = time.perf_counter()
-        hits = []
+        hits, vector = [], self._encode([request.query])
         for code in self._wanted(request.languages):
             own, wanted = self.passages[code], self._numbers(request.corpora)
             most = request.k if wanted is None else 20 * request.k
-            found = self._indexes[code].search(request.query, most, threads=self._threads)
+            found = self._indexes[code].search(vector, most, threads=self._threads)[0]
             kept = [hit for hit in found if wanted is None or own.corpora[hit.row] in wanted][: request.k]
             hits += [
                 Line(round(hit.score, 4), self._marked(code, hit.row), list(self._translations(code, hit.row)))
