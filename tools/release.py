@@ -139,6 +139,15 @@ def tried(python: str, package: Path, version: str) -> None:
         run(inside, "-c", TRIAL.format(version=version), cwd=place / "empty", NUMBA_CACHE_DIR=str(place / "numba"))
 
 
+def interpreter(python: str) -> str | None:
+    """Return where a Python is that runs, None if there is none."""
+    home = Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"
+    for place in (shutil.which(f"python{python}"), *sorted(home.glob(f"{python}*/bin/python"))):
+        if place and not subprocess.run([place, "-c", "import venv"], capture_output=True, check=False).returncode:
+            return str(place)
+    return None
+
+
 def main() -> None:
     """Build, try, and only then write."""
     if len(sys.argv) != 2:
@@ -159,7 +168,7 @@ def main() -> None:
             print(f"  {wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB; {sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB")
             check(wheel, sdist, version)
             for python in PYTHONS:
-                if found := shutil.which(f"python{python}"):
+                if found := interpreter(python):
                     for package in (wheel, sdist):
                         tried(found, package, version)
                         print(f"  Python {python}: {package.name} works")
