@@ -71,7 +71,7 @@ def test_every_setting_and_every_public_name_is_in_the_reference(site, capsys):
         text = (site / "reference" / "verbs" / f"{verb}.md").read_text("utf-8")
         assert main([verb, "--help-all"]) == 0
         named = re.findall(r"(?m)^  ([\w./]+)=", capsys.readouterr().out)
-        assert len(named) > 3
+        assert named
         assert named == re.findall(r"(?m)^\| `([\w./]+)` \|", text), verb
     api = "".join(path.read_text("utf-8") for path in (site / "reference" / "api").glob("*.md"))
     assert all(f"## {name} {{" in api for name in xswe.__all__ if not name.startswith("_"))
