@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 import subprocess
 import sys
 
@@ -85,3 +86,12 @@ def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said):
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.startswith("xswe: ")
+
+
+def test_what_is_printed_is_utf8_whatever_the_code_page(tmp_path):
+    (tmp_path / "ja.txt").write_text("猫が寝ている。\n", encoding="utf-8")
+    command = [sys.executable, "-m", "xswe", "search", "model=mini", "documents=ja.txt", "queries=cat", "mark=false"]
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "XSWE_PROGRESS": "0"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert "猫が寝ている。" in done.stdout.decode("utf-8")
