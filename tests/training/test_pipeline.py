@@ -19,7 +19,7 @@ from xswe.errors import ConfigError, ModelError
 from xswe.model.folder import load_units
 from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
-from xswe.training.features import vectors_stage
+from xswe.training.features import RowVectors, as_imitated, vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.measure import score_imitation, score_pivots
@@ -276,6 +276,35 @@ def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_tea
     np.testing.assert_allclose(second[np.arange(2)], expected, atol=1e-3)
     np.testing.assert_array_equal(first[np.array([3])], second[np.array([0])])
     assert not list(stages.folder.glob("*.shards"))
+
+
+def test_a_direction_common_to_the_imitated_vectors_is_told_and_can_be_taken_off(caplog):
+    vectors = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    vectors -= vectors.mean(0)
+    vectors /= 4 * np.linalg.norm(vectors, axis=1, keepdims=True)
+    common = np.eye(8, dtype=np.float32)[0]
+    rows = np.array([3, 0, 7])
+    given = {"train": [RowVectors(vectors + common, np.arange(50))], "development": [RowVectors(vectors + common, rows)]}
+    assert as_imitated({}, centred=True) == {}
+    np.testing.assert_array_equal(as_imitated(given, centred=False)["train"][0][rows], (vectors + common)[rows])
+    assert "try objective.distillation_centred=true" in caplog.text
+    caplog.clear()
+    taken = as_imitated(given, centred=True)
+    own = vectors[rows] - vectors.mean(0)
+    own /= np.linalg.norm(own, axis=1, keepdims=True)
+    np.testing.assert_allclose(taken["train"][0][rows], own, atol=1e-4)
+    np.testing.assert_array_equal(taken["train"][0][rows], taken["development"][0][np.arange(3)])
+    as_imitated({"train": [RowVectors(vectors * 4, np.arange(50))]}, centred=False)
+    assert not caplog.text
+
+
+def test_centring_is_a_setting_of_the_run(tmp_path, config, fake_teacher):
+    c = config(("en",), objective=Objective(ranking=0.0, distillation=1.0, distillation_on=("source",)))
+    c = replace(c, pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=3, batch_size=64))
+    centred = replace(c, objective=replace(c.objective, distillation_centred=True))
+    runs = [run_stages(one, fake_teacher, tmp_path, distilled=fake_teacher) for one in (c, centred)]
+    plain, other = (run.report["refinement"]["history"][0]["development_loss"] for run in runs)
+    assert abs(plain - other) > 1e-3
 
 
 def test_a_damaged_stage_is_named_with_its_cure(tmp_path, config, fake_teacher):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from xswe.training.stages import Stages
 
 logger = logging.getLogger(__name__)
 _SHARD = 16_384
+_TELLING = 100_000  # texts whose vectors tell the mean of all
+_NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it was seen to lose
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +29,27 @@ class RowVectors:
     Attributes:
         vectors: float16 (distinct texts, e), unit vectors.
         index: int64 (n,), which of them each text has.
+        centre: float32 (e,), what is taken off each vector before it is given norm 1 again; None for nothing.
     """
 
     vectors: np.ndarray
     index: np.ndarray
+    centre: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.index)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(self.vectors[self.index[rows]], np.float32)
+        found = np.asarray(self.vectors[self.index[rows]], np.float32)
+        if self.centre is None:
+            return found
+        found -= self.centre
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+
+    def mean(self) -> np.ndarray:
+        """Return the mean of the distinct texts' vectors, or of evenly spread ones of very many, float32 (e,)."""
+        step = -(-len(self.vectors) // _TELLING) or 1
+        return np.mean(self.vectors[::step], axis=0, dtype=np.float64).astype(np.float32)
 
 
 def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
@@ -102,3 +115,24 @@ def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, si
     vectors = np.load(folder / "vectors.npy")
     cuts = np.cumsum([len(side) for side in sides])[:-1]
     return [RowVectors(vectors, part) for part in np.split(index, cuts)]
+
+
+def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:
+    """Return a teacher's vectors as they are imitated: with their mean taken off, if ``centred``.
+
+    Args:
+        vectors: by part of the corpus; all share one array.
+        centred: see :class:`~xswe.training.objective.Objective`.
+    """
+    if not (some := next((one for part in vectors.values() for one in part), None)):
+        return {}
+    mean = some.mean()
+    if not centred:
+        if (cosine := float(mean @ mean)) > _NARROW:
+            logger.warning(
+                "the imitated encoder finds any two sentences alike (cosine %.2f on average); so will the table, and be "
+                "the worse for it: try objective.distillation_centred=true",
+                cosine,
+            )
+        return {part: list(of_part) for part, of_part in vectors.items()}
+    return {part: [replace(one, centre=mean) for one in of_part] for part, of_part in vectors.items()}

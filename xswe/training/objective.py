@@ -229,6 +229,9 @@ class Objective:
         distillation_temperature: of the relational losses (paper: 0.05).
         distillation_on: which similarities imitate the teacher's: within the ``source`` sentences, within the
             ``target`` sentences, and ``cross`` from source i to target j.
+        distillation_centred: take the mean of the teacher's vectors off them first. The similarities of many encoders
+            keep to a narrow range far from 0, and a table that imitates them (paper) gets back the direction common to
+            all sentences that the sentence PCA has removed.
         ranking: weight of the ranking loss; 0 for distillation alone (paper, one language).
         prefixes: numbers of dimensions; every loss is summed over these prefixes of the vectors. None for the full
             vectors alone.
@@ -242,6 +245,7 @@ class Objective:
     distillation: float = 0.0
     distillation_temperature: float = 0.05
     distillation_on: tuple[str, ...] = SIDES
+    distillation_centred: bool = field(default=False, metadata=OFF)
     ranking: float = field(default=1.0, metadata=OFF)
     prefixes: tuple[int, ...] = field(default=(), metadata=OFF)
     prefix_weights: tuple[float, ...] = field(default=(), metadata=OFF)

@@ -35,7 +35,7 @@ from xswe.text.words import LOWER
 from xswe.training.checks import check_settings
 from xswe.training.config import PCAConfig, TrainConfig, Trained
 from xswe.training.extract import Extraction, LanguageSample, extract
-from xswe.training.features import RowVectors, vectors_stage
+from xswe.training.features import RowVectors, as_imitated, vectors_stage
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -410,8 +410,9 @@ class _Run:
 
         def make(folder: Path, identity: str) -> None:
             """Refine the table; a killed run goes on from its checkpoint."""
-            training = self.parallel("train", vectors, c.near)
-            development = self.parallel("development", vectors, c.near)
+            imitable = as_imitated(vectors, self.config.objective.distillation_centred)
+            training = self.parallel("train", imitable, c.near)
+            development = self.parallel("development", imitable, c.near)
             development = [one for one, telling in zip(development, self.telling, strict=True) if telling]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
