@@ -42,6 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "only": "",
     "bitext": f"[{DATA / 'train/en-ja'}]",
     "output": "runs/details",
+    "threads": 1,
 }
 DEFAULTS |= {"bitext": f"[{DATA / 'train/en-ja'}]", "results": str(Path(__file__).parents[1] / "results" / "details")}
 
