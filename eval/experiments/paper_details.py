@@ -37,13 +37,7 @@ SMALL: dict[str, Any] = {
     **{"corpus.limit": 20_000, "corpus.held_out": 0.1, "corpus.max_characters": 150, "contexts.per_unit": 2},
     **{"units.most_frequent": {"en": 1500, "ja": 1500}, "refine.max_steps": 1200},
 }
-DEFAULTS: dict[str, Any] = {
-    "teacher": REQUIRED,
-    "only": "",
-    "bitext": f"[{DATA / 'train/en-ja'}]",
-    "output": "runs/details",
-    "threads": 1,
-}
+DEFAULTS: dict[str, Any] = {"teacher": REQUIRED, "only": "", "output": "runs/details", "threads": 1}
 DEFAULTS |= {"bitext": f"[{DATA / 'train/en-ja'}]", "results": str(Path(__file__).parents[1] / "results" / "details")}
 
 
