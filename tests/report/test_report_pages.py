@@ -294,6 +294,30 @@ def test_results_without_evidence_have_a_page_of_the_pairs(mini, sample, tmp_pat
     assert xswe.write_report(none, tmp_path / "d.html").is_file()
 
 
+def test_a_sweep_shows_its_choices(visit, tmp_path):
+    pytest.importorskip("torch")
+    from xswe.evaluation.metrics import Bootstrap, Row
+    from xswe.training.sweep import Sweep, SweepPoint
+
+    points = []
+    for k, dim in enumerate((64, 128, 256)):
+        folders = tuple(tmp_path / f"{dim}-{seed}" for seed in (0, 1))
+        for folder in folders:
+            (folder / "model").mkdir(parents=True)
+            (folder / "model" / "model.safetensors").write_bytes(bytes(2**20 * (k + 1)))
+            (folder / "run.json").write_text(json.dumps({"seconds": {"refine": 10.0 + k}}), encoding="utf-8")
+        items = [np.repeat([1.0, 0.0], [60 + 10 * k + seed, 40 - 10 * k - seed]) for seed in (0, 1)]
+        rows = tuple((Row("held-out", "en-ja", "f1", float(own.mean()), 100, items=own),) for own in items)
+        points.append(SweepPoint({"pca.dim": dim}, (0, 1), rows, folders))
+    path = xswe.write_report(Sweep(("pca.dim",), tuple(points), Bootstrap(200)), tmp_path / "sweep.html")
+    opened = visit(path, 380)
+    assert opened.widest() <= 0
+    said = opened.page.inner_text("main")
+    for part in ("80.5", "dim=256", "Quality against size", "Quality against training", "paired bootstrap"):
+        assert part in said
+    check_accessible(opened)
+
+
 def test_words_are_linked_with_each_others_nearest(visit, mini, mined, tmp_path):
     parts = linked(mini, [("A cat sleeps on the roof.", "屋根の上で猫が寝ている。"), ("", "x")])
     words = {number: text for text, number in parts[0][0] if number >= 0}

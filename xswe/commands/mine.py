@@ -55,9 +55,7 @@ def run(values: dict[str, Any]) -> str:
         check_report(values, [str(values[name]) for name in ("source", "target") if values[name]])
         and values["mode"] != "mine"
     ):
-        raise ConfigError(
-            f"report= is for mode=mine; of mode={values['mode']}, python -m xswe report mined={values['output']}"
-        )
+        raise ConfigError("report= is for mode=mine: it shows pairs that were chosen among others")
     if values["mode"] != "negatives" and (
         unused := [name for name in _NEGATIVES if values[name] != getattr(NegativesConfig(), name)]
     ):
