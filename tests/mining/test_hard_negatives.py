@@ -96,3 +96,22 @@ def test_sentence_transformers_takes_the_columns(model, bitext, tmp_path):
 def test_impossible_settings_are_refused(model, settings, found):
     with pytest.raises(ConfigError, match=found):
         mine_negatives(model, [("a", "b")], **settings)
+
+
+def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypatch):
+    settings = {"negatives": 2, "relative_margin": 0.1, "threads": 1}
+    whole = mine_negatives(model, bitext, tmp_path / "whole.jsonl", **settings)
+    assert not (tmp_path / "whole.jsonl.work").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("xswe.mining.negatives._chosen", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
+    assert (tmp_path / "killed.jsonl.work" / "search").is_dir()
+    with monkeypatch.context() as patch:
+        patch.setattr("xswe.search.exact.score_strip", lambda *_: 1 / 0)  # what searches is not called again
+        again = mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
+        with pytest.raises(ZeroDivisionError):
+            mine_negatives(model, bitext, tmp_path / "new.jsonl", **settings)
+    assert list(again.records()) == list(whole.records())
+    assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert not (tmp_path / "killed.jsonl.work").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
+from xswe.mining.pipeline import work_folder
 from xswe.mining.score import row_cosines
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
@@ -118,7 +120,8 @@ def mine_negatives(
     Args:
         model: what encodes.
         bitext: a list of pairs; a file (tab-separated, ``.csv``, ``.jsonl``, ``.tmx``); or two line-aligned files.
-        output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`.
+        output: a file that the table is written to as well, see :meth:`xswe.io.results.Result.write`. A killed run goes on
+            with its search from ``<output>.work``.
         config: which negatives; see :class:`NegativesConfig`.
         settings: single fields of it: ``negatives``, ``relative_margin``, …; ``threads`` and ``method`` are those of the
             search.
@@ -145,18 +148,26 @@ def mine_negatives(
     order = np.argsort(first)  # distinct targets in the order of the bitext
     own = np.argsort(order)[place]
     targets = positives.take(first[order])
-    with tempfile.TemporaryDirectory(prefix="xswe-negatives-") as folder:
+    with _room(output) as folder:
         sides = [
             encoded_to(Path(folder) / name, model, texts, config.storage, config.neighbours.workers)
             for name, texts in (("anchors.npy", anchors), ("targets.npy", targets))
         ]
-        lists = find_neighbours(sides[0], sides[1], config.candidates, config.neighbours)
+        state = None if output is None else Path(folder) / "search"
+        lists = find_neighbours(sides[0], sides[1], config.candidates, config.neighbours, state)
         chosen = _chosen(lists, *_known(anchors, own, len(targets)), _scores(sides, own), config)
-    full = np.flatnonzero((chosen >= 0).all(axis=1))
-    found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors))
-    if output is not None:
-        found.write(output)
+        full = np.flatnonzero((chosen >= 0).all(axis=1))
+        found = HardNegatives(anchors.take(full), positives.take(full), targets, chosen[full], len(anchors))
+        if output is not None:
+            found.write(output)
     return found
+
+
+def _room(output: str | Path | None) -> AbstractContextManager[str | Path]:
+    """Return the folder of the vectors and, with an output, of the search that a killed run is to go on with."""
+    if output is None:
+        return tempfile.TemporaryDirectory(prefix="xswe-negatives-")
+    return work_folder(str(output), None, False)
 
 
 def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> tuple[Texts, Texts]:

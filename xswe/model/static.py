@@ -276,7 +276,8 @@ class StaticModel(Encoding):
     @cached_property
     def _owners(self) -> np.ndarray:
         """Whose word each unit is, bool (languages, units)."""
-        return owners(self.counts)
+        unknown = np.zeros((len(self.languages), len(self.matrix)), np.uint8)
+        return owners(unknown if self.counts is None else self.counts)
 
     def neighbours(self, text: str, *, language: str | None = None, k: int = 10) -> Neighbours:
         """Return the words of the model that are nearest in meaning to a word or a text.
