@@ -1,4 +1,4 @@
-.PHONY: check lint release site test
+.PHONY: bench check golden hooks lint mutations release site test
 
 check: lint test
 
@@ -17,3 +17,20 @@ site:
 # make release VERSION=0.2.0: version, changelog, wheel and sdist, both tried in clean environments of every Python here.
 release:
 	python tools/release.py $(VERSION)
+
+# Hooks that check a change before it is committed or pushed; needs pre-commit.
+hooks:
+	pre-commit install --hook-type pre-commit --hook-type pre-push
+
+# Whether the documented commands still write the bytes that were recorded (eight minutes; needs XSWE_DATA).
+golden:
+	python eval/golden.py check=eval/results/golden.json
+
+# What the tests notice of 100 small mistakes, and what the structure amounts to (an hour and more).
+mutations:
+	python eval/experiments/mutate.py output=eval/results/mutations.json
+	python eval/house.py
+
+# The speed against another checkout's, in turns: make bench BEFORE=../xswe-before (ten minutes on an idle machine).
+bench:
+	python eval/bench_before_after.py before=$(BEFORE) output=before_after.json
