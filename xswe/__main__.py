@@ -185,7 +185,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from omegaconf import DictConfig
     from omegaconf.errors import OmegaConfBaseException
 
-    from xswe.commands.config import plain
+    from xswe.commands.config import as_keys, plain
     from xswe.errors import XsweError
     from xswe.io.files import resource
 
@@ -195,14 +195,16 @@ def _run(verb: str, overrides: list[str]) -> int:
     def task(config: DictConfig) -> Any:
         """Run the command on its composed configuration."""
         logging.getLogger("xswe").setLevel(logging.INFO)
+        values: dict[str, Any] = {}
         try:
+            values = plain(config)
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
-            if said := command.run(plain(config)):  # nothing where the standard output is the result
+            if said := command.run(values):  # nothing where the standard output is the result
                 print(said)  # noqa: T201
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:
                 raise
-            raise SystemExit(_complain(str(error))) from None
+            raise SystemExit(_complain(as_keys(str(error), values))) from None
         except BrokenPipeError:
             raise
         except OSError as error:  # no permission, no space: what the user can cure

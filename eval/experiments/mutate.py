@@ -234,7 +234,7 @@ class Tree:
     def compiles(self, place: Place) -> bool:
         """Tell whether a change of this place may be one of compiled code."""
         own = self.innermost(place.file, place.line)
-        return own.compiled or (not own.first and "njit" in self.texts[place.file])
+        return own.compiled or not own.first
 
     def verdict(self, place: Place) -> str:
         """Return "caught: TEST", or "survived"; a test that fails without the change, too, does not count."""

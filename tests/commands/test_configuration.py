@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 
 import xswe
 from xswe.commands import mine
-from xswe.commands.config import plain
+from xswe.commands.config import as_keys, plain
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
@@ -244,3 +244,10 @@ def test_wrong_types_name_the_key_and_what_is_expected():
         build(RefineConfig, {"bach": 3}, "refine")
     with pytest.raises(ConfigError, match=r"pair=en-ja|expected a list"):
         build(TrainConfig, {"languages": "en"}, "pair")
+
+
+def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
+    values = {"pca": {"drop": "auto", "dim": 256}, "refine": {"seed": 0}, "spans": {"seed": 0}, "threads": None}
+    assert as_keys("drop=9 and dim=300 need more", values) == "pca.drop=9 and pca.dim=300 need more"
+    for message in ("seed=1: which?", "threads=0", "pca.drop=3", "a/drop=3.txt:1: damaged", "no such file: drop"):
+        assert as_keys(message, values) == message

@@ -18,11 +18,12 @@ from xswe.corpus.records import RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
+from xswe.io.files import work_folder
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line, output_format
-from xswe.mining.pipeline import MineConfig, mine_vectors, work_folder
+from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.mining.score import ScoreConfig, score_file, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden

@@ -228,7 +228,7 @@ def test_one_language_encodes_only_the_sentences_it_learns_from(tmp_path, config
 
 @pytest.mark.parametrize(("drop", "dim"), [("auto", 4), (2, 2)])
 def test_components_that_the_teacher_has_not_are_refused_before_any_work(tmp_path, config, fake_teacher, drop, dim):
-    with pytest.raises(ConfigError, match=r"need vectors of 4 dimensions, the teacher's have 3: .*pca\.dim"):
+    with pytest.raises(ConfigError, match=r"need vectors of 4 dimensions, the teacher's have 3: set dim="):
         run_stages(config(("en", "de"), pca=PCAConfig(drop=drop, dim=dim)), fake_teacher, tmp_path)
     assert not (tmp_path / "stages").exists()
 

@@ -74,7 +74,7 @@ def test_estimator_contract():
 
 
 def test_widths_that_do_not_fit_name_the_largest_that_does(sentences):
-    with pytest.raises(ConfigError, match="to 20 or less"):
+    with pytest.raises(ConfigError, match="set dim=20 or less"):
         SentencePCA(drop=4, dim=21).fit(sentences)
     with pytest.raises(ConfigError, match="more text"):
         SentencePCA(dim=2).fit(sentences[:1])

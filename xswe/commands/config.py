@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -68,3 +68,22 @@ def aside(summary: str, output: object) -> str:
         return summary
     sys.stderr.write(f"{summary}\n")
     return ""
+
+
+def as_keys(message: str, values: Mapping[str, Any]) -> str:
+    """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
+
+    Args:
+        message: of an error of the library.
+        values: the verb's composed settings; a name at the top, or in several sections, stays as it is.
+    """
+    sections: dict[str, list[str]] = {}
+    for section, inside in values.items():
+        for name in inside if isinstance(inside, Mapping) else ():
+            sections.setdefault(name, []).append(section)
+
+    def key(found: re.Match[str]) -> str:
+        within = sections.get(found[0], [])
+        return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
+
+    return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from xswe.commands.config import aside, check_report, reported
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import check_output, file_stamp
+from xswe.io.files import check_output
 from xswe.io.results import check_suffix
 from xswe.io.settings import build
 from xswe.mining.mined import mine
 from xswe.mining.negatives import NegativesConfig, mine_negatives
-from xswe.mining.output import format_of, output_format
-from xswe.mining.pipeline import MineConfig, work_folder
-from xswe.mining.score import ScoreConfig, score_file
+from xswe.mining.output import output_format
+from xswe.mining.pipeline import MineConfig
+from xswe.mining.score import ScoreConfig, score_bitext
 from xswe.mining.side import FilterConfig
 from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
-from xswe.progress import speed
 from xswe.search.types import SearchConfig
 
-_OWN = (
+_OWN: tuple[str, ...] = (
     "mode",
     "model",
     "input",
@@ -36,9 +33,8 @@ _OWN = (
     "corpus",
     "threads",
     "rerank",
-    "report",
-    "hydra",
 )
+_OWN = (*_OWN, "report", "hydra")
 _NEGATIVES = ("negatives", "candidates", "relative_margin")
 
 
@@ -111,8 +107,7 @@ def _negatives(values: dict[str, Any]) -> str:
     config = build(NegativesConfig, {**settings, "neighbours": search}, "mine")
     check_suffix(values["output"])
     found = mine_negatives(load_any(locate(values["model"])), files, values["output"], config=config)
-    few = f", {found.read - len(found):,} have too few within the margin" if len(found) < found.read else ""
-    return f"{found.read:,} pairs, {len(found):,} with {config.negatives} negatives{few}: {values['output']}"
+    return f"{found}: {values['output']}"
 
 
 def _score(values: dict[str, Any]) -> str:
@@ -123,25 +118,11 @@ def _score(values: dict[str, Any]) -> str:
     model, output = load_any(locate(values["model"])), str(values["output"])
     languages = tuple(values["languages"]) or model.pair
     file = RecordFile(files, tuple(values["columns"]), languages, values["corpus"]["on_error"])
-    kind = output_format(values["format"], output, languages)
-    if kind != format_of(file):
-        raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
     chosen = {name: values[name] for name in ("k", "storage")}
     chosen |= {"score": "cosine" if values["score"] == "auto" else values["score"]}
     config = build(ScoreConfig, chosen | {"neighbours": build(SearchConfig, _search(values), "neighbours")}, "mine")
-    identity = None if "-" in files else [model.identity, [file_stamp(path) for path in files]]
-    started = time.monotonic()
-    if config.streams:
-        report = score_file(model, file, output, config, Path())
-    else:
-        with work_folder(output, values["work"], values["keep"]) as work:
-            report = score_file(model, file, output, config, work, identity)
-    seconds = time.monotonic() - started
-    unscored = f", {report['unscored']:,} of them not scored (nan)" if report["unscored"] else ""
-    rate = speed(int(report["lines"]), seconds, "lines")
-    return (
-        f"{report['lines']:,} lines{unscored}, mean {config.score} {report['mean']:.4f}, {seconds:.1f} s {rate}: {output}"
-    )
+    how = {name: values[name] for name in ("format", "work", "keep")}
+    return str(score_bitext(model, file, output, config, **how))
 
 
 def _refuse_unused(values: dict[str, Any], more: Sequence[str], why: str) -> None:

@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
-_MEMORY_CURE = "export the file again, or set corpus.on_error=skip to use what comes before the damage"
+_MEMORY_CURE = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
 class _Watched:
@@ -188,7 +188,7 @@ def _text(element: Element) -> str:
 
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
-_CATALOGUE_CURE = "check it with msgfmt -c, or set corpus.on_error=skip to leave the file out"
+_CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
 _MOST = 256 << 20  # a catalogue is read whole; those of whole desktops have a few MiB
 
 

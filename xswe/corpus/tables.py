@@ -103,7 +103,7 @@ def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skippe
                 yield tuple(texts)
                 continue
         if on_error == "raise":
-            raise InputError(path, problem, f"{fields.cure}, or set corpus.on_error=skip", number)
+            raise InputError(path, problem, f"{fields.cure}, or set on_error=skip", number)
         skipped.add(problem.partition(" (")[0])
 
 

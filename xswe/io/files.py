@@ -251,6 +251,28 @@ def held(folder: Path, busy: str | None = None) -> Iterator[None]:
 _PACKAGE = Path(__file__).parent.parent  # of the whole package
 
 
+@contextmanager
+def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
+    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
+
+    Raises:
+        ConfigError: the folder is no work folder, or another process is at work in it.
+    """
+    if work is None and (output == "-" or is_special(Path(output))):
+        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
+            yield Path(folder)
+        return
+    folder_path = Path(work) if work else Path(f"{output}.work")
+    foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
+    if foreign and not (folder_path / "work.json").is_file():
+        raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
+    with held(folder_path, f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="):
+        write_json(folder_path / "work.json", {"output": output})
+        yield folder_path
+        if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
+            shutil.rmtree(folder_path, ignore_errors=os.name == "nt")
+
+
 def resource(name: str) -> Path:
     """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
     inside = _PACKAGE / name

@@ -22,7 +22,7 @@ from xswe.io.ragged import Texts, concatenate
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
-_SKIPPABLE = "or set corpus.on_error=skip to leave it out and count it"
+_SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 
 @dataclass
@@ -94,13 +94,13 @@ def damaged_archive(
 def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], number: int) -> InputError:
     """The error of a line without the columns asked for."""
     problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
-    cure = "set corpus.columns (counted from 0), or corpus.on_error=skip to leave such lines out"
+    cure = "set columns=[…] (counted from 0), or on_error=skip to leave such lines out"
     return InputError(path, problem, cure, number)
 
 
 def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
     """The error of two line-aligned files of which one ends before the other's line ``number``."""
-    cure = "the two files must be aligned line by line: fetch both again, or set corpus.on_error=skip"
+    cure = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
     return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
 
 

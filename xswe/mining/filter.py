@@ -27,7 +27,7 @@ from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
-from xswe.io.files import file_stamp, fingerprint, read_json, write_json
+from xswe.io.files import file_stamp, fingerprint, read_json, work_folder, write_json
 from xswe.io.lines import OnError
 from xswe.io.parallel import alongside, available_threads
 from xswe.io.ragged import Texts
@@ -35,7 +35,6 @@ from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
-from xswe.mining.pipeline import work_folder
 from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.score import row_cosines
 from xswe.mining.threshold import Threshold, check_threshold, from_mismatches

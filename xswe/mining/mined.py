@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.files import work_folder
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -19,17 +20,7 @@ from xswe.mining.cascade import Encoder
 from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
-from xswe.mining.pipeline import (
-    Lines,
-    MineConfig,
-    Mined,
-    MineReport,
-    check_given,
-    mine_sides,
-    mine_vectors,
-    report_of,
-    work_folder,
-)
+from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, check_given, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel

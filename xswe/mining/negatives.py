@@ -91,6 +91,10 @@ class HardNegatives(Result):
     def __repr__(self) -> str:
         return f"HardNegatives({len(self):,} of {self.read:,} pairs, {self.negatives.shape[1]} negatives each)"
 
+    def __str__(self) -> str:
+        few = f", {self.read - len(self):,} have too few within the margin" if len(self) < self.read else ""
+        return f"{self.read:,} pairs, {len(self):,} with {self.negatives.shape[1]} negatives{few}"
+
     def columns(self) -> tuple[str, ...]:
         """Return ``anchor``, ``positive``, ``negative_1``, …."""
         return ("anchor", "positive", *(f"negative_{n}" for n in range(1, self.negatives.shape[1] + 1)))

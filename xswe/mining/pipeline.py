@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, held, is_special, read_json, whole_folder, write_json
+from xswe.io.files import fingerprint, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import Encoder, judge_pairs
 from xswe.mining.evidence import Evidence, evidence_of
@@ -324,28 +321,6 @@ def _check_within(config: MineConfig) -> None:
         raise ConfigError("gold= has a source and a target: give target= as well, or leave gold= out")
     if config.select == "backward":
         raise ConfigError("select=backward is the same as forward without target=: use forward")
-
-
-@contextmanager
-def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
-    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
-
-    Raises:
-        ConfigError: the folder is no work folder, or another process is at work in it.
-    """
-    if work is None and (output == "-" or is_special(Path(output))):
-        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
-            yield Path(folder)
-        return
-    folder_path = Path(work) if work else Path(f"{output}.work")
-    foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
-    if foreign and not (folder_path / "work.json").is_file():
-        raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
-    with held(folder_path, f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="):
-        write_json(folder_path / "work.json", {"output": output})
-        yield folder_path
-        if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
-            shutil.rmtree(folder_path, ignore_errors=os.name == "nt")
 
 
 def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:

@@ -17,11 +17,12 @@ from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
-from xswe.io.files import fingerprint, read_json, whole_folder, write_json
+from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, work_folder, write_json
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
+from xswe.mining.output import format_of, output_format
 from xswe.model.ensemble import AnyModel
-from xswe.progress import bar
+from xswe.progress import bar, speed
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
 from xswe.search.vectors import Storage, Vectors, VectorWriter, as_vectors
@@ -114,6 +115,63 @@ def _score_rows(
         cosines = row_cosines(sides[0].take(a), sides[1].take(b))
         out[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
     return out
+
+
+@dataclass(frozen=True)
+class ScoredBitext:
+    """How a bitext was scored: its lines, those that could not be, the mean score, and the seconds it took."""
+
+    lines: int
+    unscored: int
+    mean: float
+    score: Score
+    seconds: float
+    output: str
+
+    def __str__(self) -> str:
+        left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
+        fast = f"{self.seconds:.1f} s {speed(self.lines, self.seconds, 'lines')}"
+        return f"{self.lines:,} lines{left_out}, mean {self.score} {self.mean:.4f}, {fast}: {self.output}"
+
+
+def score_bitext(
+    model: AnyModel,
+    file: RecordFile,
+    output: str,
+    config: ScoreConfig | None = None,
+    *,
+    format: str = "auto",
+    work: str | None = None,
+    keep: bool = False,
+) -> ScoredBitext:
+    """Add a score to every record of a bitext, every other byte and the order as they are.
+
+    Args:
+        model: what encodes.
+        file: the bitext.
+        output: file, plain or compressed, or ``-`` for standard output.
+        config: how.
+        format: of the output, which must be the bitext's own; ``auto`` for that of its name.
+        work: folder for unfinished work; None for ``<output>.work``. A run that was killed goes on from there.
+        keep: leave that folder at the end.
+
+    Raises:
+        ConfigError: the output has another format than the bitext.
+        InputError: the bitext is missing or damaged.
+    """
+    config = config or ScoreConfig()
+    kind = output_format(format, output, file.languages)
+    if kind != format_of(file):
+        raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
+    identity = None if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
+    started = time.monotonic()
+    if config.streams:
+        report = score_file(model, file, output, config, Path())
+    else:
+        with work_folder(output, work, keep) as place:
+            report = score_file(model, file, output, config, place, identity)
+    seconds = time.monotonic() - started
+    return ScoredBitext(int(report["lines"]), int(report["unscored"]), report["mean"], config.score, seconds, output)
 
 
 def score_file(

@@ -58,9 +58,9 @@ class FilterConfig:
 
     def __post_init__(self) -> None:
         if self.min_characters < 0:
-            raise ConfigError(f"filters.min_characters={self.min_characters}: give a number, 0 for no limit")
+            raise ConfigError(f"min_characters={self.min_characters}: give a number, 0 for no limit")
         if self.length_ratio and not self.length_ratio >= 1:
-            raise ConfigError(f"filters.length_ratio={self.length_ratio}: must be at least 1, or 0 for no limit")
+            raise ConfigError(f"length_ratio={self.length_ratio}: must be at least 1, or 0 for no limit")
 
     def language(self, code: str | None, side: str) -> str | None:
         """Return the language that a side's script is checked against, None for no check.
@@ -71,9 +71,7 @@ class FilterConfig:
         if not self.script:
             return None
         if code is None:
-            raise ConfigError(
-                f"filters.script=true needs the languages of the files: set languages=[en,ja] ({side} missing)"
-            )
+            raise ConfigError(f"script=true needs the languages of the files: set languages=[en,ja] ({side} missing)")
         return check_languages([code])[0]
 
 

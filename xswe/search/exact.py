@@ -263,13 +263,13 @@ def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchCon
     try:
         import torch
     except ImportError:
-        raise DependencyError("torch", "train", f"neighbours.device={config.device}") from None
+        raise DependencyError("torch", "train", f"device={config.device}") from None
     try:
         device = torch.device(config.device)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
         problem = str(error).splitlines()[0]
-        raise ConfigError(f"neighbours.device={config.device}: {problem}; use cpu, or cuda where there is one") from None
+        raise ConfigError(f"device={config.device}: {problem}; use cpu, or cuda where there is one") from None
     lists = Neighbours.empty(len(source), len(target), k)
     precise = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -42,17 +42,17 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ConfigError(f"neighbours.method={self.method!r}: use one of {', '.join(METHODS)}")
+            raise ConfigError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
         if not 0 < self.memory < float("inf"):
-            raise ConfigError(f"neighbours.memory={self.memory}: give GiB, as in neighbours.memory=2")
+            raise ConfigError(f"memory={self.memory}: give GiB, as in memory=2")
         if self.probes < 1:
-            raise ConfigError(f"neighbours.probes={self.probes}: must be at least 1")
+            raise ConfigError(f"probes={self.probes}: must be at least 1")
         if self.clusters < 0:
-            raise ConfigError(f"neighbours.clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
+            raise ConfigError(f"clusters={self.clusters}: give a number, or 0 for one that suits the sizes")
         if self.threads is not None and self.threads < 0:
             raise ConfigError(f"threads={self.threads}: give a number, or null for all processors")
         if self.device != "cpu" and self.method != "exact":
-            raise ConfigError(f"neighbours.device={self.device}: only neighbours.method=exact runs on a device")
+            raise ConfigError(f"device={self.device}: only method=exact runs on a device")
 
     @property
     def workers(self) -> int:

@@ -29,8 +29,8 @@ def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int
     removed = width // 100 if drop == "auto" else int(drop)
     if removed < 0 or dim < 1 or removed + dim > width:
         raise ConfigError(
-            f"pca.drop={removed} and pca.dim={dim} need vectors of {removed + dim} dimensions, the teacher's have {width}: "
-            f"lower pca.dim (to {max(1, width - removed)} or less) or pca.drop"
+            f"drop={removed} and dim={dim} need vectors of {removed + dim} dimensions, the teacher's have {width}: "
+            f"set dim={max(1, width - removed)} or less, or a smaller drop"
         )
     return removed
 
