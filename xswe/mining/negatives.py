@@ -17,11 +17,11 @@ import numpy as np
 
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
+from xswe.io.files import work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
-from xswe.mining.pipeline import work_folder
 from xswe.mining.score import row_cosines
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
