@@ -41,7 +41,9 @@ def test_importing_loads_nothing_of_it():
     "module",
     [
         "xswe.alignment.documents",
+        "xswe.alignment.lexicon",
         "xswe.alignment.sentences",
+        "xswe.alignment.words",
         "xswe.evaluation.compare",
         "xswe.evaluation.evaluate",
         "xswe.io.settings",

@@ -25,7 +25,9 @@ from xswe.version import __version__
 if TYPE_CHECKING:
     from xswe import errors
     from xswe.alignment.documents import AlignedDocuments, align_documents, pair_documents
+    from xswe.alignment.lexicon import bilingual_terms, phrase_table
     from xswe.alignment.sentences import AlignedTexts, align
+    from xswe.alignment.words import WordLinks, align_words
     from xswe.evaluation.compare import Comparison, compare
     from xswe.evaluation.evaluate import Scores, evaluate
     from xswe.mining.dedup import Deduplicated, dedup
@@ -66,7 +68,10 @@ _PUBLIC = {
     "StaticModel": "xswe.model.static:StaticModel",
     "Sweep": "xswe.training.sweep:Sweep",
     "align": "xswe.alignment.sentences:align",
+    "align_words": "xswe.alignment.words:align_words",
+    "bilingual_terms": "xswe.alignment.lexicon:bilingual_terms",
     "align_documents": "xswe.alignment.documents:align_documents",
+    "WordLinks": "xswe.alignment.words:WordLinks",
     "compare": "xswe.evaluation.compare:compare",
     "dedup": "xswe.mining.dedup:dedup",
     "encode_file": "xswe.model.encode_file:encode_file",
@@ -81,6 +86,7 @@ _PUBLIC = {
     "mine": "xswe.mining.mined:mine",
     "mine_negatives": "xswe.mining.negatives:mine_negatives",
     "pair_documents": "xswe.alignment.documents:pair_documents",
+    "phrase_table": "xswe.alignment.lexicon:phrase_table",
     "push_to_hub": "xswe.model.resolve:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
     "serve": "xswe.serving.app:serve",
@@ -105,9 +111,12 @@ __all__ = [
     "SplitText",
     "StaticModel",
     "Sweep",
+    "WordLinks",
     "__version__",
     "align",
     "align_documents",
+    "align_words",
+    "bilingual_terms",
     "compare",
     "dedup",
     "encode_file",
@@ -123,6 +132,7 @@ __all__ = [
     "mine",
     "mine_negatives",
     "pair_documents",
+    "phrase_table",
     "push_to_hub",
     "score",
     "serve",

@@ -21,6 +21,7 @@ VERBS = {
     "phrases": "the spans of running text that say what a phrase says",
     "mine": "translations from two text files, paraphrases from one, or scores of a bitext",
     "align": "texts and their translations, sentence by sentence",
+    "link": "links of words, phrase tables and terms from a bitext",
     "split": "running text cut into sentences",
     "filter": "noisy bitext in, clean bitext out",
     "dedup": "a file without its exact, near and semantic duplicates",

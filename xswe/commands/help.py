@@ -39,6 +39,10 @@ EXAMPLES = {
         "model=mini source=novel.en.txt target=novel.de.txt output=beads.tmx languages=[en,de] split=true",
         "model=mini source=english/ target=german/ output=beads/ pairing=content",
     ),
+    "link": (
+        "model=mini input=bitext.tsv output=links.html",
+        "model=mini source=en.txt target=de.txt what=terms languages=[en,de] output=terms.tbx",
+    ),
     "split": ("input=novel.md language=de output=sentences.txt", "input=report.docx language=ja output=sentences.jsonl"),
     "filter": (
         "model=mini input=noisy.tsv output=clean.tsv languages=[en,de] rejects=rejects.tsv",

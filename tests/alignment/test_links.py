@@ -1,0 +1,180 @@
+"""Word links, and the tables and terms that they make."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.__main__ import main
+from xswe.alignment import link_kernels as kernels
+from xswe.alignment.lexicon import phrase_spans
+from xswe.alignment.words import LinkedPair
+from xswe.errors import ConfigError, ModelError
+
+METHODS = ("transport", "intersection", "itermax", "forward", "backward", "union")
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+def linked(values, method, least=-2.0, turns=1):
+    """The links that the compiled code chooses for similarities that are given: unit vectors are made that have them."""
+    n, m = values.shape
+    source = np.eye(n, n + 1, dtype=np.float32)
+    target = np.concatenate([values.T, np.zeros((m, 1))], 1).astype(np.float32)
+    square, room = (n, m), None
+    room = (
+        *(np.empty(square, np.float32) for _ in range(2)),
+        *(np.empty(size, np.int64) for size in square),
+        np.empty(square, np.bool_),
+        *(np.empty(size) for size in square),
+    )
+    links, scores, ends = np.empty((n * m * 4, 2), np.int32), np.empty(n * m * 4, np.float32), np.zeros(2, np.int64)
+    bounds = np.array([0, n]), np.array([0, m])
+    kernels.link_words(source, target, bounds, (method, 0.0, least, turns, 0.9, 0.05, 0.3), room, links, scores, ends)
+    return {tuple(link) for link in links[: ends[1]].tolist()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_choices_are_what_their_names_say(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.uniform(0, 0.9, (int(rng.integers(1, 7)), int(rng.integers(1, 7))))
+    forward = {(i, int(j)) for i, j in enumerate(values.argmax(1))}
+    backward = {(int(i), j) for j, i in enumerate(values.argmax(0))}
+    assert linked(values, kernels.FORWARD) == forward
+    assert linked(values, kernels.BACKWARD) == backward
+    assert linked(values, kernels.INTERSECTION) == forward & backward
+    assert linked(values, kernels.UNION) == forward | backward
+    assert linked(values, kernels.ITERMAX, turns=0) == forward & backward
+    more = linked(values, kernels.ITERMAX, turns=2)
+    assert more >= forward & backward
+    assert linked(values, kernels.UNION, least=0.5) == {(i, j) for i, j in forward | backward if values[i, j] >= 0.5}
+
+
+def test_itermax_goes_on_as_published():
+    """Both words of the first link are worth less to others, and a pair of words that both have one is not chosen again."""
+    values = np.array([[0.9, 0.5], [0.8, 0.1], [0.2, 0.6]])
+    assert linked(values, kernels.INTERSECTION) == {(0, 0), (2, 1)}
+    assert linked(values, kernels.ITERMAX) == {(0, 0), (2, 1), (1, 0)}
+
+
+def test_transport_shares_words_out():
+    values = np.array([[0.9, 0.1, 0.1], [0.1, 0.9, 0.1], [0.1, 0.1, 0.9]])
+    assert linked(values, kernels.TRANSPORT) == {(0, 0), (1, 1), (2, 2)}
+    assert linked(np.array([[0.8], [0.8]]), kernels.TRANSPORT) == {(0, 0), (1, 0)}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_words_are_linked_across_languages(mini, method):
+    source = ["The cat sleeps on the roof.", "", "Interest rates have fallen."]
+    target = ["Auf dem Dach schläft die Katze.", "Nichts", "金利が下がった。"]
+    links = xswe.align_words(mini, source, target, method=method)
+    assert {("cat", "Katze"), ("sleeps", "schläft"), ("roof", "Dach")} <= set(links[0].linked)
+    assert links[1].links == ()
+    assert any("金" in b or "利" in b for _, b in links[2].linked)
+    for pair in links:
+        assert all(0 < a < b <= len(pair.source) or a == 0 for a, b in pair.source_words)
+        assert len(set(pair.links)) == len(pair.links) == len(pair.scores)
+
+
+def test_tokens_are_what_stands_between_blanks(mini):
+    (pair,) = xswe.align_words(mini, ["the cat , asleep ."], ["die Katze , schlafend 。"], tokens=True)
+    assert len(pair.source_words) == 5
+    assert {(1, 1), (2, 2), (4, 4)} <= set(pair.links)
+
+
+def test_the_counterpart_of_a_span(mini):
+    (pair,) = xswe.align_words(mini, ["We sat on the roof of the old house."], ["Wir saßen auf dem Dach des alten Hauses."])
+    start = pair.source.index("old house")
+    a, b = pair.counterpart(start, start + len("old house"))
+    assert pair.target[a:b] == "alten Hauses"
+    assert LinkedPair("a b", "c", ((0, 1), (2, 3)), ((0, 1),), ((0, 0),), (0.9,)).counterpart(2, 3) is None
+
+
+def test_every_form_of_links(mini, tmp_path):
+    links = xswe.align_words(mini, ["A <cat> sleeps."], ["Eine Katze schläft."], method="intersection")
+    links.write(tmp_path / "a.pharaoh")
+    assert (tmp_path / "a.pharaoh").read_text() == "".join(links.pharaoh()) == "0-0 1-1 2-2\n"
+    links.write(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "&lt;" in page
+    assert page.count("<span") == 6
+    ET.fromstring(page[page.index("<table>") : page.index("</html>")])
+    links.write(tmp_path / "a.jsonl")
+    assert json.loads((tmp_path / "a.jsonl").read_text("utf-8"))["links"] == [[0, 0], [1, 1], [2, 2]]
+    links.write(tmp_path / "a.tsv")
+    assert (tmp_path / "a.tsv").read_text("utf-8").splitlines()[2].split("\t")[1:3] == ["cat", "Katze"]
+
+
+def test_what_cannot_be_linked_is_refused(mini):
+    with pytest.raises(ConfigError, match="as many of both"):
+        xswe.align_words(mini, ["a"], [])
+    with pytest.raises(ConfigError, match="method='best'"):
+        xswe.align_words(mini, ["a"], ["b"], method="best")
+    with pytest.raises(ModelError, match="ensemble"):
+        xswe.align_words(xswe.Ensemble.of([mini, mini]), ["a"], ["b"])
+    assert len(xswe.align_words(mini, [], [])) == 0
+
+
+def test_phrases_are_consistent_with_links():
+    words = tuple((2 * k, 2 * k + 1) for k in range(4))
+    pair = LinkedPair("a b c d", "w x y z", words, words, ((0, 0), (1, 2), (2, 1), (3, 3)), (1.0,) * 4)
+    spans = set(phrase_spans(pair, 4))
+    assert ((1, 3), (1, 3)) in spans
+    assert ((0, 2), (0, 3)) not in spans
+    assert ((0, 4), (0, 4)) in spans
+    assert set(phrase_spans(pair, 1)) == {((i, i + 1), (j, j + 1)) for i, j in pair.links}
+
+
+def test_a_table_holds_probabilities():
+    one = LinkedPair("a b", "x y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
+    other = LinkedPair("A b", "z y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
+    table = {(row.source, row.target): row for row in xswe.phrase_table([one, one, one, other], most=2)}
+    assert table["a", "x"].count == 3
+    assert table["a", "x"].forward == 0.75
+    assert table["a", "x"].backward == 1.0
+    assert table["b", "y"].forward == 1.0
+    assert table["a b", "x y"].count == 3
+    assert table["a b", "x y"].lexical_forward == 0.75
+    assert set(xswe.phrase_table([one, one, other], min_count=2).phrases[0]) >= {"a", "x", 2}
+    with pytest.raises(ConfigError):
+        xswe.phrase_table([one], most=0)
+
+
+def test_terms_come_out_of_a_bitext(mini, tmp_path):
+    """Sentences that hold terms of several words, in German compounds."""
+    frames = [
+        ("Open the {} now.", "Öffnen Sie jetzt die {}."),
+        ("We like the {}.", "Wir mögen die {}."),
+        ("Is this a {}?", "Ist das eine {}?"),
+    ]
+    terms = [("interest rate", "Zinsrate"), ("library card", "Bibliothekskarte"), ("train station", "Bahnstation")]
+    pairs = [(a.format(x), b.format(y)) for a, b in frames for x, y in terms] * 2
+    links = xswe.align_words(mini, [a for a, _ in pairs], [b for _, b in pairs])
+    found = xswe.bilingual_terms(links, ("en", "de"), min_count=3)
+    sources = {term.source for term in found}
+    assert {"interest rate", "library card", "train station"} & sources
+    assert not {"the", "a", "is this"} & sources
+    found.write(tmp_path / "t.tbx")
+    root = ET.parse(tmp_path / "t.tbx").getroot()
+    assert len(list(root.iter("termEntry"))) == len(sources)
+    found.write(tmp_path / "t.csv")
+    assert len((tmp_path / "t.csv").read_text("utf-8").splitlines()) == len(found) + 1
+
+
+def test_the_verb(mini, tmp_path, capsys):
+    (tmp_path / "b.tsv").write_text(
+        "A cat sleeps.\tEine Katze schläft.\nThe cat eats.\tDie Katze frisst.\n", encoding="utf-8"
+    )
+    given = ["model=mini", f"input={tmp_path / 'b.tsv'}"]
+    assert main(["link", *given, f"output={tmp_path / 'l.txt'}", "method=intersection"]) == 0
+    assert (tmp_path / "l.txt").read_text().splitlines()[0] == "0-0 1-1 2-2"
+    assert main(["link", *given, "what=lexicon", "min_count=2", f"output={tmp_path / 'l.tsv'}"]) == 0
+    assert "cat\tkatze\t2" in (tmp_path / "l.tsv").read_text("utf-8")
+    assert "PhraseTable" in capsys.readouterr().out

@@ -1,0 +1,331 @@
+"""What links say of a whole bitext: a table of phrases with their probabilities, and the terms of both languages."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from xswe.alignment.words import LinkedPair
+from xswe.errors import ConfigError
+from xswe.io.archives import open_output, without_packing
+from xswe.io.exchange import Candidate, write_tbx
+from xswe.io.results import Result
+from xswe.text.languages import check_languages, has_cjk, has_kana
+from xswe.text.particles import fused_rims, rim_words
+
+_FREE = 1e-7  # probability of a word without a link
+Span = tuple[int, int]
+
+
+class Phrase(NamedTuple):
+    """A phrase and what it is linked to.
+
+    Attributes:
+        source: the phrase, in lower case.
+        target: its counterpart.
+        count: how often they are linked.
+        forward: probability of the target, given the source.
+        backward: probability of the source, given the target.
+        lexical_forward: the same by the links of their words alone (Koehn et al., 2003).
+        lexical_backward: likewise.
+    """
+
+    source: str
+    target: str
+    count: int
+    forward: float
+    backward: float
+    lexical_forward: float
+    lexical_backward: float
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseTable(Result):
+    """Phrases of a bitext, those of one source together, the most frequent first; a sequence of :class:`Phrase`.
+
+    Attributes:
+        phrases: the rows.
+    """
+
+    phrases: tuple[Phrase, ...]
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+    def __iter__(self) -> Iterator[Phrase]:
+        return iter(self.phrases)
+
+    def __repr__(self) -> str:
+        return f"PhraseTable({len(self):,} pairs)"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Phrase`."""
+        return Phrase._fields
+
+    def records(self) -> tuple[Phrase, ...]:
+        """Return the phrases."""
+        return self.phrases
+
+
+def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int = 1) -> PhraseTable:
+    """Count what is linked to what.
+
+    Args:
+        links: pairs of sentences with links, as of :func:`xswe.align_words`.
+        most: words of a phrase on either side, at most; with 1 a dictionary. Phrases are runs of words no link of which
+            leads out of the pair, as in phrase-based translation.
+        min_count: pairs that are linked less often are left out.
+
+    Example:
+        >>> import xswe
+        >>> model = xswe.load("mini")
+        >>> links = xswe.align_words(model, ["A cat sleeps.", "The cat eats."], ["Eine Katze schläft.", "Die Katze isst."])
+        >>> [(row.source, row.target, row.count) for row in xswe.phrase_table(links, min_count=2)]
+        [('cat', 'katze', 2)]
+    """
+    if most < 1 or min_count < 1:
+        raise ConfigError(f"most={most}, min_count={min_count}: give at least 1")
+    pairs: Counter[tuple[str, str]] = Counter()
+    words: Counter[tuple[str, str]] = Counter()
+    inside: dict[tuple[str, str], Counter[tuple[tuple[str, ...], tuple[str, ...], tuple[Span, ...]]]] = defaultdict(Counter)
+    for pair in links:
+        sides = _words(pair.source, pair.source_words), _words(pair.target, pair.target_words)
+        words.update((sides[0][i], sides[1][j]) for i, j in pair.links)
+        for (a, b), (c, d) in phrase_spans(pair, most):
+            own = tuple(sorted((i - a, j - c) for i, j in pair.links if a <= i < b))
+            texts = _text(pair.source, pair.source_words[a:b]), _text(pair.target, pair.target_words[c:d])
+            pairs[texts] += 1
+            if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
+                inside[texts][tuple(sides[0][a:b]), tuple(sides[1][c:d]), own] += 1
+    totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for (source, target), count in pairs.items():
+        totals[0][source] += count
+        totals[1][target] += count
+    chances = _chances(words)
+    out = []
+    for (source, target), count in pairs.items():
+        if count >= min_count:
+            a, b, own = inside[source, target].most_common(1)[0][0]
+            forward = _weight(b, a, [(j, i) for i, j in own], chances[0])
+            backward = _weight(a, b, own, chances[1])
+            out.append(
+                Phrase(source, target, count, count / totals[0][source], count / totals[1][target], forward, backward)
+            )
+    return PhraseTable(tuple(sorted(out, key=lambda row: (row.source, -row.count, row.target))))
+
+
+def _words(text: str, places: Sequence[Span]) -> list[str]:
+    return [text[a:b].lower() for a, b in places]
+
+
+def _text(text: str, places: Sequence[Span]) -> str:
+    return " ".join(text[places[0][0] : places[-1][1]].lower().split())
+
+
+def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
+    """Yield runs of words, first and one past the last on either side, that are linked to each other and nothing else.
+
+    They begin and end with linked words.
+    """
+    partners: dict[int, list[int]] = defaultdict(list)
+    back: dict[int, list[int]] = defaultdict(list)
+    for i, j in pair.links:
+        partners[i].append(j)
+        back[j].append(i)
+    for a in sorted(partners):
+        low, high = len(pair.target_words), -1
+        for b in range(a, min(a + most, len(pair.source_words))):
+            if b not in partners:
+                continue
+            low, high = min(low, *partners[b]), max(high, *partners[b])
+            if high - low >= most:
+                break
+            if all(a <= i <= b for j in range(low, high + 1) for i in back.get(j, ())):
+                yield (a, b + 1), (low, high + 1)
+
+
+def _chances(words: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
+    """Return the probabilities of words: of the target's given the source's, and the other way round."""
+    totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for (a, b), count in words.items():
+        totals[0][a] += count
+        totals[1][b] += count
+    forward = {(b, a): count / totals[0][a] for (a, b), count in words.items()}
+    return forward, {(a, b): count / totals[1][b] for (a, b), count in words.items()}
+
+
+def _weight(
+    words: Sequence[str], given: Sequence[str], links: Iterable[Span], chances: dict[tuple[str, str], float]
+) -> float:
+    """Multiply, over the words, the mean probability given those they are linked to."""
+    linked: dict[int, list[int]] = defaultdict(list)
+    for i, j in links:
+        linked[i].append(j)
+    weight = 1.0
+    for i, word in enumerate(words):
+        own = [chances.get((word, given[j]), _FREE) for j in linked.get(i, ())]
+        weight *= sum(own) / len(own) if own else _FREE
+    return weight
+
+
+class BilingualTerm(NamedTuple):
+    """A term and its translation, as a bitext has them.
+
+    Attributes:
+        source: the term.
+        target: its translation.
+        count: pairs of sentences in which they are linked.
+        score: association: Dice's coefficient of the two, times the root of what the links within them agree.
+        source_example: a sentence with the term.
+        target_example: its translation.
+    """
+
+    source: str
+    target: str
+    count: int
+    score: float
+    source_example: str
+    target_example: str
+
+
+@dataclass(frozen=True, eq=False)
+class BilingualTerms(Result):
+    """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
+
+    Attributes:
+        terms: the rows.
+        languages: of source and target.
+    """
+
+    terms: tuple[BilingualTerm, ...]
+    languages: tuple[str, str]
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __iter__(self) -> Iterator[BilingualTerm]:
+        return iter(self.terms)
+
+    def __repr__(self) -> str:
+        return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`BilingualTerm`."""
+        return BilingualTerm._fields
+
+    def records(self) -> tuple[BilingualTerm, ...]:
+        """Return the terms."""
+        return self.terms
+
+    def write(self, path: str | Path) -> None:
+        """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
+        if without_packing(Path(path)).suffix.lower() != ".tbx":
+            super().write(path)
+            return
+        grouped: dict[str, list[Candidate]] = {}
+        for term in self:
+            note = f"score {term.score:.4f}, {term.count} times"
+            grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
+        with open_output(str(path)) as stream:
+            stream.writelines(part.encode("utf-8") for part in write_tbx(grouped.items(), self.languages))
+
+
+def bilingual_terms(
+    links: Iterable[LinkedPair],
+    languages: Sequence[str],
+    *,
+    most: int = 4,
+    min_count: int = 3,
+    min_score: float = 0.3,
+) -> BilingualTerms:
+    """Find the terms of a bitext and their translations, without any list of terms.
+
+    Candidates are linked runs of words that are well-formed in both languages: they neither begin nor end with a function
+    word, hold letters, and are found often enough. A part of a longer term that is hardly ever found alone is left out.
+
+    Args:
+        links: pairs of sentences with links.
+        languages: of source and target.
+        most: words of a term (of Chinese and Japanese twice as many units), at most.
+        min_count: pairs of sentences in which both are linked, at least.
+        min_score: least association.
+
+    Raises:
+        ConfigError: a language is unknown, or a number impossible.
+    """
+    codes = check_languages(languages)
+    if len(codes) != 2 or most < 1 or min_count < 1:
+        raise ConfigError(f"languages={list(languages)}, most={most}, min_count={min_count}: two languages, and at least 1")
+    counts: Counter[tuple[str, str]] = Counter()
+    totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    sure: defaultdict[tuple[str, str], float] = defaultdict(float)
+    examples: dict[tuple[str, str], tuple[str, str]] = {}
+    width = most * (2 if {"zh", "ja"} & set(codes) else 1)
+    for pair in links:
+        scores = dict(zip(pair.links, pair.scores, strict=True))
+        seen: set[tuple[str, str]] = set()
+        for (a, b), (c, d) in phrase_spans(pair, width):
+            texts = (
+                pair.source[pair.source_words[a][0] : pair.source_words[b - 1][1]],
+                pair.target[pair.target_words[c][0] : pair.target_words[d - 1][1]],
+            )
+            if not all(map(_well_formed, texts, codes)) or (folded := _folded(texts)) in seen:
+                continue
+            seen.add(folded)
+            own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
+            sure[folded] += sum(own) / len(own)
+            examples.setdefault(folded, (pair.source, pair.target))
+        counts.update(seen)
+        for side in (0, 1):
+            totals[side].update({texts[side] for texts in seen})
+    kept = {texts: count for texts, count in counts.items() if count >= min_count}
+    out = []
+    for texts, count in kept.items():
+        dice = 2 * count / (totals[0][texts[0]] + totals[1][texts[1]])
+        score = dice * math.sqrt(max(0.0, sure[texts] / count))
+        if score >= min_score:
+            out.append(BilingualTerm(*texts, count, round(score, 6), *examples[texts]))
+    out.sort(key=lambda term: (-term.score * math.log(1 + term.count), term.source, term.target))
+    return BilingualTerms(tuple(_without_parts(out)), (codes[0], codes[1]))
+
+
+def _folded(texts: tuple[str, str]) -> tuple[str, str]:
+    source, target = (" ".join(text.split()) for text in texts)
+    return source if source.isupper() else source.lower(), target if target[:1].isupper() else target.lower()
+
+
+def _well_formed(text: str, language: str) -> bool:
+    """Tell whether a text may be a term: letters, no mark of a clause within, and no function word at either end."""
+    if not any(map(str.isalpha, text)) or re.search(r"[,;:.!?()\[\]{}\"“”„«»，。；：！？（）「」『』、]", text):
+        return False
+    if has_cjk(text):
+        before, after = fused_rims(language == "ja")
+        short = len(text) < 2 or (has_kana(text) and all("ぁ" <= character <= "ゖ" for character in text))
+        return not (short or before.match(text) or after.search(text) or text in rim_words(language == "ja"))
+    words, rims = text.casefold().split(), rim_words(language == "ja")
+    return len(text) > 2 and words[0] not in rims and words[-1] not in rims
+
+
+def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
+    """Leave out terms that are, on both sides, a part of a longer one found about as often."""
+    by_count = sorted(terms, key=lambda term: -len(term.source))
+    gone: set[tuple[str, str]] = set()
+    longer: defaultdict[str, list[BilingualTerm]] = defaultdict(list)
+    for term in by_count:
+        for word in (
+            set(term.source.split()) if " " in term.source else {term.source[k : k + 2] for k in range(len(term.source))}
+        ):
+            longer[word].append(term)
+    for term in by_count:
+        key = term.source.split()[0] if not has_cjk(term.source) else term.source[:2]
+        for other in longer.get(key, ()):
+            inside = term.source in other.source and term.target in other.target and other.source != term.source
+            if inside and other.count >= 0.8 * term.count:
+                gone.add((term.source, term.target))
+                break
+    return (term for term in terms if (term.source, term.target) not in gone)

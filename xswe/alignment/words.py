@@ -1,0 +1,326 @@
+"""Word links: which words of a sentence say which of its translation, by the vectors of the words alone.
+
+The choices are those of SimAlign (Jalili Sabet et al., 2020) for similarities of words: the best of either side, what both
+agree on, that with further turns for words still free (``itermax``), and optimal transport; with a price on how far apart
+two words stand in their sentences.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from xswe.alignment import link_kernels as kernels
+from xswe.errors import ConfigError, ModelError
+from xswe.io.archives import open_output, without_packing
+from xswe.io.ragged import Bags
+from xswe.io.results import Result
+from xswe.io.settings import changed
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel, pool
+from xswe.progress import bar
+from xswe.text.spans import make_cutter
+
+LinkMethod = Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
+_METHODS = {
+    **{"forward": kernels.FORWARD, "backward": kernels.BACKWARD, "intersection": kernels.INTERSECTION},
+    **{"union": kernels.UNION, "itermax": kernels.ITERMAX, "transport": kernels.TRANSPORT},
+}
+_BLOCK = 4096  # pairs at a time
+_MARKS = str.maketrans("。、，！？：；「」『』（）“”‘’«»„", '.,,!?:;""""()""\'\'"""')
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """How words are linked.
+
+    Attributes:
+        method: ``intersection``: what is best for both words; ``itermax``: that, and further turns for words that have no
+            link; ``forward``, ``backward``: the best of each source or target word; ``union`` of both; ``transport``:
+            optimal transport of the words' shares.
+        prior: what a whole sentence's length between the places of two words takes off their cosine.
+        min_score: least cosine of a link.
+        turns: further turns of ``itermax``.
+        keep: share of its similarities that a word with a link keeps in a further turn.
+        heat: of ``transport``; the colder, the nearer to one partner a word.
+        share: of ``transport``, least share of a word that a link carries.
+    """
+
+    method: LinkMethod = "transport"
+    prior: float = 0.4
+    min_score: float = 0.1
+    turns: int = 1
+    keep: float = 0.9
+    heat: float = 0.1
+    share: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(LinkMethod):
+            raise ConfigError(f"method={self.method!r}: choose one of {', '.join(get_args(LinkMethod))}")
+        if self.prior < 0 or self.turns < 0:
+            raise ConfigError(f"prior={self.prior}, turns={self.turns}: give no negative number")
+        if self.heat <= 0 or not 0 < self.share <= 1 or not 0 < self.keep <= 1:
+            raise ConfigError(f"heat={self.heat}, share={self.share}, keep={self.keep}: give numbers above 0, up to 1")
+
+
+class LinkedPair(NamedTuple):
+    """A sentence, its translation, and the links of their words.
+
+    Attributes:
+        source: the sentence.
+        target: its translation.
+        source_words: where the source's words stand, (first character, one past the last) each.
+        target_words: likewise.
+        links: pairs of numbers of words, from 0, in order.
+        scores: their cosines.
+    """
+
+    source: str
+    target: str
+    source_words: tuple[tuple[int, int], ...]
+    target_words: tuple[tuple[int, int], ...]
+    links: tuple[tuple[int, int], ...]
+    scores: tuple[float, ...]
+
+    @property
+    def linked(self) -> list[tuple[str, str]]:
+        """The links as words."""
+        a, b = self.source_words, self.target_words
+        return [(self.source[slice(*a[i])], self.target[slice(*b[j])]) for i, j in self.links]
+
+    def counterpart(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return where in the translation that stands which a span of the source says: its first and last linked word.
+
+        Of the words linked to those of the span, the run around the best is taken: a far one that is linked alone is none.
+
+        Args:
+            start: the span's first character in the source.
+            end: one past its last.
+
+        Returns:
+            The characters of the target; None if no word of the span has a link.
+        """
+        inside = {i for i, (a, b) in enumerate(self.source_words) if a < end and b > start}
+        found = sorted((j, score) for (i, j), score in zip(self.links, self.scores, strict=True) if i in inside)
+        if not found:
+            return None
+        runs: list[list[tuple[int, float]]] = []
+        for j, score in found:
+            if runs and j - runs[-1][-1][0] <= 2:
+                runs[-1].append((j, score))
+            else:
+                runs.append([(j, score)])
+        best = max(runs, key=lambda run: sum(score for _, score in run))
+        return self.target_words[best[0][0]][0], self.target_words[best[-1][0]][1]
+
+
+@dataclass(frozen=True, eq=False)
+class WordLinks(Result):
+    """Pairs of sentences with links; a sequence of :class:`LinkedPair`.
+
+    Attributes:
+        pairs: the pairs.
+    """
+
+    pairs: tuple[LinkedPair, ...]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[LinkedPair]:
+        return iter(self.pairs)
+
+    def __getitem__(self, place: int) -> LinkedPair:
+        return self.pairs[place]
+
+    def __repr__(self) -> str:
+        return f"WordLinks({len(self):,} pairs, {sum(len(pair.links) for pair in self):,} links)"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the names of the columns: a row a link."""
+        return ("pair", "source", "target", "score", "source_start", "source_end", "target_start", "target_end")
+
+    def records(self) -> Iterator[tuple[Any, ...]]:
+        """Return the links; pairs count from 0."""
+        for number, pair in enumerate(self):
+            for (i, j), score, (a, b) in zip(pair.links, pair.scores, pair.linked, strict=True):
+                yield (number, a, b, round(score, 6), *pair.source_words[i], *pair.target_words[j])
+
+    def pharaoh(self) -> Iterator[str]:
+        """Yield a line a pair: ``0-0 1-2``, numbers of words from 0."""
+        return (" ".join(f"{i}-{j}" for i, j in pair.links) + "\n" for pair in self)
+
+    def html(self) -> str:
+        """Return a page of its own: each pair with its words in colours, the same for words that are linked."""
+        rows = "".join(f"<tr><td>{a}</td><td>{b}</td></tr>\n" for a, b in map(_coloured, self))
+        head = f"<!doctype html><html><meta charset='utf-8'><title>Word links</title><style>{_STYLE}</style>"
+        return f"{head}\n<table>{rows}</table></html>\n"
+
+    def write(self, path: str | Path) -> None:
+        """Write the links, whole or not at all.
+
+        Args:
+            path: ``.html`` for coloured words, ``.jsonl`` for an object a pair; a suffix of :meth:`Result.write` for a
+                row a link; any other, and ``-``, for Pharaoh's format.
+        """
+        suffix = without_packing(Path(path)).suffix.lower()
+        if suffix in _TABLES:
+            super().write(path)
+            return
+        with open_output(str(path)) as stream:
+            lines = (
+                [self.html()] if suffix in (".html", ".htm") else self._objects() if suffix == ".jsonl" else self.pharaoh()
+            )
+            stream.writelines(line.encode("utf-8") for line in lines)
+
+    def _objects(self) -> Iterator[str]:
+        return (json.dumps(pair._asdict(), ensure_ascii=False) + "\n" for pair in self)
+
+
+_TABLES = (".csv", ".tsv", ".json", ".md", ".tex", ".parquet", ".xlsx")
+_STYLE = "body{font:16px/1.8 sans-serif}td{padding:.3em .8em;vertical-align:top;width:50%}span{border-radius:.2em}"
+
+
+def _coloured(pair: LinkedPair) -> tuple[str, str]:
+    """Return both sides with a colour for each group of words that links connect."""
+    group: dict[tuple[int, int], int] = {}
+    for number, (i, j) in enumerate(pair.links):
+        old = {group[key] for key in ((0, i), (1, j)) if key in group}
+        group |= {key: number for key, value in group.items() if value in old} | {(0, i): number, (1, j): number}
+    hues = {value: 137.5 * place % 360 for place, value in enumerate(dict.fromkeys(group.values()))}
+    out = []
+    for side, (text, words) in enumerate(((pair.source, pair.source_words), (pair.target, pair.target_words))):
+        parts, end = [], 0
+        for place, (a, b) in enumerate(words):
+            parts.append(html.escape(text[end:a]))
+            word = html.escape(text[a:b])
+            known = group.get((side, place))
+            parts.append(
+                word if known is None else f'<span style="background:hsl({hues[known]:.0f} 75% 82%)">{word}</span>'
+            )
+            end = b
+        out.append("".join([*parts, html.escape(text[end:])]))
+    return out[0], out[1]
+
+
+def align_words(
+    model: AnyModel,
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    tokens: bool = False,
+    config: LinkConfig | None = None,
+    **settings: Any,
+) -> WordLinks:
+    """Link the words of sentences and of their translations.
+
+    Args:
+        model: a static model.
+        source: sentences.
+        target: their translations, as many.
+        tokens: words are what stands between blanks, as in text that was cut into words; else the model's: between blanks
+            and marks, and of Chinese and Japanese its units.
+        config: how; see :class:`LinkConfig`.
+        settings: single fields of it: ``method``, ``prior``, ``min_score``, …
+
+    Raises:
+        ConfigError: the sides are of unequal length, or a setting is unknown or impossible.
+        ModelError: the model is an ensemble, which has no vectors of words.
+
+    Example:
+        >>> import xswe
+        >>> links = xswe.align_words(xswe.load("mini"), ["The cat sleeps here."], ["Hier schläft die Katze."])
+        >>> links[0].linked
+        [('The', 'die'), ('cat', 'Katze'), ('sleeps', 'schläft'), ('here', 'Hier')]
+    """
+    config = changed(config or LinkConfig(), settings, "align_words")
+    if not isinstance(model, StaticModel):
+        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
+    if len(source) != len(target):
+        raise ConfigError(f"{len(source):,} sentences and {len(target):,} translations: give as many of both")
+    reader = _Tokens(model) if tokens else _Words(model)
+    out: list[LinkedPair] = []
+    with bar("link", total=len(source), unit="pair") as progress:
+        for start in range(0, len(source), _BLOCK):
+            texts = [list(side[start : start + _BLOCK]) for side in (source, target)]
+            out += _linked(reader, texts, config)
+            progress.update(len(texts[0]))
+    return WordLinks(tuple(out))
+
+
+Read = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # unit vectors of words, where each text's begin, where they stand
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """Reads texts as the model's words."""
+
+    model: StaticModel
+
+    def __call__(self, texts: list[str]) -> Read:
+        cutter = make_cutter(self.model.units)
+        cut, places = cutter.cut(texts), cutter.places(texts)
+        vectors = pool(self.model.matrix, Bags(cut.ids, cut.words), normalise=True, scales=self.model.scales)
+        return vectors, cut.texts, places
+
+
+@dataclass(frozen=True, eq=False)
+class _Tokens:
+    """Reads texts as what stands between blanks."""
+
+    model: StaticModel
+
+    def __call__(self, texts: list[str]) -> Read:
+        words, bounds, places = [], [0], []
+        for text in texts:
+            found, start = [], 0
+            for word in text.split():
+                start = text.index(word, start)
+                found.append((start, start + len(word)))
+                start += len(word)
+            words += [text[a:b] for a, b in found]
+            places.append(np.array(found, np.int32).reshape(-1, 2))
+            bounds.append(len(words))
+        return _word_vectors(self.model, words), np.array(bounds, np.int64), places
+
+
+def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
+    """Return unit vectors of words; those without one, marks above all, get one that only the same word has."""
+    vectors = model.encode(list(words))
+    for row in np.flatnonzero(~vectors.any(1)).tolist():
+        bare = unicodedata.normalize("NFKC", words[row].translate(_MARKS)).casefold()
+        drawn = np.random.default_rng(list(bare.encode("utf-8", "replace"))).normal(size=vectors.shape[1])
+        vectors[row] = drawn / np.linalg.norm(drawn)
+    return vectors
+
+
+def _linked(reader: _Words | _Tokens, texts: list[list[str]], config: LinkConfig) -> Iterator[LinkedPair]:
+    """Link a block of pairs."""
+    (a, bounds_a, places_a), (b, bounds_b, places_b) = (reader(side) for side in texts)
+    wide, high = (max(1, int(np.diff(bounds).max(initial=1))) for bounds in (bounds_a, bounds_b))
+    square = (wide, high)
+    room = (
+        *(np.empty(square, np.float32) for _ in range(2)),
+        *(np.empty(size, np.int64) for size in square),
+        np.empty(square, np.bool_),
+        *(np.empty(size) for size in square),
+    )
+    most = (
+        (len(a) + len(b)) * (1 + config.turns)
+        if config.method != "transport"
+        else int((np.diff(bounds_a) * np.diff(bounds_b)).sum())
+    )
+    links, scores, ends = np.empty((most, 2), np.int32), np.empty(most, np.float32), np.zeros(len(texts[0]) + 1, np.int64)
+    how = (_METHODS[config.method], config.prior, config.min_score, config.turns, config.keep, config.heat, config.share)
+    kernels.link_words(a, b, (bounds_a, bounds_b), how, room, links, scores, ends)
+    for row, (left, right) in enumerate(zip(*texts, strict=True)):
+        own = slice(int(ends[row]), int(ends[row + 1]))
+        words = (tuple(map(tuple, places[row].tolist())) for places in (places_a, places_b))
+        yield LinkedPair(left, right, *words, tuple(map(tuple, links[own].tolist())), tuple(scores[own].tolist()))  # type: ignore[arg-type]

@@ -1,0 +1,40 @@
+"""``python -m xswe link``: links of the words of a bitext, and the tables that they make."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import xswe
+from xswe.alignment.lexicon import bilingual_terms, phrase_table
+from xswe.alignment.words import LinkConfig, align_words
+from xswe.commands.config import aside
+from xswe.corpus.records import RecordFile
+from xswe.errors import ConfigError
+from xswe.io.files import check_output
+from xswe.io.settings import build
+
+
+def run(values: dict[str, Any]) -> str:
+    """Link, write what is asked for, and say how much there is."""
+    paths = [str(values[name]) for name in ("input", "source", "target") if values[name] is not None]
+    if len(paths) != (1 if values["input"] else 2):
+        raise ConfigError("link needs input= (a bitext, - for standard input), or source= and target=, line by line")
+    output, what = str(values["output"]), values["what"]
+    check_output(output, [path for path in paths if path != "-"])
+    if what not in ("links", "lexicon", "terms"):
+        raise ConfigError(f"what={what!r}: choose one of links, lexicon, terms")
+    config = build(LinkConfig, {field.name: values[field.name] for field in fields(LinkConfig)}, "link")
+    model = xswe.load(values["model"])
+    codes = tuple(values["languages"]) or tuple(model.pair)
+    file = RecordFile(tuple(paths), tuple(values["columns"]), codes, values["on_error"])
+    pairs = [record.texts or ("", "") for record in file.read()]
+    links = align_words(model, *map(list, zip(*pairs, strict=True)), tokens=values["tokens"], config=config)
+    if what == "links":
+        links.write(output)
+        return aside(f"{links}: {output}", output)
+    counts = {"most": values["most"] or (4 if what == "terms" else 1), "min_count": values["min_count"]}
+    found = bilingual_terms(links, codes, **counts) if what == "terms" else phrase_table(links, **counts)
+    found.write(Path(output))
+    return aside(f"{links}, {found}: {output}", output)
