@@ -54,7 +54,7 @@ def read_gold(folder: Path, name: str) -> tuple[list[str], list[str], Links, Lin
 
 def figures(found: Sequence[set[tuple[int, int]]], sure: Links, possible: Links, source: Sequence[str]) -> dict[str, float]:
     """Return the alignment error rate, precision, recall, and the recall of frequent and of other source words."""
-    often = {word for word, _ in Counter(word for text in source for word in text.split()).most_common(100)}
+    often = {word for word, _ in Counter(word for text in source for word in text.split(" ")).most_common(100)}
     hits = sum(len(a & b) for a, b in zip(found, sure, strict=True))
     right = sum(len(a & b) for a, b in zip(found, possible, strict=True))
     all_found, all_sure = sum(map(len, found)), sum(map(len, sure))
@@ -65,7 +65,7 @@ def figures(found: Sequence[set[tuple[int, int]]], sure: Links, possible: Links,
     }
     for name, wanted in (("function", True), ("other", False)):
         chosen = [
-            {(i, j) for i, j in links if (text.split()[i] in often) == wanted}
+            {(i, j) for i, j in links if (text.split(" ")[i] in often) == wanted}
             for text, links in zip(source, sure, strict=True)
         ]
         out[name] = sum(len(a & b) for a, b in zip(found, chosen, strict=True)) / max(1, sum(map(len, chosen)))
@@ -86,7 +86,7 @@ def by_states(folder: str, sides: tuple[list[str], list[str]], method: str) -> L
     teacher = load_teacher(TeacherConfig(folder, device="cpu"))
 
     def read(texts: list[str]) -> own.Read:
-        places = [np.array([match.span() for match in re.finditer(r"\S+", text)], np.int32) for text in texts]
+        places = [np.array([match.span() for match in re.finditer(r"[^ ]+", text)], np.int32) for text in texts]
         bounds = np.concatenate([[0], np.cumsum([len(one) for one in places])]).astype(np.int64)
         vectors = np.zeros((bounds[-1], teacher.dim), np.float32)
         for states in teacher.states(texts, teacher.batches(texts)):

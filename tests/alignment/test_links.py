@@ -136,11 +136,11 @@ def test_a_table_holds_probabilities():
     one = LinkedPair("a b", "x y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
     other = LinkedPair("A b", "z y", ((0, 1), (2, 3)), ((0, 1), (2, 3)), ((0, 0), (1, 1)), (1.0, 1.0))
     table = {(row.source, row.target): row for row in xswe.phrase_table([one, one, one, other], most=2)}
-    assert table["a", "x"].count == 3
+    assert table["a", "x"].times == 3
     assert table["a", "x"].forward == 0.75
     assert table["a", "x"].backward == 1.0
     assert table["b", "y"].forward == 1.0
-    assert table["a b", "x y"].count == 3
+    assert table["a b", "x y"].times == 3
     assert table["a b", "x y"].lexical_forward == 0.75
     assert set(xswe.phrase_table([one, one, other], min_count=2).phrases[0]) >= {"a", "x", 2}
     with pytest.raises(ConfigError):

@@ -28,7 +28,7 @@ class Phrase(NamedTuple):
     Attributes:
         source: the phrase, in lower case.
         target: its counterpart.
-        count: how often they are linked.
+        times: how often they are linked.
         forward: probability of the target, given the source.
         backward: probability of the source, given the target.
         lexical_forward: the same by the links of their words alone (Koehn et al., 2003).
@@ -37,7 +37,7 @@ class Phrase(NamedTuple):
 
     source: str
     target: str
-    count: int
+    times: int
     forward: float
     backward: float
     lexical_forward: float
@@ -85,7 +85,7 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
         >>> import xswe
         >>> model = xswe.load("mini")
         >>> links = xswe.align_words(model, ["A cat sleeps.", "The cat eats."], ["Eine Katze schläft.", "Die Katze isst."])
-        >>> [(row.source, row.target, row.count) for row in xswe.phrase_table(links, min_count=2)]
+        >>> [(row.source, row.target, row.times) for row in xswe.phrase_table(links, min_count=2)]
         [('cat', 'katze', 2)]
     """
     if most < 1 or min_count < 1:
@@ -116,7 +116,7 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
             out.append(
                 Phrase(source, target, count, count / totals[0][source], count / totals[1][target], forward, backward)
             )
-    return PhraseTable(tuple(sorted(out, key=lambda row: (row.source, -row.count, row.target))))
+    return PhraseTable(tuple(sorted(out, key=lambda row: (row.source, -row.times, row.target))))
 
 
 def _words(text: str, places: Sequence[Span]) -> list[str]:
@@ -179,7 +179,7 @@ class BilingualTerm(NamedTuple):
     Attributes:
         source: the term.
         target: its translation.
-        count: pairs of sentences in which they are linked.
+        times: pairs of sentences in which they are linked.
         score: association: Dice's coefficient of the two, times the root of what the links within them agree.
         source_example: a sentence with the term.
         target_example: its translation.
@@ -187,7 +187,7 @@ class BilingualTerm(NamedTuple):
 
     source: str
     target: str
-    count: int
+    times: int
     score: float
     source_example: str
     target_example: str
@@ -229,7 +229,7 @@ class BilingualTerms(Result):
             return
         grouped: dict[str, list[Candidate]] = {}
         for term in self:
-            note = f"score {term.score:.4f}, {term.count} times"
+            note = f"score {term.score:.4f}, {term.times} times"
             grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
         with open_output(str(path)) as stream:
             stream.writelines(part.encode("utf-8") for part in write_tbx(grouped.items(), self.languages))
@@ -290,7 +290,7 @@ def bilingual_terms(
         score = dice * math.sqrt(max(0.0, sure[texts] / count))
         if score >= min_score:
             out.append(BilingualTerm(*texts, count, round(score, 6), *examples[texts]))
-    out.sort(key=lambda term: (-term.score * math.log(1 + term.count), term.source, term.target))
+    out.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
     return BilingualTerms(tuple(_without_parts(out)), (codes[0], codes[1]))
 
 
@@ -325,7 +325,7 @@ def _without_parts(terms: Sequence[BilingualTerm]) -> Iterator[BilingualTerm]:
         key = term.source.split()[0] if not has_cjk(term.source) else term.source[:2]
         for other in longer.get(key, ()):
             inside = term.source in other.source and term.target in other.target and other.source != term.source
-            if inside and other.count >= 0.8 * term.count:
+            if inside and other.times >= 0.8 * term.times:
                 gone.add((term.source, term.target))
                 break
     return (term for term in terms if (term.source, term.target) not in gone)

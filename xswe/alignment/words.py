@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ _METHODS = {
     **{"forward": kernels.FORWARD, "backward": kernels.BACKWARD, "intersection": kernels.INTERSECTION},
     **{"union": kernels.UNION, "itermax": kernels.ITERMAX, "transport": kernels.TRANSPORT},
 }
+_TOKEN = re.compile(r"[^ \t]+")
 _BLOCK = 4096  # pairs at a time
 _MARKS = str.maketrans("。、，！？：；「」『』（）“”‘’«»„", '.,,!?:;""""()""\'\'"""')
 
@@ -280,11 +282,7 @@ class _Tokens:
     def __call__(self, texts: list[str]) -> Read:
         words, bounds, places = [], [0], []
         for text in texts:
-            found, start = [], 0
-            for word in text.split():
-                start = text.index(word, start)
-                found.append((start, start + len(word)))
-                start += len(word)
+            found = [match.span() for match in _TOKEN.finditer(text)]
             words += [text[a:b] for a, b in found]
             places.append(np.array(found, np.int32).reshape(-1, 2))
             bounds.append(len(words))
@@ -322,5 +320,5 @@ def _linked(reader: _Words | _Tokens, texts: list[list[str]], config: LinkConfig
     kernels.link_words(a, b, (bounds_a, bounds_b), how, room, links, scores, ends)
     for row, (left, right) in enumerate(zip(*texts, strict=True)):
         own = slice(int(ends[row]), int(ends[row + 1]))
-        words = (tuple(map(tuple, places[row].tolist())) for places in (places_a, places_b))
-        yield LinkedPair(left, right, *words, tuple(map(tuple, links[own].tolist())), tuple(scores[own].tolist()))  # type: ignore[arg-type]
+        words, others, found = (tuple(map(tuple, one.tolist())) for one in (places_a[row], places_b[row], links[own]))
+        yield LinkedPair(left, right, words, others, found, tuple(scores[own].tolist()))
