@@ -12,7 +12,7 @@ cost: from the path found with usual prices, two turns over; where nothing was l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
 
-_ALL_CELLS = 1 << 22  # cells up to which all are looked at
-_COARSEST = 1 << 20  # cells of the coarsest path, where there are coarser ones
+_ALL_CELLS = 1 << 18  # cells up to which all are looked at
+_COARSEST = 1 << 17  # cells of the coarsest path, where there are coarser ones
 _SHRINK = 16.0  # lines that a text's mean vector counts as known to be zero
 _LEAST_PAIRS = 8  # of lines that are each other's best, below which nothing is learnt from them
+_SAMPLE = 2000  # of them whose neighbours are looked at
 _ENOUGH_PAIRS = 20_000  # from which as much is learnt as from more
 _USUAL_SHAPES, _USUAL_GAPS = 0.2, 0.05  # how much rarer beads get a line, and how often a gap begins, before a text is seen
 _USUAL_BEADS = 30.0  # beads that what is usual counts for
@@ -92,8 +93,12 @@ class Lines:
 
     def halved(self) -> Lines:
         """Return every two lines as one."""
-        pairs = np.arange(0, len(self), 2)
-        return Lines(np.add.reduceat(self.sums, pairs), np.add.reduceat(self.sizes, pairs))
+        half = (len(self) + 1) // 2
+        sums, sizes = np.empty((half, self.sums.shape[1]), np.float32), np.empty(half, np.float32)
+        for whole, out in ((self.sums, sums), (self.sizes, sizes)):
+            out[:] = whole[::2]
+            out[: len(self) // 2] += whole[1::2]
+        return Lines(sums, sizes)
 
     def centre(self) -> None:
         """Take off what all lines have in common, so that unrelated ones have a cosine near zero; in place."""
@@ -206,6 +211,17 @@ class Band:
         low[0], high[n] = 0, m + 1
         return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
 
+    @classmethod
+    def near(cls, cells: np.ndarray, n: int, m: int, columns: int) -> Band:
+        """Return the cells within some columns of a path's."""
+        low, high = np.full(n + 1, m, np.int64), np.zeros(n + 1, np.int64)
+        np.minimum.at(low, cells[:, 0], cells[:, 1])
+        np.maximum.at(high, cells[:, 0], cells[:, 1])
+        low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
+        low, high = np.maximum(low - columns, 0), np.minimum(high + columns, m) + 1
+        low[0], high[n] = 0, m + 1
+        return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
+
     def starts(self) -> np.ndarray:
         """Return where the cells of each row begin in a flat array, int64 (n + 2,)."""
         out = np.zeros(len(self.low) + 1, np.int64)
@@ -253,9 +269,10 @@ def estimate(parts: Sequence[Part]) -> Prices:
         rows, columns, cosines = best_of_each_other(part)
         found.append(cosines)
         ratios.append(np.log((part.target.sizes[columns] + 1) / (part.source.sizes[rows] + 1)))
+        some = slice(None, None, 1 + len(rows) // _SAMPLE)
         for away in (-4, -3, -2, 2, 3, 4):
-            there = (columns + away >= 0) & (columns + away < len(part.target))
-            a, b = part.source.sums[rows[there]], part.target.sums[columns[there] + away]
+            there = (columns[some] + away >= 0) & (columns[some] + away < len(part.target))
+            a, b = part.source.sums[rows[some][there]], part.target.sums[columns[some][there] + away]
             noise.append(np.einsum("ij,ij->i", a, b) / (_norms(a) * _norms(b)))
         if sum(map(len, found)) > _ENOUGH_PAIRS:
             break
@@ -341,10 +358,13 @@ def align_lines(
     prices = estimate(parts)
     with bar("align", total=_TURNS * (len(source) + len(target)), unit="line") as progress:
         for _ in range(_TURNS):
-            found = []
+            found, narrowed = [], []
             for part, (corner, _) in zip(parts, corners, strict=True):
-                found.append(best_cells(part, prices, config, config.most) + np.array(corner))
+                cells = best_cells(part, prices, config, config.most)
+                found.append(cells + np.array(corner))
+                narrowed.append(replace(part, band=Band.near(cells, len(part.source), len(part.target), config.search)))
                 progress.update(len(part.source) + len(part.target))
+            parts = narrowed
             prices = _learnt(np.concatenate([np.diff(cells, axis=0) for cells in found]), prices, config.most)
     return np.concatenate(found), prices
 
@@ -371,9 +391,11 @@ def bead_cosines(cells: np.ndarray, source: Lines, target: Lines) -> np.ndarray:
         return out
     sums = []
     for k, side in enumerate((source, target)):
-        # Sums from each bead's first line to its end: what is between two beads is summed too, and left out.
-        bounds = np.stack([cells[:-1][bead, k], cells[1:][bead, k]], 1).ravel()
-        padded = np.concatenate([side.sums, np.zeros((1, side.sums.shape[1]), np.float32)])
-        sums.append(np.add.reduceat(padded, bounds)[::2])
+        starts, sizes = cells[:-1][bead, k], steps[bead, k]
+        total = side.sums[starts]
+        for line in range(1, int(sizes.max())):
+            longer = sizes > line
+            total[longer] += side.sums[starts[longer] + line]
+        sums.append(total)
     out[bead] = np.einsum("ij,ij->i", *sums) / (_norms(sums[0]) * _norms(sums[1]))
     return out
