@@ -1,6 +1,6 @@
 """What the details of the papers' recipe are worth with a real encoder, in small: one setting each, all else equal.
 
-    python eval/experiments/paper_details.py teacher=FOLDER [only=contexts.length,stages] [output=runs/details]
+    python eval/experiments/paper_details.py teacher=FOLDER [only=contexts.length,drop] [output=runs/details]
         [results=eval/results/details] [threads=1] [corpus.limit=20000 refine.max_steps=1200 …]
 
 Each is a study of ``experiments/ablate.py`` on ``recipe=paper`` for en-ja, with the words, contexts and steps of SMALL, and
@@ -31,7 +31,7 @@ DETAILS = {
     "refine.duplicates": "keep,mask",
     "extract.isolated": "false,true",
 }
-STUDIES = ("stages", "drop", "dim", "pca_level", "contexts", "pick", "segmenters")
+STUDIES = ("drop", "dim", "pca_level", "contexts", "pick", "segmenters")
 VALUES = {"drop": "0,1,2,3,5,7", "dim": "64,128,256", "contexts": "1,2,5"}
 SMALL: dict[str, Any] = {
     **{"corpus.limit": 20_000, "corpus.held_out": 0.1, "corpus.max_characters": 150, "contexts.per_unit": 2},

@@ -110,9 +110,9 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
     out = []
     for (source, target), count in pairs.items():
         if count >= min_count:
-            a, b, own = inside[source, target].most_common(1)[0][0]
-            forward = _weight(b, a, [(j, i) for i, j in own], chances[0])
-            backward = _weight(a, b, own, chances[1])
+            here, there, own = inside[source, target].most_common(1)[0][0]
+            forward = _weight(there, here, [(j, i) for i, j in own], chances[0])
+            backward = _weight(here, there, own, chances[1])
             out.append(
                 Phrase(source, target, count, count / totals[0][source], count / totals[1][target], forward, backward)
             )

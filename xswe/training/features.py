@@ -44,12 +44,13 @@ class RowVectors:
         if self.centre is None:
             return found
         found -= self.centre
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
+        return found
 
     def mean(self) -> np.ndarray:
         """Return the mean of the distinct texts' vectors, or of evenly spread ones of very many, float32 (e,)."""
         step = -(-len(self.vectors) // _TELLING) or 1
-        return np.mean(self.vectors[::step], axis=0, dtype=np.float64).astype(np.float32)
+        return np.asarray(np.mean(self.vectors[::step], axis=0, dtype=np.float64), np.float32)
 
 
 def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
