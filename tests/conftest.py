@@ -136,7 +136,8 @@ def e5_small(request: pytest.FixtureRequest) -> Path:
     script = eval_script("convert_e5")
     cache = os.environ.get("XSWE_CACHE")
     folder = Path(cache).expanduser() if cache else Path(request.config.cache.mkdir("xswe"))
-    folder = folder / f"e5-small-{file_digest(EVAL / 'convert_e5.py')[:12]}"
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # of several processes each makes its own
+    folder = folder / f"e5-small-{file_digest(EVAL / 'convert_e5.py')[:12]}{worker}"
     if not folder.is_dir():
         with whole_folder(folder) as temporary:
             script.write(script.read_packed(script.package_file()), temporary)
