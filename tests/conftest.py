@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,6 +150,22 @@ def e5_small(request: pytest.FixtureRequest) -> Path:
 def e5_teacher(e5_small: Path) -> TransformerTeacher:
     """The same as a teacher, in float32 on one thread, with its own prompt."""
     return load_teacher(TeacherConfig(str(e5_small), device="cpu"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A browser without a window; one for all tests, since a process can drive only one at a time."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("there is no chromium: apt-get install chromium fonts-noto-cjk")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=path,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"],
+        )
+        yield started
+        started.close()
 
 
 def data_folder() -> Path | None:

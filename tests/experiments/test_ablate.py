@@ -49,7 +49,7 @@ def test_a_study_reuses_stages_and_skips_what_cannot_work(small):
         "pca": 2,  # none removed is what 0 is
         "refine": 2,
     }
-    assert "skipped 20: pca.drop=20 and pca.dim=16 need vectors of 36" in table
+    assert "skipped 20: drop=20 and dim=16 need vectors of 36" in table
     found = json.loads((folder / "run" / "ablation" / "drop.json").read_text())
     assert {(row["variant"], row["step"]) for row in found["rows"]} == {
         (value, step) for value in (0, 2) for step in ("PCA with ABTT", "refinement")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 import xswe
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PHRASES = ["train", "council", "the last train", "zzqx"]
 
 
@@ -50,18 +48,6 @@ class Opened:
     def widest(self) -> int:
         """How many pixels the page is wider than the window."""
         return self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-
-
-@pytest.fixture(scope="session")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no chromium: apt-get install chromium fonts-noto-cjk")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import random
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,19 +14,6 @@ import pytest
 
 from tests.report.conftest import axe
 from tests.serving.conftest import HOSTILE
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
