@@ -190,8 +190,8 @@ def _run(verb: str, overrides: list[str]) -> int:
     from xswe.errors import XsweError
     from xswe.io.files import resource
 
-    full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    full_trace = (before or "0") != "0"
 
     def task(config: DictConfig) -> Any:
         """Run the command on its composed configuration."""
@@ -216,6 +216,7 @@ def _run(verb: str, overrides: list[str]) -> int:
 
     _register(verb)
     sys.argv = ["xswe", *quoted(overrides)]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through
     try:
         hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
     except (HydraException, OmegaConfBaseException) as error:
@@ -226,6 +227,11 @@ def _run(verb: str, overrides: list[str]) -> int:
         return _complain("interrupted; the same command goes on from here") and 130
     except BrokenPipeError:
         return 0
+    finally:  # what this process starts next is not told to show more than its user asked for
+        if before is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = before
     return 0
 
 

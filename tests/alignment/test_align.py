@@ -224,7 +224,7 @@ def test_shuffled_documents_find_each_other_and_strangers_nobody(mini, sample):
     assert xswe.pair_documents(mini, [], japanese) == []
 
 
-def test_the_verbs(files, folders, tmp_path, capsys, monkeypatch):
+def test_the_verbs(files, folders, tmp_path, capsys):
     source, target = map(str, files)
     assert main(["align", "model=mini", f"source={source}", f"target={target}", f"output={tmp_path / 'v.ladder'}"]) == 0
     assert "5 and 3 lines, 3 beads" in capsys.readouterr().out
@@ -232,7 +232,6 @@ def test_the_verbs(files, folders, tmp_path, capsys, monkeypatch):
     wanted = [f"source={folders[0]}", f"target={folders[1]}", f"output={tmp_path / 'folder'}"]
     assert main(["align", "model=mini", *wanted]) == 0
     assert "5 pairs of documents" in capsys.readouterr().out
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     with pytest.raises(SystemExit, match="2"):
         main(["align", "model=mini", f"source={source}", f"target={target}", f"output={source}"])
     assert "would be overwritten" in capsys.readouterr().err

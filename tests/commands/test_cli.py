@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.__main__ import quoted
+from xswe.__main__ import main, quoted
 
 pytest.importorskip("torch")
 
@@ -24,6 +24,17 @@ def cli(*arguments, cwd, **environment):
     return subprocess.run(
         [sys.executable, "-m", "xswe", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
     )
+
+
+@pytest.mark.parametrize("before", [None, "0"])
+def test_a_verb_leaves_the_environment_of_its_process_as_it_was(before, monkeypatch, capsys):
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    if before is not None:
+        monkeypatch.setenv("HYDRA_FULL_ERROR", before)
+    with pytest.raises(SystemExit, match="2"):
+        main(["encode", "model=no-such-folder", "input=a.txt", "output=a.npy"])
+    assert "no-such-folder" in capsys.readouterr().err
+    assert os.environ.get("HYDRA_FULL_ERROR") == before
 
 
 @pytest.fixture(scope="module")

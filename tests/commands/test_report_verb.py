@@ -75,7 +75,6 @@ def test_phrases_write_their_page(folder):
 )
 def test_what_cannot_be_a_page_is_said_at_once(folder, arguments, said, monkeypatch, capsys):
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     assert ended.value.code == 2

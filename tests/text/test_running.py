@@ -120,8 +120,7 @@ def test_what_is_no_text_is_named(tmp_path):
         xswe.split_text("Bonjour.", "fr")
 
 
-def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary, monkeypatch):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary):
     (tmp_path / "a.txt").write_bytes("\ufeffDer Zug kam. Er war leer.\r\nUnd dann?\r\n".encode())
     given = [f"input={tmp_path / 'a.txt'}", "language=de"]
     assert main(["split", *given, f"output={tmp_path / 's.txt'}"]) == 0
@@ -131,7 +130,6 @@ def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary, monkeypatch):
     capsysbinary.readouterr()
     assert main(["split", *given, "output=-"]) == 0
     assert capsysbinary.readouterr().out.decode() == (tmp_path / "s.txt").read_text("utf-8")
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     with pytest.raises(SystemExit, match="2"):
         main(["split", *given, f"output={tmp_path / 's.doc'}"])
     assert b"the suffix says the format" in capsysbinary.readouterr().err
