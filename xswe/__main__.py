@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 VERBS = {
@@ -178,6 +178,19 @@ def _register(verb: str) -> None:
         importlib.import_module("xswe.commands.groups").register()
 
 
+@contextlib.contextmanager
+def _errors_let_through() -> Iterator[None]:
+    """Have Hydra hand errors on, which are ours to report; what this process starts later is told nothing of it."""
+    before = os.environ.get("HYDRA_FULL_ERROR")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["HYDRA_FULL_ERROR"]
+        if before is not None:
+            os.environ["HYDRA_FULL_ERROR"] = before
+
+
 def _run(verb: str, overrides: list[str]) -> int:
     """Compose the verb's configuration with Hydra and call its command."""
     module = verb.replace("-", "_")
@@ -190,8 +203,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from xswe.errors import XsweError
     from xswe.io.files import resource
 
-    before = os.environ.get("HYDRA_FULL_ERROR")
-    full_trace = (before or "0") != "0"
+    full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
 
     def task(config: DictConfig) -> Any:
         """Run the command on its composed configuration."""
@@ -216,9 +228,9 @@ def _run(verb: str, overrides: list[str]) -> int:
 
     _register(verb)
     sys.argv = ["xswe", *quoted(overrides)]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are ours to report: let them through
     try:
-        hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
+        with _errors_let_through():
+            hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
     except (HydraException, OmegaConfBaseException) as error:
         if full_trace:
             raise
@@ -227,11 +239,6 @@ def _run(verb: str, overrides: list[str]) -> int:
         return _complain("interrupted; the same command goes on from here") and 130
     except BrokenPipeError:
         return 0
-    finally:  # what this process starts next is not told to show more than its user asked for
-        if before is None:
-            del os.environ["HYDRA_FULL_ERROR"]
-        else:
-            os.environ["HYDRA_FULL_ERROR"] = before
     return 0
 
 
