@@ -1,4 +1,4 @@
-"""The command line as a stranger uses it: subprocesses, exit codes, files."""
+"""The command line as a stranger uses it: exit codes, output, files, kills."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 
 import xswe
+from tests.commands.verbs import run_verb
 from xswe.__main__ import main, quoted
 
 pytest.importorskip("torch")
 
 
-def cli(*arguments, cwd, **environment):
-    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", **environment}
-    return subprocess.run(
-        [sys.executable, "-m", "xswe", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
-    )
+def cli(*arguments, cwd):
+    """Run a process of its own."""
+    command, env = [sys.executable, "-m", "xswe", *map(str, arguments)], {**os.environ, "XSWE_PROGRESS": "0"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=env)
 
 
 @pytest.mark.parametrize("before", [None, "0"])
@@ -79,7 +79,7 @@ def test_the_same_command_does_nothing_twice(trained, setting):
     folder, settings = setting
     before = {p: p.stat().st_mtime_ns for p in (folder / "run" / "stages").rglob("*") if p.is_file()}
     begun = (folder / "run" / "results.json").read_bytes()
-    done = cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+    done = run_verb("train", "pair=en-ja", *settings, "output=run", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert {p: p.stat().st_mtime_ns for p in (folder / "run" / "stages").rglob("*") if p.is_file()} == before
     assert (folder / "run" / "results.json").read_bytes() == begun
@@ -88,23 +88,26 @@ def test_the_same_command_does_nothing_twice(trained, setting):
 def test_other_settings_redo_only_what_they_change(trained, setting):
     folder, settings = setting
     names = {p.name for p in (folder / "run" / "stages").iterdir()}
-    done = cli("train", "pair=en-ja", *settings, "output=run", "refine.batch_size=32", cwd=folder)
+    done = run_verb("train", "pair=en-ja", *settings, "output=run", "refine.batch_size=32", cwd=folder)
     assert done.returncode == 0, done.stderr
     new = {p.name for p in (folder / "run" / "stages").iterdir()} - names
     assert [n.split("-")[0] for n in new] == ["refine"]
-    cli("train", "pair=en-ja", *settings, "output=run", cwd=folder)
+    run_verb("train", "pair=en-ja", *settings, "output=run", cwd=folder)
 
 
 def test_a_run_killed_anywhere_ends_with_the_same_bytes(trained, setting):
     folder, settings = setting
     command = [sys.executable, "-m", "xswe", "train", "pair=en-ja", *settings, "output=killed"]
-    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
-    for seconds in (4.0, 5.5, 7.0):
+    env, stages = {**os.environ, "XSWE_PROGRESS": "0"}, folder / "killed" / "stages"
+    for seen in ("contexts-*", "pca-*"):
         process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(seconds)
+        limit = time.monotonic() + 120
+        while not any(stages.glob(seen)) and process.poll() is None and time.monotonic() < limit:
+            time.sleep(0.001)
+        assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         process.wait()
-    done = cli("train", "pair=en-ja", *settings, "output=killed", cwd=folder)
+    done = run_verb("train", "pair=en-ja", *settings, "output=killed", cwd=folder)
     assert done.returncode == 0, done.stderr
     for name in ("model/model.safetensors", "model/tokenizer.json", "results.json"):
         assert (folder / "killed" / name).read_bytes() == (folder / "run" / name).read_bytes(), name
@@ -114,7 +117,7 @@ def test_encode_streams_lines_to_npy(trained, tmp_path):
     folder, _ = trained
     lines = ["A cat sleeps.", "", "猫が寝ている。"] * 3
     (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = cli("encode", f"model={folder}/run/model", "input=a.txt", "output=a.npy", cwd=tmp_path)
+    done = run_verb("encode", f"model={folder}/run/model", "input=a.txt", "output=a.npy", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     vectors = np.load(tmp_path / "a.npy")
     np.testing.assert_array_equal(vectors, xswe.load(folder / "run" / "model").encode(lines))
@@ -125,7 +128,7 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
     folder, _ = trained
     rows = zip(sample["en"][:50], sample["ja"][:50], strict=True)
     (tmp_path / "own.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
-    done = cli("evaluate", f"model={folder}/run/model", "tasks=[own.tsv]", "output=eval.json", cwd=tmp_path)
+    done = run_verb("evaluate", f"model={folder}/run/model", "tasks=[own.tsv]", "output=eval.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "eval.json").read_text())["rows"]
     assert {row["metric"] for row in found} >= {"accuracy", "f1", "margin_accuracy"}
@@ -153,7 +156,7 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
     ],
 )
 def test_mistakes_get_one_line_that_names_the_cure_and_exit_status_2(arguments, found, tmp_path):
-    done = cli(*arguments, cwd=tmp_path)
+    done = run_verb(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert found in done.stderr
     assert "Traceback" not in done.stderr

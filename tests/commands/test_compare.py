@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 
+from tests.commands.verbs import run_verb
 from xswe.commands import compare, evaluate
 from xswe.commands.config import plain
 from xswe.errors import ConfigError, ModelError
@@ -92,8 +90,6 @@ def test_evaluate_gives_intervals_for_own_files(setting, monkeypatch):
 
 
 def test_the_command_line(setting):
-    command = [sys.executable, "-m", "xswe", "compare", "models=[good,sif:bad]", "tasks=[own.tsv]", "speed.seconds=0"]
-    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=setting, env=env)
+    done = run_verb("compare", "models=[good,sif:bad]", "tasks=[own.tsv]", "speed.seconds=0", cwd=setting)
     assert done.returncode == 0, done.stderr
     assert "SIF bad" in done.stdout

@@ -1,18 +1,16 @@
-"""``python -m xswe corpus`` as a stranger uses it, and ``train`` on what it converted."""
+"""The verb ``corpus`` as a stranger uses it, and ``train`` on what it converted."""
 
 from __future__ import annotations
 
 import dataclasses
 import gzip
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.commands.test_configuration import composed
+from tests.commands.verbs import run_verb
 from tests.corpus.test_blocks import moses_zip
 from xswe.commands.groups import CORPORA
 from xswe.corpus.bitext import Bitext, CorpusConfig
@@ -21,11 +19,8 @@ from xswe.corpus.cleaning import CleanConfig
 from xswe.io.settings import build
 
 
-def cli(*arguments, cwd, **environment):
-    env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "XSWE_CACHE": str(cwd / "cache"), **environment}
-    return subprocess.run(
-        [sys.executable, "-m", "xswe", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
-    )
+def cli(*arguments, cwd):
+    return run_verb(*arguments, cwd=cwd, XSWE_CACHE=str(cwd / "cache"))
 
 
 @pytest.mark.parametrize("choice", sorted({*CORPORA, *cards()} - {"local"}))

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import xswe
+from tests.commands.verbs import run_verb
 from xswe.commands.ensemble import run
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
@@ -105,8 +102,7 @@ def test_what_is_no_list_is_shown_one(folders, changes, found):
 
 def test_as_a_command(folders):
     models = f"models=[{folders}/noise,{folders}/good]"
-    command = [sys.executable, "-m", "xswe", "ensemble", models, "weights=[1,3]", "output=both", "threads=1"]
-    done = subprocess.run(command, cwd=folders, capture_output=True, text=True, env={**os.environ, "XSWE_PROGRESS": "0"})
+    done = run_verb("ensemble", models, "weights=[1,3]", "output=both", "threads=1", cwd=folders)
     assert done.returncode == 0, done.stderr
     assert "0.750" in done.stdout
     assert xswe.load(folders / "both").weights == (0.25, 0.75)

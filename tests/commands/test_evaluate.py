@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from test_compare import settings
 
+from tests.commands.verbs import run_verb
 from xswe.commands import compare, evaluate
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation import mteb_bridge
@@ -74,11 +72,8 @@ def test_a_run_that_measured_nothing_fails_and_says_why(model, tmp_path, monkeyp
     assert [(row["task"], row["metric"], row["value"]) for row in record["rows"]] == [("tatoeba", "skipped", None)]
 
 
-def test_the_command_of_a_run_that_measured_nothing_exits_with_an_error(model, tmp_path):
-    pytest.importorskip("mteb")
-    command = [sys.executable, "-m", "xswe", "evaluate", f"model={model}", "tasks=[tatoeba]", "threads=1"]
-    env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub"), "XSWE_PROGRESS": "0"}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+def test_the_command_of_a_run_that_measured_nothing_exits_with_an_error(model, tmp_path, no_hub):
+    done = run_verb("evaluate", f"model={model}", "tasks=[tatoeba]", "threads=1", cwd=tmp_path)
     assert done.returncode == 2
     assert "xswe: nothing was measured: skipped tatoeba en-ja" in done.stderr
     assert "data.root=DIR" in done.stderr

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from tests.commands.test_configuration import composed
+from tests.commands.verbs import run_verb
 from xswe.__main__ import VERBS
 from xswe.commands import help as help_module
 from xswe.commands.help import EXAMPLES, SHORT, settings, verb_help
@@ -81,8 +82,8 @@ def test_help_is_there_at_once():
         (["encode", "model=mini", "input=a"], "output is not set: give output="),
     ],
 )
-def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said):
-    done = subprocess.run([sys.executable, "-m", "xswe", *words], capture_output=True, text=True)
+def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said, tmp_path):
+    done = run_verb(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.startswith("xswe: ")

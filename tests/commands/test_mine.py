@@ -1,4 +1,4 @@
-"""``mine``, ``lexicon`` and ``bucc`` as a stranger uses them: subprocesses, pipes, kills."""
+"""``mine``, ``lexicon`` and ``bucc`` as a stranger uses them: outputs, pipes, kills."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ import time
 
 import pytest
 
-
-def cli(*arguments, cwd, **options):
-    env = {**os.environ, "XSWE_PROGRESS": "0"}
-    command = [sys.executable, "-m", "xswe", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, cwd=cwd, env=env, **options)
+from tests.commands.verbs import run_verb
 
 
 @pytest.fixture
@@ -26,10 +22,10 @@ def files(sample, tmp_path):
 
 
 def test_mine_writes_pairs_and_prints_a_summary(files, model_folder):
-    done = cli(
+    done = run_verb(
         "mine", f"model={model_folder}", "source=en.txt", "target=ja.txt", "output=pairs.tsv", "threads=1", cwd=files
     )
-    said = done.stdout.decode()
+    said = done.stdout
     assert done.returncode == 0, done.stderr
     for part in ("source: 800 lines read", "expected precision", "pairs: ", "median", "(read and encode"):
         assert part in said
@@ -42,25 +38,25 @@ def test_mine_writes_pairs_and_prints_a_summary(files, model_folder):
 
 def test_mine_to_standard_output_says_nothing_else_there(files, model_folder):
     settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1", "threshold=null"]
-    piped = cli("mine", *settings, "output=-", cwd=files)
-    cli("mine", *settings, "output=pairs.tsv", cwd=files)
-    assert piped.stdout == (files / "pairs.tsv").read_bytes()
-    assert b"lines read" in piped.stderr
+    piped = run_verb("mine", *settings, "output=-", cwd=files)
+    run_verb("mine", *settings, "output=pairs.tsv", cwd=files)
+    assert piped.stdout.encode() == (files / "pairs.tsv").read_bytes()
+    assert "lines read" in piped.stderr
 
 
 def test_score_from_standard_input_to_standard_output(files, model_folder):
-    raw = b"A cat.\t\xe7\x8c\xab\xe3\x80\x82\r\nx\ty\tz"
-    done = cli("mine", f"model={model_folder}", "mode=score", "input=-", "output=-", cwd=files, input=raw)
+    raw = "A cat.\t猫。\r\nx\ty\tz"
+    done = run_verb("mine", f"model={model_folder}", "mode=score", "input=-", "output=-", cwd=files, given=raw)
     assert done.returncode == 0, done.stderr
-    first, second = done.stdout.split(b"\r\n")
-    assert first.startswith(b"A cat.\t\xe7\x8c\xab\xe3\x80\x82\t")
-    assert second.startswith(b"x\ty\tz\t")
-    assert not done.stdout.endswith(b"\n")
+    first, second = done.stdout.split("\r\n")
+    assert first.startswith("A cat.\t猫。\t")
+    assert second.startswith("x\ty\tz\t")
+    assert not done.stdout.endswith("\n")
 
 
 def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
     settings = [f"model={model_folder}", "source=en.txt", "target=ja.txt", "threads=1"]
-    cli("mine", *settings, "output=whole.tsv", cwd=files)
+    run_verb("mine", *settings, "output=whole.tsv", cwd=files)
     env = {**os.environ, "XSWE_PROGRESS": "0"}
     command = [sys.executable, "-m", "xswe", "mine", *settings, "output=killed.tsv"]
     work = files / "killed.tsv.work"
@@ -73,7 +69,7 @@ def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
         process.wait()
         if (files / "killed.tsv").exists():
             break
-    done = cli("mine", *settings, "output=killed.tsv", cwd=files)
+    done = run_verb("mine", *settings, "output=killed.tsv", cwd=files)
     assert done.returncode == 0, done.stderr
     assert (files / "killed.tsv").read_bytes() == (files / "whole.tsv").read_bytes()
     assert not work.exists()
@@ -81,9 +77,9 @@ def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
 
 def test_lexicon(files, model_folder):
     (files / "gold.tsv").write_text("the\tの\n", encoding="utf-8")
-    done = cli("lexicon", f"model={model_folder}", "output=d.tsv", "gold=gold.tsv", "threads=1", cwd=files)
+    done = run_verb("lexicon", f"model={model_folder}", "output=d.tsv", "gold=gold.tsv", "threads=1", cwd=files)
     assert done.returncode == 0, done.stderr
-    assert b"P@1" in done.stdout
+    assert "P@1" in done.stdout
     rows = [line.split("\t") for line in (files / "d.tsv").read_text(encoding="utf-8").splitlines()]
     assert {len(row) for row in rows} == {4}
     assert {row[3] for row in rows} == {"1"}
@@ -96,11 +92,11 @@ def test_bucc(files, sample, model_folder):
             (files / f"{name}.{language}").write_text("".join(f"{language}-{i}\t{t}\n" for i, t in enumerate(rows)))
         (files / f"{name}.gold").write_text("".join(f"ja-{i}\ten-{i}\n" for i in range(50)))
     settings = [f"model={model_folder}", "training=train", "test=test", "languages=[ja,en]", "threads=1"]
-    refused = cli("bucc", *settings, "output=test.gold", cwd=files)
-    assert b"test.gold: is also read" in refused.stderr
-    done = cli("bucc", *settings, "output=found.tsv", cwd=files)
+    refused = run_verb("bucc", *settings, "output=test.gold", cwd=files)
+    assert "test.gold: is also read" in refused.stderr
+    done = run_verb("bucc", *settings, "output=found.tsv", cwd=files)
     assert done.returncode == 0, done.stderr
-    assert b"bucc_f1" in done.stdout
+    assert "bucc_f1" in done.stdout
     assert all(line.startswith("ja-") for line in (files / "found.tsv").read_text().splitlines())
 
 
@@ -130,8 +126,8 @@ def test_bucc(files, sample, model_folder):
     ],
 )
 def test_mistakes_get_one_line_and_exit_status_2(files, model_folder, arguments, found):
-    done = cli(arguments[0], f"model={model_folder}", *arguments[1:], cwd=files)
-    said = done.stderr.decode().splitlines()
+    done = run_verb(arguments[0], f"model={model_folder}", *arguments[1:], cwd=files)
+    said = done.stderr.splitlines()
     assert done.returncode == 2
     assert len(said) == 1
     assert said[0].startswith("xswe: ")
@@ -142,17 +138,17 @@ def test_mistakes_get_one_line_and_exit_status_2(files, model_folder, arguments,
 def test_negatives_paraphrases_and_duplicates_from_the_command_line(files, model_folder):
     model = f"model={model_folder}"
     bitext = "mode=negatives", "source=en.txt", "target=ja.txt", "negatives=2"
-    assert cli("mine", model, *bitext, "output=t.jsonl", cwd=files).returncode == 0
+    assert run_verb("mine", model, *bitext, "output=t.jsonl", cwd=files).returncode == 0
     assert set(json.loads((files / "t.jsonl").read_text(encoding="utf-8").splitlines()[0])) == {
         *("anchor", "positive", "negative_1", "negative_2"),
     }
     for verb, words, said in (
-        ("mine", ("source=en.txt", "output=p.tsv", "threshold=null"), b"lines: 800 lines read"),
-        ("dedup", ("input=en.txt", "output=u.txt", "rejects=r.tsv"), b"800 lines read"),
-        ("mine", ("source=en.txt", "target=ja.txt", "output=j.tsv", f"rerank={model_folder}"), b"judged by the encoder"),
+        ("mine", ("source=en.txt", "output=p.tsv", "threshold=null"), "lines: 800 lines read"),
+        ("dedup", ("input=en.txt", "output=u.txt", "rejects=r.tsv"), "800 lines read"),
+        ("mine", ("source=en.txt", "target=ja.txt", "output=j.tsv", f"rerank={model_folder}"), "judged by the encoder"),
     ):
-        done = cli(verb, model, *words, cwd=files)
+        done = run_verb(verb, model, *words, cwd=files)
         assert said in done.stdout, done.stderr
-    for wrong, said in ((("negatives=2",), b"mode=negatives"), (("mode=negatives", "k=3"), b"k does nothing")):
-        done = cli("mine", model, "source=en.txt", "target=ja.txt", "output=x.jsonl", *wrong, cwd=files)
+    for wrong, said in ((("negatives=2",), "mode=negatives"), (("mode=negatives", "k=3"), "k does nothing")):
+        done = run_verb("mine", model, "source=en.txt", "target=ja.txt", "output=x.jsonl", *wrong, cwd=files)
         assert said in done.stderr

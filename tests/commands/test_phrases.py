@@ -1,11 +1,10 @@
-"""``python -m xswe phrases`` as a stranger uses it."""
+"""The verb ``phrases`` as a stranger uses it."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import gzip
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import xswe
+from tests.commands.verbs import run_verb
 from xswe.errors import InputError
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
@@ -28,10 +28,7 @@ from xswe.text.subwords import SubwordUnits
 
 
 def cli(*arguments, cwd):
-    env = {**os.environ, "XSWE_PROGRESS": "0"}
-    return subprocess.run(
-        [sys.executable, "-m", "xswe", "phrases", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=env
-    )
+    return run_verb("phrases", *arguments, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from xswe.__main__ import main
+from tests.commands.verbs import run_verb
 
 pytest.importorskip("jinja2", reason="pages need Jinja2: pip install 'xswe[report]'")
-
-
-def cli(*arguments, cwd):
-    env = {**os.environ, "XSWE_PROGRESS": "0"}
-    command = [sys.executable, "-m", "xswe", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, cwd=cwd, env=env, text=True)
 
 
 @pytest.fixture
@@ -30,25 +20,25 @@ def folder(sample, tmp_path):
 
 def test_mining_and_filtering_write_their_pages(folder, model_folder):
     given = ("mine", f"model={model_folder}", "source=en.txt", "target=ja.txt")
-    mined = cli(*given, "output=p.tsv", "report=p.html", cwd=folder)
+    mined = run_verb(*given, "output=p.tsv", "report=p.html", cwd=folder)
     assert mined.returncode == 0, mined.stderr
     assert mined.stdout.splitlines()[-1] == "report: p.html"
     page = (folder / "p.html").read_text(encoding="utf-8")
     for part in ("Just above the cut", "mismatches", "Hubs", "data-l=", "threshold"):
         assert part in page
-    plain = cli(*given, "output=q.tsv", cwd=folder)
+    plain = run_verb(*given, "output=q.tsv", cwd=folder)
     assert plain.returncode == 0
     assert (folder / "q.tsv").read_bytes() == (folder / "p.tsv").read_bytes()  # looking changes nothing
-    again = cli("report", "mined=p.tsv", "languages=[en,ja]", "output=again.html", cwd=folder)
+    again = run_verb("report", "mined=p.tsv", "languages=[en,ja]", "output=again.html", cwd=folder)
     assert again.stdout.startswith("report: again.html (0."), again.stderr
-    done = cli("filter", f"model={model_folder}", "input=bitext.tsv", "output=c.tsv", "report=c.html", cwd=folder)
+    done = run_verb("filter", f"model={model_folder}", "input=bitext.tsv", "output=c.tsv", "report=c.html", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "copy" in (folder / "c.html").read_text(encoding="utf-8")
 
 
 def test_phrases_write_their_page(folder):
     given = ("queries=train", "passages=bitext.tsv", "output=h.tsv", "mode=terms", "languages=[en,ja]", "report=h.html")
-    done = cli("phrases", "model=mini", *given, cwd=folder)
+    done = run_verb("phrases", "model=mini", *given, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert 'data-phrase="train"' in (folder / "h.html").read_text(encoding="utf-8")
 
@@ -73,12 +63,9 @@ def test_phrases_write_their_page(folder):
         (("report", "run=absent"), "no results.json"),
     ],
 )
-def test_what_cannot_be_a_page_is_said_at_once(folder, arguments, said, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    assert ended.value.code == 2
-    complaint = capsys.readouterr().err
-    assert said in complaint
-    assert len(complaint.splitlines()) == 1
+def test_what_cannot_be_a_page_is_said_at_once(folder, arguments, said):
+    done = run_verb(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert not list(folder.glob("*.html"))
