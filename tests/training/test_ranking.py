@@ -106,7 +106,7 @@ def test_a_batch_is_that_of_sentence_transformers(negatives):
 
     further = [column[i] for i in range(24) for column in columns[2:]]
     given = (Bags.of(further), np.arange(25) * negatives) if negatives else ()
-    bitext = ParallelBags(*map(Bags.of, columns[:2]), None, False, True, *given)
+    bitext = ParallelBags(*map(Bags.of, columns[:2]), None, True, *given)
     objective = Objective(temperature=0.05, margin=0.0, directions="source", prefixes=prefixes)
     trainer, seen = Trainer(table.copy(), RefineConfig(batch_size=24), objective), np.zeros_like(table)
 

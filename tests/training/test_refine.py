@@ -10,7 +10,7 @@ from xswe.io.ragged import Bags
 from xswe.training import refine as refine_module
 from xswe.training.loop import Schedule
 from xswe.training.objective import Objective
-from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, near_bags, tree_order
+from xswe.training.pairs import ParallelBags, distinct_rows, equal_bags, tree_order
 from xswe.training.refine import RefineConfig, Trainer, refine
 from xswe.training.stages import decisive
 
@@ -200,7 +200,6 @@ def test_bags_are_numbered_alike_in_shares_and_at_once(monkeypatch, tmp_path, ma
     monkeypatch.setattr("xswe.training.pairs._BLOCK", 256)
     assert np.array_equal(equal_bags(bags), numbers)
     assert np.array_equal(distinct_rows(bags), rows)
-    assert np.array_equal(near_bags(bags), near_bags(Bags(np.array(bags.ids), np.array(bags.offsets))))
 
 
 def test_equal_bags_share_a_number():
@@ -241,17 +240,6 @@ def test_every_pair_is_seen_once_an_epoch_and_the_schedule_needs_no_history():
 def test_settings_that_cannot_work(wrong):
     with pytest.raises(ConfigError):
         RefineConfig(**wrong)
-
-
-def test_near_bags_share_a_number_where_they_share_their_units():
-    rng = np.random.default_rng(0)
-    base = [rng.choice(5000, 20, replace=False).tolist() for _ in range(300)]
-    shuffled = [list(reversed(one)) for one in base]
-    changed = [[*one[:-1], 6000] for one in base]  # Jaccard 19/21: shared three times in four
-    numbers = near_bags(Bags.of([*base, *shuffled, *changed])).reshape(3, 300)
-    assert (numbers[0] == numbers[1]).all()
-    assert 0.6 < (numbers[0] == numbers[2]).mean() < 0.9
-    assert len(np.unique(numbers[0])) == 300
 
 
 def repeating(n, distinct, seed=0):
@@ -359,20 +347,17 @@ def test_neighbours_of_a_tree_are_near():
 
 
 @pytest.mark.parametrize("killed_at", [3, 17, 33])
-def test_a_killed_run_of_hard_batches_and_averages_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
+def test_a_killed_run_of_hard_batches_goes_on_to_the_same_bytes(tmp_path, monkeypatch, killed_at):
     config = RefineConfig(
         max_steps=40,
         batch_size=32,
         learning_rate=0.01,
         eval_steps=20,
         neighbours=8,
-        average=0.5,
-        near=True,
         duplicates="drop",
     )
     arguments = (start(), [toy(), toy(90, seed=5)], [toy(40, seed=1)], config, Objective())
     undisturbed = refine(*arguments)
-    assert undisturbed.history[-1]["averaged_tables"] == 10
     resumed = killed_and_resumed(arguments, killed_at, tmp_path / "c", monkeypatch)
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert resumed.history == undisturbed.history
@@ -391,30 +376,13 @@ def test_batches_of_neighbours_see_every_pair_once_an_epoch():
     assert sorted(seen) == list(range(40))
 
 
-def test_the_average_is_the_mean_of_the_last_tables(monkeypatch):
-    tables = []
-    step = Trainer.step
-
-    def remembers(self, *rest):
-        loss = step(self, *rest)
-        tables.append(self.matrix.copy())
-        return loss
-
-    monkeypatch.setattr(Trainer, "step", remembers)
-    config = RefineConfig(max_steps=40, batch_size=32, learning_rate=0.01, eval_steps=20, patience=0, average=0.25)
-    made = refine(start(), [toy()], [], config, Objective())
-    np.testing.assert_allclose(made.matrix, np.mean(tables[31::2], axis=0), atol=1e-6)
-
-
 def test_settings_that_are_off_leave_fingerprints_as_they_were():
     assert set(decisive(Objective())) == {
         *("temperature", "margin", "distillation", "distillation_temperature", "distillation_on")
     }
     later = {
         "duplicates",
-        "near",
         "neighbours",
-        "average",
         "epochs",
         "warmup",
         "schedule",
@@ -423,7 +391,7 @@ def test_settings_that_are_off_leave_fingerprints_as_they_were():
         "per_unit",
     }
     assert not later & set(decisive(RefineConfig()))
-    assert decisive(RefineConfig(near=True))["near"] is True
+    assert decisive(RefineConfig(neighbours=16))["neighbours"] == 16
 
 
 def test_many_passes_without_improvement_stop_before_many_looks():

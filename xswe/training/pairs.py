@@ -19,7 +19,6 @@ from xswe.io.ragged import Bags, Spans
 from xswe.training.features import RowVectors
 from xswe.training.loop import PairTexts
 
-_HASHES = 3  # of a signature
 _BLOCK = 1 << 18  # bags read at a time when all are
 _SHARE = 1 << 21  # bags that are numbered at a time when there are more
 _STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
@@ -49,7 +48,6 @@ class ParallelBags:
         source: n bags.
         target: n bags; None for sentences of one language.
         teacher: float (n, e), a teacher's unit vectors of the sentences, where distillation is wanted.
-        near: count texts as equal that share most of their units.
         alike: both sides are of one language, so that a text of one may also be on the other.
         negatives: m bags, texts that say something else than the source of their pair; None for none.
         bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
@@ -58,7 +56,6 @@ class ParallelBags:
     source: Bags
     target: Bags | None = None
     teacher: np.ndarray | RowVectors | None = None
-    near: bool = False
     alike: bool = False
     negatives: Bags | None = None
     bounds: np.ndarray | None = None
@@ -71,7 +68,7 @@ class ParallelBags:
         columns = [self.source, *(side for side in (self.target, self.negatives) if side is not None)]
         # What can be equal is numbered together.
         groups = [columns] if self.alike or self.target is None else [columns[:1], columns[1:]]
-        numbers = [one for group in groups for one in numbered_together(group, self.near)]
+        numbers = [one for group in groups for one in numbered_together(group)]
         object.__setattr__(self, "same_source", numbers[0])
         object.__setattr__(self, "same_target", numbers[0] if self.target is None else numbers[1])
         none = np.zeros(0, np.int32)
@@ -146,33 +143,28 @@ class ParallelBags:
 
 def equal_bags(bags: Bags) -> np.ndarray:
     """Number the bags so that equal ones (the same ids in the same order) share a number, int32 (n,)."""
-    return numbered_together([bags], near=False)[0]
+    return numbered_together([bags])[0]
 
 
-def numbered_together(columns: Sequence[Bags], near: bool) -> list[np.ndarray]:
-    """Number the bags of several columns so that equal (or nearly equal) ones share a number, int32 (n,) a column."""
-    keys_of = _signed if near else _hashed
+def numbered_together(columns: Sequence[Bags]) -> list[np.ndarray]:
+    """Number the bags of several columns so that equal ones share a number, int32 (n,) a column."""
     if len(columns) == 1:
-        return [_numbered(columns[0], keys_of)]
-    keys = np.concatenate([_keys(bags, keys_of) for bags in columns])
+        return [_numbered(columns[0])]
+    keys = np.concatenate([_keys(bags) for bags in columns])
     numbers = np.unique(keys, return_inverse=True)[1].astype(np.int32)
     return np.split(numbers, np.cumsum([len(bags) for bags in columns])[:-1])
 
 
-def _keys(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
-    """Return the keys that ``keys_of`` writes for a block of bags, of all of them, uint64 (n,)."""
+def _keys(bags: Bags) -> np.ndarray:
+    """Return keys that are equal where bags are, uint64 (n,)."""
     keys = np.empty(len(bags), np.uint64)
     for start in range(0, len(bags), _BLOCK):
-        keys_of(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
+        _hash(bags.block(start, start + _BLOCK), keys[start : start + _BLOCK])
         bags.release()
     return keys
 
 
-def _signed(block: Bags, keys: np.ndarray) -> None:
-    _signatures(np.asarray(block.ids), block.offsets, _HASHES, keys)
-
-
-def _hashed(block: Bags, keys: np.ndarray) -> None:
+def _hash(block: Bags, keys: np.ndarray) -> None:
     ids = np.ascontiguousarray(block.ids)
     hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
 
@@ -180,7 +172,7 @@ def _hashed(block: Bags, keys: np.ndarray) -> None:
 def distinct_rows(bags: Bags) -> np.ndarray:
     """Return the rows of which no earlier one has an equal bag, ascending, int64."""
     first = RowSet(len(bags))
-    for rows, keys in _by_key(bags, _hashed):
+    for rows, keys in _by_key(bags):
         first.set(rows[np.unique(keys, return_index=True)[1]], True)
     return first.rows(_room(bags, len(first), np.int64))
 
@@ -199,17 +191,16 @@ def _folder_of(bags: Bags) -> Path | None:
     return Path(name).parent if name is not None else None
 
 
-def _numbered(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> np.ndarray:
-    """Number the bags by their keys, which ``keys_of`` writes for a block of them into a uint64 (n,)."""
+def _numbered(bags: Bags) -> np.ndarray:
     numbers, before = _room(bags, len(bags), np.int32), 0
-    for rows, keys in _by_key(bags, keys_of):
+    for rows, keys in _by_key(bags):
         distinct, inverse = np.unique(keys, return_inverse=True)
         numbers[rows] = inverse + before
         before += len(distinct)
     return numbers
 
 
-def _by_key(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the rows of bags and their keys, a share of the keys at a time, the least first; rows ascending in each.
 
     Above a few million bags the keys wait in a file (beside mapped bags, which are as large), so that no more than a
@@ -217,7 +208,7 @@ def _by_key(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> Iterator
     """
     shares = 1 << max(0, (len(bags) // _SHARE).bit_length())
     if shares == 1:
-        yield np.arange(len(bags)), _keys(bags, keys_of)
+        yield np.arange(len(bags)), _keys(bags)
         return
     with tempfile.TemporaryFile(dir=_folder_of(bags)) as stream:
         kind = np.dtype([("key", np.uint64), ("row", np.uint32)])
@@ -226,7 +217,7 @@ def _by_key(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> Iterator
         for start in range(0, len(bags), _BLOCK):
             block = bags.block(start, start + _BLOCK)
             keys = np.empty(len(block), np.uint64)
-            keys_of(block, keys)
+            _hash(block, keys)
             bags.release()
             share = (keys >> np.uint64(65 - shares.bit_length())).astype(np.int64)
             order = np.argsort(share, kind="stable")
@@ -243,35 +234,6 @@ def _by_key(bags: Bags, keys_of: Callable[[Bags, np.ndarray], None]) -> Iterator
                 parts.append(stream.read(high - low))
             entries = np.frombuffer(b"".join(parts), kind)
             yield entries["row"].astype(np.int64), np.ascontiguousarray(entries["key"])
-
-
-@njit(nogil=True, cache=True)
-def _signatures(ids: np.ndarray, offsets: np.ndarray, hashes: int, out: np.ndarray) -> None:
-    """out[i] = the least hash of bag i's ids under each of ``hashes`` hash functions, mixed into one number."""
-    for i in range(len(offsets) - 1):
-        signature = np.uint64(0)
-        for h in range(hashes):
-            least = np.uint64(0xFFFFFFFFFFFFFFFF)
-            for t in range(offsets[i], offsets[i + 1]):
-                x = (np.uint64(ids[t]) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(h) * np.uint64(
-                    0xBF58476D1CE4E5B9
-                )
-                x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                x ^= x >> np.uint64(31)
-                least = min(least, x)
-            signature = (signature ^ least) * np.uint64(0x9E3779B97F4A7C15) + (signature >> np.uint64(32))
-        out[i] = signature
-
-
-def near_bags(bags: Bags) -> np.ndarray:
-    """Number the bags so that nearly equal ones probably share a number, int32 (n,).
-
-    Two bags share it with probability J ** 3 (one factor a hash function), where J is the overlap of their sets of units
-    (Jaccard's; Broder 1997): always if they have the same units in any order, at J = 0.9 three times in four, at J = 0.3
-    three times in a hundred.
-    """
-    return numbered_together([bags], near=True)[0]
 
 
 # Which pairs are near each other, for batches of hard negatives: a random projection tree over a corpus.

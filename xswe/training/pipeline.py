@@ -363,7 +363,7 @@ class _Run:
             return np.tile(matrix, (len(self.config.languages), 1)), fingerprint("random separate", settings)
         return matrix, fingerprint("random", settings)
 
-    def parallel(self, part: str, vectors: dict[str, list[RowVectors]], near: bool) -> list[ParallelBags]:
+    def parallel(self, part: str, vectors: dict[str, list[RowVectors]]) -> list[ParallelBags]:
         """Return a part of the corpus as the trainer's bags."""
         teachers: Sequence[RowVectors | None] = vectors.get(part) or [None] * len(self.pairs)
         made = []
@@ -375,7 +375,7 @@ class _Run:
             placed = None if target is None else self.tables.place(target, pair[1])
             alike = len(pair) == 2 and pair[0] == pair[1]
             further = self.negatives(part, pair)
-            made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, near, alike, *further))
+            made.append(ParallelBags(self.tables.place(source, pair[0]), placed, teacher, alike, *further))
         return made
 
     def negatives(self, part: str, pair: Pair) -> tuple[Bags, np.ndarray] | tuple[()]:
@@ -411,8 +411,8 @@ class _Run:
         def make(folder: Path, identity: str) -> None:
             """Refine the table; a killed run goes on from its checkpoint."""
             imitable = as_imitated(vectors, self.config.objective.distillation_centred)
-            training = self.parallel("train", imitable, c.near)
-            development = self.parallel("development", imitable, c.near)
+            training = self.parallel("train", imitable)
+            development = self.parallel("development", imitable)
             development = [one for one, telling in zip(development, self.telling, strict=True) if telling]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()

@@ -54,14 +54,12 @@ class RefineConfig:
         duplicates: equal sentences of a batch are no negatives of each other (``mask``), no batch has a sentence twice
             (``drop``): the second pair waits for a later batch, and another is drawn; or they are treated like any others
             (``keep``, paper).
-        near: count sentences as equal that share most of their units, too.
         neighbours: pairs drawn together because the table finds them similar at the start of an epoch: each is a hard
             negative of the others. 0 for batches drawn at random.
         sample_from: training and development pairs are those of the ``corpus``, or drawn from those with a sentence chosen
             as one of the ``contexts`` (paper): ``corpus.development`` and ``corpus.max_development`` then count in these.
         per_unit: with ``contexts``, pairs are drawn by at most this many sentences of each unit (reference code, one
             language: 2); 0 for all.
-        average: fraction of the steps, at the end, over which tables are averaged; 0 for the last (or best) table.
         epochs: passes over the training pairs, in place of ``max_steps``; 0 goes by steps.
         warmup: fraction of the steps, at the start, over which the rate rises linearly from zero.
         schedule: how the rate falls, after ``warmup`` and ``decay_start``: ``linear`` or ``cosine``.
@@ -79,11 +77,9 @@ class RefineConfig:
     seed: int = 0
     threads: int = 1
     duplicates: Literal["mask", "drop", "keep"] = field(default="mask", metadata=OFF)
-    near: bool = field(default=False, metadata=OFF)
     neighbours: int = field(default=0, metadata=OFF)
     sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
     per_unit: int = field(default=0, metadata=OFF)
-    average: float = field(default=0.0, metadata=OFF)
     epochs: float = field(default=0.0, metadata=OFF)
     warmup: float = field(default=0.0, metadata=OFF)
     schedule: Literal["linear", "cosine"] = field(default="linear", metadata=OFF)
@@ -97,8 +93,8 @@ class RefineConfig:
             raise ConfigError(f"refine.sample_from={self.sample_from!r}: use 'corpus' or 'contexts'")
         if self.per_unit < 0 or (self.per_unit and self.sample_from == "corpus"):
             raise ConfigError("refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0")
-        if not 0 <= self.neighbours <= self.batch_size or not 0 <= self.average <= 1:
-            raise ConfigError("refine needs 0 <= neighbours <= batch_size and 0 <= average <= 1")
+        if not 0 <= self.neighbours <= self.batch_size:
+            raise ConfigError("refine needs 0 <= neighbours <= batch_size")
         if self.optimiser not in ("lazy", "dense"):
             raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
         if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1 or not 0 <= self.decay_start <= 1:
@@ -252,8 +248,8 @@ def refine(
     trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
     shape = list(matrix.shape)
     identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
-    state, mean = BestTable(trainer.matrix, trainer.optimiser), _Mean(trainer.matrix) if config.average else None
-    _restore(checkpoint, identity, state, mean, schedule)
+    state = BestTable(trainer.matrix, trainer.optimiser)
+    _restore(checkpoint, identity, state, schedule)
     if development and not state.history:
         state.begin(_development_loss(trainer, development))
     saved = time.monotonic()
@@ -268,8 +264,6 @@ def refine(
             which, rows = schedule.at(step)
             state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
             progress.update()
-            if mean is not None:
-                mean.add(trainer.matrix, step + 1, config)
             if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
                 state.look(_development_loss(trainer, development) if development else None)
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
@@ -278,25 +272,9 @@ def refine(
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     break
             if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                _save(checkpoint, identity, state, mean, schedule)
+                _save(checkpoint, identity, state, schedule)
                 saved = time.monotonic()
-        if mean is not None and mean.tables:
-            _judge_average(trainer, development, state, mean)
     return RefineResult(state.best, trainer.optimiser.steps, state.step, state.history)
-
-
-class _Mean:
-    """The mean of some tables near the end."""
-
-    def __init__(self, matrix: np.ndarray) -> None:
-        self.matrix, self.tables = np.zeros_like(matrix), 0
-
-    def add(self, matrix: np.ndarray, step: int, config: RefineConfig) -> None:
-        """Fold the table after ``step`` steps into the mean, ten times an evaluation, where the end is near enough."""
-        every = max(1, config.eval_steps // 10)
-        if step > config.max_steps * (1 - config.average) and step % every == 0:
-            self.tables += 1
-            self.matrix += (matrix - self.matrix) / np.float32(self.tables)
 
 
 def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], step: int) -> None:
@@ -306,36 +284,21 @@ def _regroup(trainer: Trainer, schedule: Schedule, bitexts: list[ParallelBags], 
         schedule.regroup(step, [grouped(trainer.vectors, bitext, c.neighbours, c.seed) for bitext in bitexts])
 
 
-def _judge_average(trainer: Trainer, development: list[ParallelBags], state: BestTable, mean: _Mean) -> None:
-    """Take the averaged table for the result, unless the development pairs prefer the best single one."""
-    np.copyto(trainer.matrix, mean.matrix)
-    row: dict[str, float] = {"step": trainer.optimiser.steps, "averaged_tables": mean.tables}
-    if development:
-        row["averaged_development_loss"] = _development_loss(trainer, development)
-    if not development or row["averaged_development_loss"] <= state.loss:
-        state.best, state.step = mean.matrix, trainer.optimiser.steps
-    state.history.append(row)
-
-
-def _save(path: Path, identity: str, state: BestTable, mean: _Mean | None, schedule: Schedule) -> None:
+def _save(path: Path, identity: str, state: BestTable, schedule: Schedule) -> None:
     """Write everything that decides the rest of the run into one file."""
     tensors, meta = state.state()
-    if mean is not None:
-        tensors["mean"], meta["averaged"] = mean.matrix, mean.tables
     if schedule.groups is not None:
         meta["groups_epoch"] = schedule.groups_epoch
         tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
     save_checkpoint(path, identity, tensors, meta)
 
 
-def _restore(path: Path | None, identity: str, state: BestTable, mean: _Mean | None, schedule: Schedule) -> None:
+def _restore(path: Path | None, identity: str, state: BestTable, schedule: Schedule) -> None:
     """Go on where a checkpoint of these settings and data ends, if there is one."""
     if (found := load_checkpoint(path, identity)) is None:
         return
     tensors, meta = found
     state.restore(tensors, meta)
-    if mean is not None:
-        mean.matrix, mean.tables = tensors["mean"], meta["averaged"]
     if "groups_epoch" in meta:
         schedule.groups = [tensors[f"groups.{k}"] for k in range(len(schedule.sizes))]
         schedule.groups_epoch = meta["groups_epoch"]
