@@ -2,12 +2,13 @@
 
     python eval/experiments/mutate.py output=eval/results/mutations.json [places=100] [seed=0] [rooms=mining,corpus,…]
     python eval/experiments/mutate.py output=… again=1              # only those that survived, after tests were added
+    python eval/experiments/mutate.py output=… near=1 seconds=200   # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
-own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then the others, up
-to the first that fails. A mutation is caught if a test fails that passes without it, or takes too long. A run that
-was stopped goes on. ``again`` keeps what was caught, and each survivor's ``why``: the reason, written by hand, why it can
-make no difference.
+own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then (but for
+``near``) the others, up to the first that fails. A mutation is caught if a test fails that passes without it, or the
+tests take more memory than there is, or more than ``seconds`` of a processor. A run that was stopped goes on. ``again``
+keeps what was caught, and each survivor's ``why``: the reason, written by hand, why it can make no difference.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ DEFAULTS: dict[str, Any] = {
     "seed": 0,
     "rooms": ",".join(ROOMS),
     "again": 0,
+    "near": 0,
+    "seconds": 900,
     "work": "runs/mutate",
 }
 COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not"}
@@ -46,7 +49,7 @@ SIGNS |= {ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: r"\|", a
 SIGNS |= {ast.RShift: ">>", ast.Pow: r"\*\*", ast.And: "and", ast.Or: "or"}
 PAD = 120  # blanks at the end of each file of the copy, so that a changed file keeps its size: numba looks at size and time
 
-MEMORY, SECONDS = 16 << 30, 900  # bytes of address space, and of a processor, that the tests may take
+MEMORY = 16 << 30  # bytes of address space that the tests may take
 
 
 @dataclass(frozen=True)
@@ -187,8 +190,9 @@ def functions_of(text: str) -> list[Function]:
 class Tree:
     """A copy of the tree's tracked files, and the functions of its library."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, near: bool, seconds: int) -> None:
         self.work, self.copy = work.resolve(), work.resolve() / "tree"
+        self.near, self.seconds = near, seconds
         tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
         for name in filter(None, tracked.split("\0")):
             self._take(name)
@@ -221,7 +225,7 @@ class Tree:
         call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-x", *files]
         call += [f"--deselect={test}" for test in self.unsound]
         if shutil.which("prlimit"):
-            call = ["prlimit", f"--as={MEMORY}", f"--cpu={SECONDS}", *call]
+            call = ["prlimit", f"--as={MEMORY}", f"--cpu={self.seconds}", *call]
         return subprocess.run(call, cwd=self.copy, env=os.environ | ours, capture_output=True, text=True, check=False)
 
     def tests_of(self, place: Place) -> list[list[str]]:
@@ -229,7 +233,9 @@ class Tree:
         names = re.compile(rf"\b({re.escape(Path(place.file).stem)}|{re.escape(place.function)})\b")
         files = sorted(str(path.relative_to(self.copy)) for path in (self.copy / "tests" / place.room).rglob("test_*.py"))
         near = [file for file in files if names.search((self.copy / file).read_text("utf-8"))]
-        return [part for part in (near, [file for file in files if file not in near]) if part]
+        near.sort(key=lambda file: Path(place.file).stem not in file)  # its own tests first
+        others = [file for file in files if file not in near]
+        return [part for part in (near, [] if self.near and near else others) if part]
 
     def compiles(self, place: Place) -> bool:
         """Tell whether a change of this place may be one of compiled code."""
@@ -298,7 +304,11 @@ def _is_library(name: str) -> bool:
 
 def main(settings: dict[str, Any]) -> None:
     """Change the places, run the tests, and write the report after each."""
-    rooms, output, tree = settings["rooms"].split(","), Path(settings["output"]), Tree(Path(settings["work"]))
+    rooms, output, tree = (
+        settings["rooms"].split(","),
+        Path(settings["output"]),
+        Tree(Path(settings["work"]), bool(settings["near"]), settings["seconds"]),
+    )
     places = [
         place
         for file, text in sorted(tree.texts.items())
