@@ -1,4 +1,4 @@
-"""Tables of eval/levers.py's JSON, a line a variation: for its own output, and for eval/tables.py."""
+"""Tables of the levers of training, a line a variation, and of what models tell apart (eval/levers.py, eval/probe.py)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from xswe.io.results import markdown
 
 _SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
+QUESTIONS = ("translation", "paraphrase", "strict")
 _PAIR = " | "  # what stands between a set and the pair or language that one figure is of
 
 
@@ -45,6 +46,19 @@ def pairs(report: Mapping[str, Any], sets: tuple[str, ...]) -> str:
     return markdown(["variation", *(c.replace(_PAIR, " ") for c in columns)], lines)
 
 
+def probe(report: Mapping[str, Any], question: str) -> str:
+    """Lay out which share of the minimal pairs each model tells apart (eval/probe.py).
+
+    Args:
+        report: the file.
+        question: of which of the questions.
+    """
+    kinds = ("numbers", "names", "negation", "roles", "neighbours", "all")
+    rows = [row for row in report["rows"] if row["question"] == question]
+    lines = [[row["model"], row["language"], *(f"{100 * row[kind]:.0f}" for kind in kinds)] for row in rows]
+    return markdown(["model", "language", *kinds], lines)
+
+
 def _percent(cell: Any) -> Any:
     return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
 
@@ -57,5 +71,6 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
+    **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
     "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }

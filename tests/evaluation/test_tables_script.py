@@ -146,7 +146,11 @@ HIDDEN += [{**HIDDEN[0], "subset": "en", "metric": m, "value": v} for m, v in ((
 HIDDEN += [{**HIDDEN[0], "metric": "found", "value": 0.25}]
 VARIED = {"refine_seconds": 60.4, "changes": [], "figures": {"tatoeba | en-de": 0.9, "tatoeba": 0.8}}
 FAMILY = {"settings": [], "rows": {"base": {**VARIED, "figures at 64": {"tatoeba": 0.7}}, "margin 0": VARIED}}
+TOLD = {"model": "m", "language": "en", "numbers": 1.0, "names": 0.5, "negation": 0.25, "roles": 0.0, "neighbours": 1.0}
+PROBED = {"rows": [{**TOLD, "all": 0.55, "question": "translation"}, {**TOLD, "all": 0.1, "question": "strict"}]}
 SPEEDS = {
+    "probe.translation": (PROBED, ["| m | en | 100 | 50 | 25 | 0 | 100 | 55 |"]),
+    "probe.strict": (PROBED, ["| m | en | 100 | 50 | 25 | 0 | 100 | 10 |"]),
     "levers": (FAMILY, ["| base | 80.0 | 60 |", "|   cut to 64 dimensions | 70.0 |", "| margin 0 | 80.0 | 60 |"]),
     "family": (FAMILY, ["| base | 80.0 | 60 |"]),
     "family.pairs": (FAMILY, ["| base | 90.0 |", "| margin 0 | 90.0 |"]),
