@@ -106,8 +106,9 @@ def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
         return step(self, *rest)
 
     monkeypatch.setattr(Trainer, "step", dies)
+    monkeypatch.setattr(refine_module, "_SECONDS", 0.0)
     with pytest.raises(Killed):
-        refine(*arguments, checkpoint=checkpoint, checkpoint_seconds=0.0)
+        refine(*arguments, checkpoint=checkpoint)
     monkeypatch.undo()
     return refine(*arguments, checkpoint=checkpoint)
 
@@ -123,8 +124,9 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, kil
     assert (resumed.history, resumed.best_step) == (undisturbed.history, undisturbed.best_step)
 
 
-def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path):
-    refine(start(), [toy()], [], CONFIG, Objective(), checkpoint=tmp_path / "c", checkpoint_seconds=0.0)
+def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr(refine_module, "_SECONDS", 0.0)
+    refine(start(), [toy()], [], CONFIG, Objective(), checkpoint=tmp_path / "c")
     other = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1), checkpoint=tmp_path / "c")
     fresh = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1))
     assert other.matrix.tobytes() == fresh.matrix.tobytes()

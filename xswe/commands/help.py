@@ -85,6 +85,8 @@ _SECTIONS = {
     "pca": "training/config.py:PCAConfig",
     "refine": "training/refine.py:RefineConfig",
     "objective": "training/objective.py:Objective",
+    "graded": "training/graded.py:GradedConfig",
+    "shape": "training/shape.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
 }

@@ -37,6 +37,10 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
         )
     if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
         raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
+    if config.graded.paths and (config.extract.merge == "separate" or not config.refine.trains):
+        raise ConfigError(
+            "graded.paths needs one table and a refinement: set another extract.merge, and refine.max_steps > 0"
+        )
     if teacher is None and config.contexts.length == "tokens":
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
     if teacher is not None and teacher.name == "mini" and (foreign := [code for code in languages if code not in SHIPPED]):

@@ -16,9 +16,11 @@ from xswe.io.ragged import Texts, TextView
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.extract import ExtractConfig
+from xswe.training.graded import GradedConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
+from xswe.training.shape import ShapeConfig
 from xswe.training.stages import OFF
 from xswe.training.triplets import SpanTraining
 
@@ -72,6 +74,8 @@ class TrainConfig:
         pca: the sentence PCA.
         refine: the refinement.
         objective: its losses.
+        graded: pairs graded by people, learnt from beside the losses of the refinement.
+        shape: what is done to the refined vectors at the end.
         spans: the span-max training after it; no steps, none.
         teacher: the encoder whose states are the start; None starts from random vectors.
         distilled: the encoder whose similarities are imitated, where ``objective.distillation`` is above 0; None for the
@@ -89,6 +93,8 @@ class TrainConfig:
     pca: PCAConfig = field(default_factory=PCAConfig)
     refine: RefineConfig = field(default_factory=RefineConfig)
     objective: Objective = field(default_factory=Objective)
+    graded: GradedConfig = field(default_factory=GradedConfig)
+    shape: ShapeConfig = field(default_factory=ShapeConfig)
     spans: SpanTraining = field(default_factory=SpanTraining)
     teacher: TeacherConfig | None = None
     distilled: TeacherConfig | None = None

@@ -36,6 +36,7 @@ from xswe.training.checks import check_settings
 from xswe.training.config import PCAConfig, TrainConfig, Trained
 from xswe.training.extract import Extraction, LanguageSample, extract
 from xswe.training.features import RowVectors, as_imitated, vectors_stage
+from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -56,6 +57,7 @@ from xswe.training.recipes import SAMPLE, sample_paths
 from xswe.training.refine import refine
 from xswe.training.samples import PairRows, WordCounts, draw_pairs
 from xswe.training.sentence_pca import SentencePCA
+from xswe.training.shape import centred, temper
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.tables import Tables
@@ -121,6 +123,8 @@ def run_stages(
         steps["refinement"] = start
         if config.spans.max_steps:
             steps["span training"] = run.span_training(start, identity)
+        if config.shape.on:
+            steps["shape"] = run.shaped(steps[next(reversed(steps))])
         return run.result(steps, vectors)
 
 
@@ -351,6 +355,11 @@ class _Run:
                 block: Bags = bags.take(rows[start : start + 4096])
                 yield pool(matrix, block, normalise=False, threads=self.config.threads)
 
+    def shaped(self, matrix: np.ndarray) -> np.ndarray:
+        """Temper and centre the vectors, in seconds: no stage of its own."""
+        tempered = temper(matrix, self.config.shape.norms)
+        return centred(tempered, self.sentence_vectors(tempered, self.config.pca), self.config.shape.centre)
+
     def random_start(self) -> tuple[np.ndarray, str]:
         """Random vectors, for training without a teacher; separate tables start from the same ones."""
         c = self.config.pca
@@ -406,7 +415,7 @@ class _Run:
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
         imitated = [self.distilled.identity] if self.distilled is not None else []
-        log = RunLog(self.folder)
+        log, given = RunLog(self.folder), self.config.graded
 
         def make(folder: Path, identity: str) -> None:
             """Refine the table; a killed run goes on from its checkpoint."""
@@ -416,13 +425,17 @@ class _Run:
             development = [one for one, telling in zip(development, self.telling, strict=True) if telling]
             checkpoint = self.stages.checkpoint("refine", identity)
             begun = time.monotonic()
-            made = refine(start, training, development, c, self.config.objective, checkpoint=checkpoint, log=log)
+            files = read_graded(given.paths, self.units)
+            graded = GradedLoss(files, given, self.config.seed) if files else None
+            made = refine(start, training, development, c, self.config.objective, graded, checkpoint=checkpoint, log=log)
             logger.info("refined in %.0f s, %d steps, best %d", time.monotonic() - begun, made.steps, made.best_step)
             save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
         drawn = [{"drawn": self.drawn_inputs()}] if self.sampled else []
-        folder, identity = self.stages.run("refine", [self.bags_id, start_id, settings, *imitated, *drawn], make)
+        folder, identity = self.stages.run(
+            "refine", [self.bags_id, start_id, settings, *imitated, *drawn, *describe_graded(given)], make
+        )
         self.report["refinement"] = read_report(folder)
         log.close(self.report["refinement"]["history"])
         return load_file(folder / "refine.safetensors")["embeddings"], identity

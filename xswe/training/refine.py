@@ -19,11 +19,12 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint
 from xswe.io.parallel import over_blocks
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, concatenate_bags
 from xswe.io.store import load_checkpoint, save_checkpoint
 from xswe.io.team import awake
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.progress import bar
+from xswe.training.graded import GradedLoss
 from xswe.training.loop import BestTable, Schedule
 from xswe.training.losses import through_norm
 from xswe.training.objective import Objective
@@ -32,6 +33,7 @@ from xswe.training.pairs import ParallelBags, grouped
 from xswe.training.stages import OFF, decisive
 
 logger = logging.getLogger(__name__)
+_SECONDS = 60.0  # between two checkpoints
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,10 @@ class RefineResult:
 class Trainer:
     """One table, one optimiser, one objective; :meth:`step` is all of training."""
 
-    def __init__(self, matrix: np.ndarray, config: RefineConfig, objective: Objective) -> None:
-        self.config, self.objective = config, objective
+    def __init__(
+        self, matrix: np.ndarray, config: RefineConfig, objective: Objective, graded: GradedLoss | None = None
+    ) -> None:
+        self.config, self.objective, self.graded = config, objective, graded
         self.matrix = matrix
         self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)  # type: ignore[arg-type]
 
@@ -191,11 +195,21 @@ class Trainer:
         return self.objective.development(*halves, self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads)
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
-        """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it."""
+        """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it.
+
+        Graded pairs, where there are any, are a part of the same batch: one look-up, and one move of each row.
+        """
         threads, bags = self.config.threads, bitext.batch(rows)
+        own, scores = len(bags), np.zeros(0)
+        if self.graded is not None:
+            pairs, scores = self.graded.draw(self.optimiser.steps)
+            bags = concatenate_bags([bags, pairs])
         unit, norms = self.vectors(bags)
-        halves = unit[: len(rows)], unit[len(rows) :]
+        halves = unit[: len(rows)], unit[len(rows) : own]
         loss, *gradients = self.objective(*halves, self.same(bitext, rows), bitext.teacher_of(rows), threads)
+        if self.graded is not None:
+            value, further = self.graded(unit[own:], scores)
+            loss, gradients = loss + value, [*gradients, further]
         gradient = np.concatenate(gradients)
         over_blocks(lambda a, b: through_norm(unit[a:b], gradient[a:b], norms[a:b]), len(unit), threads)
         self.optimiser.step(bags.ids, bags.offsets[:-1], bags.offsets[1:], gradient, rate)
@@ -219,9 +233,9 @@ def refine(
     development: list[ParallelBags],
     config: RefineConfig,
     objective: Objective,
+    graded: GradedLoss | None = None,
     *,
     checkpoint: Path | None = None,
-    checkpoint_seconds: float = 60.0,
     log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> RefineResult:
     """Refine an embedding table on translation pairs, or on sentences of one language.
@@ -232,8 +246,8 @@ def refine(
         development: held-out pairs for early stopping; may be empty, then the last table is the result.
         config: the settings.
         objective: the losses.
+        graded: graded pairs to learn from beside; the development loss is without them.
         checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
-        checkpoint_seconds: how often to save.
         log: is given the history after each evaluation.
 
     Returns:
@@ -245,9 +259,10 @@ def refine(
     if config.duplicates == "drop":
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
-    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective)
+    trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective, graded)
     shape = list(matrix.shape)
-    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape)
+    further = [decisive(graded.config), [len(file) for file in graded.files]] if graded is not None else []
+    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape, *further)
     state = BestTable(trainer.matrix, trainer.optimiser)
     _restore(checkpoint, identity, state, schedule)
     if development and not state.history:
@@ -271,7 +286,7 @@ def refine(
                 if development and config.waited(step + 1 - state.step, schedule.per_epoch):
                     logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
                     break
-            if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+            if checkpoint is not None and time.monotonic() - saved > _SECONDS:
                 _save(checkpoint, identity, state, schedule)
                 saved = time.monotonic()
     return RefineResult(state.best, trainer.optimiser.steps, state.step, state.history)
