@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -59,6 +60,30 @@ def probe(report: Mapping[str, Any], question: str) -> str:
     return markdown(["model", "language", *kinds], lines)
 
 
+STATIC = {
+    "wmt23": "WMT23",
+    "wmt23 margin": "by margin",
+    "sample": "without bitext",
+    "stsb-xling": "STS-B across",
+    **{f"stsb.{code}": f"STS-B {code}" for code in ("en", "de", "zh", "ja")},
+}
+
+
+def static(report: Mapping[str, Any]) -> str:
+    """Lay out what was done to the table that ships: means over seeds, and their deviation (eval/static_levers.py)."""
+    lines = []
+    for name, row in report["rows"].items():
+        runs = list(row["seeds"].values())
+        cells: list[Any] = []
+        for key in STATIC:
+            values = [100 * run["figures"][key] for run in runs if key in run["figures"]]
+            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+            cells.append(f"{statistics.mean(values):.1f}{spread}" if values else None)
+        seconds = statistics.mean(run["seconds"] for run in runs)
+        lines.append([name, *cells, len(runs), f"{seconds:.0f}"])
+    return markdown(["variation", *STATIC.values(), "seeds", "processor seconds"], lines)
+
+
 def _percent(cell: Any) -> Any:
     return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
 
@@ -71,6 +96,8 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
+    "static": ("static_levers.json", static),
+    "static.base": ("static_base.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
     "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import spearman
 from xswe.io.ragged import Bags
@@ -151,3 +152,21 @@ def test_norms_are_tempered_and_the_mean_is_taken_off_every_known_unit():
             ShapeConfig(**wrong)
     assert not ShapeConfig().on
     assert ShapeConfig(centre=1.0).on
+
+
+def test_a_run_records_the_graded_pairs_and_shapes_what_it_made(tmp_path):
+    scores = tmp_path / "scores.tsv"
+    scores.write_text("5\tThe cat sleeps.\tDie Katze schläft.\n1\tThe cat sleeps.\tDer Zug hat Verspätung.\n", "utf-8")
+    few = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 16, "threads": 1, "objective.prefixes": ()}
+    run = tmp_path / "run"
+    plain = xswe.train("sample", ["en", "de"], recipe="static", output=run, **few)
+    more = {"graded.paths": (str(scores),), "graded.batch_size": 2, "shape": {"norms": 0.5, "centre": 2.0}}
+    made = xswe.train("sample", ["en", "de"], recipe="static", output=run, **few, **more)
+    assert list(made.steps) == ["refinement", "shape"]
+    assert not np.array_equal(made.steps["refinement"].matrix, plain.model.matrix)
+    assert made.model.matrix.any(axis=1).tolist() == plain.model.matrix.any(axis=1).tolist()
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert "scores.tsv, pairs graded by people" in card
+    assert "license: other" in card  # nobody has said what the file allows
+    with pytest.raises(ConfigError, match=r"graded\.paths needs one table and a refinement"):
+        xswe.train("sample", ["en", "de"], recipe="static", **few, **more, **{"extract.merge": "separate"})

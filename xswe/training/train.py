@@ -19,7 +19,7 @@ from xswe.evaluation.metrics import Row
 from xswe.io.files import fingerprint, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
-from xswe.model.card import card, sources_of, write_card
+from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
@@ -276,6 +276,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
     last = next(reversed(made.stages))
     description: Values = {"teacher": config.teacher and config.teacher.model, "settings": settings}
     sources = sources_of(settings["corpus"], made.report["corpus"])
+    sources += [Source(f"{Path(path).name}, pairs graded by people", None) for path in config.graded.paths]
     if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
         description["corpora"] = notes
     model = replace(made.model, description=description, counts=made.counts)

@@ -1,0 +1,176 @@
+"""What levers of static vectors are worth: each beside the same start, the table that ships as ``mini``.
+
+    python eval/static_levers.py [only="as it ships;refined again"] [seeds=0] [max_steps=1500] [batch_size=1024]
+                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [output=FILE.json]
+
+Refines ``mini``'s vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development
+sets: WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that
+no bitext joins. ``pieces`` above 0 trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of
+``mini``'s pieces of it, which leaves the vectors of texts nearly what they were. ``seeds`` have commas between them; what
+is there is not measured again. ``save`` keeps the model of the last variation. Seconds are those of the
+processor. Figures of variations that are not among these here are of prototypes that did not pay, and are in no code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from settings import numbers, run_script
+
+import xswe
+from xswe.corpus.bitext import CorpusConfig
+from xswe.errors import ConfigError
+from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.evaluate import run_tasks
+from xswe.evaluation.tasks import score_bitext
+from xswe.io.files import resource, write_json
+from xswe.io.parallel import single_threaded_blas
+from xswe.model.static import StaticModel, pool
+from xswe.text.units import Units
+from xswe.training.graded import GradedConfig, GradedLoss, read_graded
+from xswe.training.inputs import Corpus, UnitsConfig, make_bags, make_corpus, make_units, open_bags
+from xswe.training.objective import Objective
+from xswe.training.pairs import ParallelBags
+from xswe.training.refine import RefineConfig, refine
+from xswe.training.shape import ShapeConfig, centred, temper
+from xswe.training.stages import Stages
+
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+LANGUAGES = ("en", "de", "zh", "ja")
+SENTENCES = 20_000  # of each language, of which the mean is taken
+GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
+DEFAULTS: dict[str, Any] = {
+    **{"only": "", "seeds": "0", "max_steps": 1500, "batch_size": 1024, "pieces": 0, "threads": 1, "runs": "runs/static"},
+    **{"save": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
+}
+OBJECTIVE = Objective(margin=0.35)
+# What each does: whether it trains, its graded pairs, and what is done at the end.
+VARIATIONS: dict[str, tuple[bool, GradedConfig, ShapeConfig]] = {
+    "as it ships": (False, GradedConfig(), ShapeConfig()),
+    "norms 0.8": (False, GradedConfig(), ShapeConfig(norms=0.8)),
+    "norms 0.65": (False, GradedConfig(), ShapeConfig(norms=0.65)),
+    "centre 1": (False, GradedConfig(), ShapeConfig(centre=1)),
+    "centre 5": (False, GradedConfig(), ShapeConfig(centre=5)),
+    "norms 0.8, centre 4": (False, GradedConfig(), ShapeConfig(0.8, 4)),
+    "norms 0.8, centre 5": (False, GradedConfig(), ShapeConfig(0.8, 5)),
+    "norms 0.8, centre 8": (False, GradedConfig(), ShapeConfig(0.8, 8)),
+    "refined again": (True, GradedConfig(), ShapeConfig()),
+    "refined again, norms 0.8, centre 4": (True, GradedConfig(), ShapeConfig(0.8, 4)),
+    "graded pairs, weight 0.1": (True, GradedConfig((GOLD,)), ShapeConfig()),
+    "graded pairs, weight 0.5": (True, GradedConfig((GOLD,), weight=0.5), ShapeConfig()),
+    "graded pairs, norms 0.8, centre 4": (True, GradedConfig((GOLD,)), ShapeConfig(0.8, 4)),
+}
+
+
+def prepared(runs: Path, pieces: int, threads: int) -> tuple[Corpus, Units, Path]:
+    """Return the corpus, the units and the bags: stages of the run folder, done once."""
+    paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
+    corpus = make_corpus(Stages(runs), LANGUAGES, CorpusConfig(paths=paths), 0, threads)
+    chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary="mini")
+    units = make_units(corpus, LANGUAGES, chosen, None)
+    return corpus, units[0], make_bags(corpus, *units)[0]
+
+
+def start_of(model: StaticModel, units: Units) -> np.ndarray:
+    """Return the model's vectors for other pieces, float32 (pieces, d): each the sum of those of its own pieces."""
+    if list(units.tokens) == list(model.units.tokens):
+        return np.array(model.vectors, np.float32)
+    bags = model.units.bags([token.replace("▁", " ") for token in units.tokens])
+    return pool(np.asarray(model.vectors, np.float32), bags, normalise=False, threads=1) * bags.lengths[:, None].astype(
+        "f4"
+    )
+
+
+def shaped(matrix: np.ndarray, corpus: Corpus, bags: Path, config: ShapeConfig) -> np.ndarray:
+    """Temper and centre a table by some sentences of each language, as the pipeline does."""
+    tempered, blocks = temper(matrix, config.norms), []
+    for pair in corpus.pairs:
+        for code, side in zip(pair, open_bags(bags, "train", pair), strict=True):
+            if code != LANGUAGES[0] or pair == corpus.pairs[0]:
+                rows = np.sort(np.random.default_rng([17, *map(ord, code)]).permutation(len(side))[:SENTENCES])
+                blocks.append(pool(tempered, side.take(rows), normalise=False, threads=1))
+    return centred(tempered, blocks, config.centre)
+
+
+def figures(model: StaticModel, threads: int) -> dict[str, float]:
+    """Return the figures of the development sets, and means over the pairs of each."""
+    pairs = [f"en-{code}" for code in LANGUAGES[1:]]
+    names = [*(f"wmt23.{p}" for p in pairs), *(f"stsb-xling.{p}" for p in pairs), *(f"stsb.{c}" for c in LANGUAGES)]
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [str(DATA / "dev" / f"{name}.tsv") for name in names]
+        for row in run_tasks(StaticEncoder(model, "model", threads), files, None, Path(scratch)):
+            wanted = {"accuracy": "", "margin_accuracy": " margin", "spearman": ""}
+            if row.metric in wanted and row.value is not None:
+                found[row.subset.removesuffix(".tsv") + wanted[row.metric]] = row.value
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    unit = dict(
+        zip(
+            LANGUAGES, (model.encode(texts) for texts in zip(*(row.split("\t") for row in lines), strict=True)), strict=True
+        )
+    )
+    for a, b in (("de", "zh"), ("de", "ja"), ("zh", "ja")):
+        sides = iter((unit[a], unit[b]))
+        rows = score_bitext(lambda _: next(sides), [], [], "sample", f"{a}-{b}")  # noqa: B023
+        found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)
+    means = {kind: [v for k, v in found.items() if k.startswith(f"{kind}.") and not k.endswith("margin")] for kind in MEANS}
+    means["wmt23 margin"] = [value for name, value in found.items() if name.endswith("margin")]
+    return {**{kind: statistics.mean(values) for kind, values in means.items()}, **found}
+
+
+MEANS = ("wmt23", "sample", "stsb-xling")
+
+
+def varied(name: str, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
+    """Make the model of a variation; also the seconds of the processor that it took."""
+    trains, pairs, shape = VARIATIONS[name]
+    corpus, units, bags = prepared(Path(settings["runs"]), settings["pieces"], settings["threads"])
+    matrix, begun = start_of(xswe.load("mini"), units), time.process_time()  # type: ignore[arg-type]
+    if trains:
+        steps = {
+            "max_steps": settings["max_steps"],
+            "batch_size": settings["batch_size"],
+            "eval_steps": settings["max_steps"],
+        }
+        config = RefineConfig(**steps, patience=0, seed=seed, threads=settings["threads"])
+        bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
+        graded = GradedLoss(read_graded(pairs.paths, units), pairs, seed) if pairs.paths else None
+        with single_threaded_blas():
+            matrix = refine(matrix, bitexts, [], config, OBJECTIVE, graded).matrix
+    if shape.on:
+        matrix = shaped(matrix, corpus, bags, shape)
+    return StaticModel(units, matrix), time.process_time() - begun
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure what is not there yet."""
+    output = Path(settings["output"])
+    given = {name: settings[name] for name in ("max_steps", "batch_size", "pieces")}
+    report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
+    if report["settings"] != given:
+        raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
+    chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)
+    if unknown := [name for name in chosen if name not in VARIATIONS]:
+        raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
+    for name in chosen:
+        row = report["rows"].setdefault(name, {"seeds": {}})
+        for seed in numbers(settings["seeds"], "seeds", least=0):
+            if str(seed) in row["seeds"] and not settings["save"]:
+                continue
+            model, seconds = varied(name, seed, settings)
+            row["seeds"][str(seed)] = {"seconds": round(seconds, 1), "figures": figures(model, settings["threads"])}
+            write_json(output, report)
+            if settings["save"]:
+                replace(model, description={"variation": name, "seed": seed, **given}).save(settings["save"])
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)
