@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+import numpy as np
+
 from xswe.corpus.bitext import (
     Bitext,
     CorpusConfig,
@@ -15,7 +17,7 @@ from xswe.corpus.bitext import (
 )
 from xswe.corpus.cards import digest_of
 from xswe.corpus.formats import PairFile
-from xswe.corpus.rows import Rows, join_negatives
+from xswe.corpus.rows import Negatives, Rows
 from xswe.corpus.splits import part_of, split_rows
 from xswe.io.ragged import concatenate
 
@@ -32,9 +34,18 @@ def load_bitext(
             report.add(len(block.rows), reasons, block.rows.skipped)
             blocks.append(kept_rows(block.rows, reasons))
         report.checksums |= {str(path): digest_of(path) for path in file.files}
-    negatives = join_negatives([rows.negatives for rows in blocks], [len(rows) for rows in blocks])
+    negatives = _joined([rows.negatives for rows in blocks], [len(rows) for rows in blocks])
     sides = [concatenate([getattr(rows, side) for rows in blocks]) for side in ("source", "target")]
     return Bitext(languages, sides[0], sides[1], negatives), report
+
+
+def _joined(parts: Sequence[Negatives | None], sizes: Sequence[int]) -> Negatives | None:
+    """Put the negatives of blocks of ``sizes`` pairs one after the other; None if none has any."""
+    if all(part is None or not part.bounds[-1] for part in parts):
+        return None
+    counts = [np.zeros(size, np.int64) if one is None else one.counts for one, size in zip(parts, sizes, strict=True)]
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
+    return Negatives(concatenate([part.texts[:] for part in parts if part is not None]), bounds)
 
 
 def split(bitext: Bitext, config: CorpusConfig, seed: int) -> SimpleNamespace:

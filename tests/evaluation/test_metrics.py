@@ -9,8 +9,7 @@ from xswe.errors import InputError
 from xswe.evaluation.metrics import (
     bitext_items,
     bitext_retrieval,
-    nearest,
-    nearest_by_margin,
+    neighbourhood,
     search,
     similarity_correlation,
     weighted_f1,
@@ -26,6 +25,15 @@ def vectors(n=300, noise=0.9, seed=0):
     a = rng.normal(size=(n, 16)).astype(np.float32)
     b = (a + noise * rng.normal(size=a.shape)).astype(np.float32)
     return tuple(x / np.linalg.norm(x, axis=1, keepdims=True) for x in (a, b))
+
+
+def nearest(queries, candidates):
+    return search(queries, candidates).nearest
+
+
+def nearest_by_margin(queries, candidates):
+    base = neighbourhood(queries, candidates), neighbourhood(candidates, queries)
+    return search(queries, candidates, base).nearest
 
 
 def test_weighted_f1_is_scikit_learns():

@@ -92,15 +92,6 @@ class Negatives:
         return cls(Texts.open(folder, f"{name}.negatives"), bounds) if bounds[-1] else None
 
 
-def join_negatives(parts: Sequence[Negatives | None], sizes: Sequence[int]) -> Negatives | None:
-    """Put the negatives of several blocks of ``sizes`` pairs one after the other; None if none has any."""
-    if all(part is None or not part.bounds[-1] for part in parts):
-        return None
-    counts = [np.zeros(size, np.int64) if one is None else one.counts for one, size in zip(parts, sizes, strict=True)]
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(counts))])
-    return Negatives(concatenate([part.texts[:] for part in parts if part is not None]), bounds)
-
-
 # Blocks of translation pairs as flat arrays: what every reader of a corpus hands on, and the tools to make them.
 
 

@@ -205,20 +205,6 @@ def neighbourhood(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBO
     return out
 
 
-def nearest(queries: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return the row of the candidate of highest inner product for each query, int64 (n,); ties: the lowest row."""
-    return search(queries, candidates).nearest
-
-
-def nearest_by_margin(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBOURS) -> np.ndarray:
-    """Return the best candidate of each query by ratio margin (Artetxe & Schwenk 2019), int64 (n,).
-
-    The score is the cosine divided by the mean of both sides' average cosine with their k nearest neighbours.
-    """
-    base = neighbourhood(queries, candidates, k), neighbourhood(candidates, queries, k)
-    return search(queries, candidates, base).nearest
-
-
 def weighted_f1(predicted: np.ndarray) -> float:
     """Mteb's bitext F1: scikit-learn's weighted F1 over the predicted rows, where row i is the answer of query i."""
     return float(_f1_items(predicted).mean()) if len(predicted) else 0.0

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import overload
+from typing import ClassVar, Self, overload
 
 import numpy as np
 
@@ -95,8 +95,40 @@ def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[n
     return out, places
 
 
+class _Ragged:
+    """What texts and bags share: one flat array, and the places where each text begins in it."""
+
+    offsets: np.ndarray
+    _flat: ClassVar[tuple[str, str]]  # the array's name, here and in the names of files
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def release(self) -> None:
+        """Give the memory of mapped arrays back until they are read again."""
+        release(getattr(self, self._flat[0]), self.offsets)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``<name>.bytes.npy`` (``ids`` of bags) and ``<name>.offsets.npy`` into ``folder``."""
+        np.save(folder / f"{name}.{self._flat[1]}.npy", getattr(self, self._flat[0]))
+        np.save(folder / f"{name}.offsets.npy", self.offsets)
+
+    @classmethod
+    def open(cls, folder: Path, name: str) -> Self:
+        """Memory-map what :meth:`save` wrote."""
+        return cls(*(np.load(folder / f"{name}.{kind}.npy", mmap_mode="r") for kind in (cls._flat[1], "offsets")))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self], kind: type[np.generic]) -> Self:
+        """Put several one after the other; ``kind`` is the array's type where there are none."""
+        ends = np.cumsum([0, *(part.offsets[-1] - part.offsets[0] for part in parts)])
+        offsets = [part.offsets[1:] - part.offsets[0] + end for part, end in zip(parts, ends, strict=False)]
+        flat = [getattr(part, cls._flat[0]) for part in parts] or [np.zeros(0, kind)]
+        return cls(np.concatenate(flat), np.concatenate([np.zeros(1, np.int64), *offsets]))
+
+
 @dataclass(frozen=True, eq=False)
-class Texts(Sequence[str]):
+class Texts(_Ragged, Sequence[str]):
     """An immutable sequence of strings, stored as one run of UTF-8 bytes.
 
     A Python string costs some 50 bytes beside its characters and a pointer to chase; a million sentences as ``Texts``
@@ -109,6 +141,7 @@ class Texts(Sequence[str]):
 
     data: np.ndarray
     offsets: np.ndarray
+    _flat: ClassVar[tuple[str, str]] = ("data", "bytes")
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Texts:
@@ -123,9 +156,6 @@ class Texts(Sequence[str]):
         offsets = np.zeros(len(packed) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed)), out=offsets[1:])
         return cls(np.frombuffer(b"".join(packed), np.uint8), offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -170,33 +200,10 @@ class Texts(Sequence[str]):
         """Return the texts of ``rows``, in that order, as a copy."""
         return Texts(*_taken(self.data, self.offsets, rows))
 
-    def release(self) -> None:
-        """Give the memory of mapped texts back until they are read again."""
-        release(self.data, self.offsets)
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write ``<name>.bytes.npy`` and ``<name>.offsets.npy`` into ``folder``."""
-        np.save(folder / f"{name}.bytes.npy", self.data)
-        np.save(folder / f"{name}.offsets.npy", self.offsets)
-
-    @classmethod
-    def open(cls, folder: Path, name: str) -> Texts:
-        """Memory-map what :meth:`save` wrote."""
-        return cls(
-            np.load(folder / f"{name}.bytes.npy", mmap_mode="r"),
-            np.load(folder / f"{name}.offsets.npy", mmap_mode="r"),
-        )
-
 
 def concatenate(parts: Sequence[Texts]) -> Texts:
     """Join several ``Texts`` into one."""
-    offsets = [np.zeros(1, np.int64)]
-    base = 0
-    for part in parts:
-        offsets.append(part.offsets[1:] - part.offsets[0] + base)
-        base = int(offsets[-1][-1]) if len(offsets[-1]) else base
-    data = [part.data for part in parts] or [np.zeros(0, np.uint8)]
-    return Texts(np.concatenate(data), np.concatenate(offsets))
+    return Texts.joined(parts, np.uint8)
 
 
 _COUNTED = 1 << 22  # ids counted at a time
@@ -208,7 +215,7 @@ def id_type(units: int) -> type[np.generic]:
 
 
 @dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(_Ragged):
     """Unit ids of ``n`` texts, in text order: the form in which everything after the look-up works.
 
     Attributes:
@@ -218,6 +225,7 @@ class Bags:
 
     ids: np.ndarray
     offsets: np.ndarray
+    _flat: ClassVar[tuple[str, str]] = ("ids", "ids")
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Bags:
@@ -226,9 +234,6 @@ class Bags:
         np.cumsum([len(one) for one in lists], out=offsets[1:])
         ids = np.fromiter((i for one in lists for i in one), np.int32, count=int(offsets[-1]))
         return cls(ids, offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
 
     @property
     def lengths(self) -> np.ndarray:
@@ -254,33 +259,10 @@ class Bags:
             release(self.ids)
         return out
 
-    def release(self) -> None:
-        """Give the memory of mapped bags back until they are read again."""
-        release(self.ids, self.offsets)
-
-    def save(self, folder: Path, name: str) -> None:
-        """Write ``<name>.ids.npy`` and ``<name>.offsets.npy`` into ``folder``."""
-        np.save(folder / f"{name}.ids.npy", self.ids)
-        np.save(folder / f"{name}.offsets.npy", self.offsets)
-
-    @classmethod
-    def open(cls, folder: Path, name: str) -> Bags:
-        """Memory-map what :meth:`save` wrote."""
-        return cls(
-            np.load(folder / f"{name}.ids.npy", mmap_mode="r"), np.load(folder / f"{name}.offsets.npy", mmap_mode="r")
-        )
-
 
 def concatenate_bags(parts: Sequence[Bags]) -> Bags:
     """Join several ``Bags`` into one; a single one is returned as it is."""
-    if len(parts) == 1:
-        return parts[0]
-    offsets = [np.zeros(1, np.int64)]
-    base = 0
-    for part in parts:
-        offsets.append(part.offsets[1:] - part.offsets[0] + base)
-        base += int(part.offsets[-1] - part.offsets[0])
-    return Bags(np.concatenate([part.ids for part in parts] or [np.zeros(0, np.int32)]), np.concatenate(offsets))
+    return parts[0] if len(parts) == 1 else Bags.joined(parts, np.int32)
 
 
 _BLOCK = 8192

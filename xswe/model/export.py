@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError
 from xswe.io.files import whole_file
 from xswe.model.folder import Precision
 from xswe.model.onnx_graph import write_onnx
@@ -133,16 +133,3 @@ def write_bits(path: Path, model: StaticModel) -> None:
     tensors = {"bits": np.packbits(vectors > 0, axis=1), "scales": np.abs(vectors).mean(1).astype(np.float32)}
     with whole_file(path) as temporary:
         save_file(tensors, temporary, {"format": "xswe-bits", "dim": str(model.dim)})
-
-
-def read_bits(path: Path) -> np.ndarray:
-    """Read what :func:`write_bits` wrote, as float32 (units, d)."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        tensors: dict[str, Any] = load_file(path)
-        signs = np.unpackbits(tensors["bits"], axis=1).astype(np.float32) * 2 - 1
-        return signs * tensors["scales"][:, None]
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
-        raise InputError(path, f"no file of bits ({error})", "give one that export format=bits wrote") from None

@@ -35,7 +35,6 @@ _NAMES = {
     "random": "At random, of those kept",
     "band": "Band",
 }
-_SCRIPTS = ("latin", "han", "kana", "other")
 
 
 @dataclass(frozen=True, eq=False)
