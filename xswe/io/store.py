@@ -6,6 +6,7 @@ Flat arrays on disk that grow block by block, survive a kill, and are memory-map
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,28 +19,29 @@ from xswe.errors import XsweError
 from xswe.io.files import whole_file
 from xswe.io.ragged import Texts, id_type
 
-_HEADER = 128  # bytes of the .npy header of a one-dimensional array of simple type, whatever its length
+HEADER = 128  # bytes of the .npy header of an array of one or two dimensions and simple type, whatever its length
 
 
 class GrowingArray:
-    """A one-dimensional ``.npy`` file under construction.
+    """A ``.npy`` file under construction.
 
     Args:
         path: the file.
         dtype: of its values.
-        size: values to keep of what is there; the rest is cut off.
+        size: rows to keep of what is there; the rest is cut off.
+        row: the shape of a row.
     """
 
-    def __init__(self, path: Path, dtype: Any, size: int = 0) -> None:
-        self._dtype, self.size = np.dtype(dtype), size
+    def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
+        self._dtype, self._row, self.size = np.dtype(dtype), row, size
         self._stream = open(path, "r+b" if size else "w+b")  # noqa: SIM115 (closed by close)
         if not size:
             self._write_header()
-        self._stream.truncate(_HEADER + size * self._dtype.itemsize)
+        self._stream.truncate(HEADER + size * self._dtype.itemsize * math.prod(row))
         self._stream.seek(0, os.SEEK_END)
 
     def append(self, values: np.ndarray) -> None:
-        """Add values at the end."""
+        """Add rows at the end."""
         values = np.ascontiguousarray(values, self._dtype)
         self._stream.write(values.data)
         self.size += len(values)
@@ -59,7 +61,7 @@ class GrowingArray:
     def _write_header(self) -> None:
         # numpy leaves room in the header for the length to grow.
         self._stream.seek(0)
-        description = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.size,)}
+        description = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.size, *self._row)}
         np.lib.format.write_array_header_1_0(self._stream, description)
 
 
@@ -126,8 +128,8 @@ def append_texts(writer: FlatWriter, texts: Texts) -> None:
 def map_unfinished(folder: Path, name: str, state: tuple[int, int]) -> Texts:
     """Memory-map texts under construction, whose headers do not tell their length yet."""
     rows, values = state
-    data = np.memmap(folder / f"{name}.bytes.npy", np.uint8, "r", _HEADER, (values,)) if values else np.zeros(0, np.uint8)
-    return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", _HEADER, (rows + 1,)))
+    data = np.memmap(folder / f"{name}.bytes.npy", np.uint8, "r", HEADER, (values,)) if values else np.zeros(0, np.uint8)
+    return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", HEADER, (rows + 1,)))
 
 
 # One file that holds all that a killed run needs to go on: arrays, and a few values in JSON.

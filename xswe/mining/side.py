@@ -11,11 +11,11 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import Texts
+from xswe.io.store import GrowingArray, append_texts, text_writer
 from xswe.mining.margin import Candidates
 from xswe.mining.sampling import Reservoir
 from xswe.progress import bar
@@ -179,7 +180,9 @@ logger = logging.getLogger(__name__)
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
 _SHOWN = 500  # characters of a line that was left out
-_FORMAT = 1
+_FORMAT = 2
+# What a line is told by, beside its text: its number in the file, what it says without case and blanks, its numbers.
+_COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,43 +244,6 @@ class SideConfig:
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
 
 
-class _Column:
-    """A flat file of numbers or bytes that grows."""
-
-    def __init__(self, stack: ExitStack, folder: Path, name: str, kind: type) -> None:
-        self._stream: BinaryIO = stack.enter_context((folder / name).open("wb"))
-        self._kind = kind
-
-    def write(self, values: Any) -> None:
-        self._stream.write(np.ascontiguousarray(values, self._kind).tobytes())
-
-
-def _open_column(folder: Path, name: str, kind: type) -> np.ndarray:
-    path = folder / name
-    return np.memmap(path, kind, "r") if path.stat().st_size else np.zeros(0, kind)
-
-
-class _TextColumn:
-    """Texts that grow: their bytes, and where each ends."""
-
-    def __init__(self, stack: ExitStack, folder: Path, name: str) -> None:
-        self._bytes, self._ends = (
-            _Column(stack, folder, f"{name}.bytes", np.uint8),
-            _Column(stack, folder, f"{name}.ends", np.int64),
-        )
-        self._size = 0
-        self._ends.write([0])
-
-    def write(self, texts: Texts) -> None:
-        self._bytes.write(texts.data)
-        self._ends.write(texts.offsets[1:] + self._size)
-        self._size += int(texts.offsets[-1])
-
-
-def _open_texts(folder: Path, name: str) -> Texts:
-    return Texts(_open_column(folder, f"{name}.bytes", np.uint8), _open_column(folder, f"{name}.ends", np.int64))
-
-
 def _lines(
     config: SideConfig, given: Sequence[str] | None, dropped: Reservoir, read: list[int]
 ) -> Iterator[tuple[int, str, str]]:
@@ -315,11 +281,11 @@ def _write(
     """Read, filter and encode the file into ``folder``; returns the report."""
     dropped, read, seen = Reservoir(), [0], KeySet()
     with ExitStack() as stack:
-        texts = _TextColumn(stack, folder, "texts")
-        ids = _TextColumn(stack, folder, "ids") if config.ids else None
-        numbers = _Column(stack, folder, "numbers", np.int64)
-        identities = _Column(stack, folder, "identities", np.uint64)
-        figures = _Column(stack, folder, "figures", np.uint64)
+        texts = stack.enter_context(text_writer(folder, "texts"))
+        ids = stack.enter_context(text_writer(folder, "ids")) if config.ids else None
+        numbers, identities, figures = (
+            stack.enter_context(closing(GrowingArray(folder / f"{name}.npy", kind))) for name, kind in _COLUMNS.items()
+        )
         vectors = VectorWriter(stack.enter_context(open(folder / "vectors.npy", "wb")), dim, config.storage)
         progress = stack.enter_context(bar(f"encode {description}", unit="line"))
         lines = _lines(config, given, dropped, read)
@@ -332,14 +298,14 @@ def _write(
                     dropped.offer("duplicate", block[place][2][:_SHOWN])
             kept = [line for line, fresh in zip(block, new, strict=True) if fresh]
             strings = [text for _, _, text in kept]
-            texts.write(begun.take(np.flatnonzero(new)))
-            numbers.write([number for number, _, _ in kept])
+            append_texts(texts, begun.take(np.flatnonzero(new)))
+            numbers.append(np.array([number for number, _, _ in kept], np.int64))
             if ids is not None:
-                ids.write(Texts.of([name for _, name, _ in kept]))
+                append_texts(ids, Texts.of([name for _, name, _ in kept]))
             if config.filters.identical:
-                identities.write(np.array([identity_key(text) for text in strings], np.uint64))
+                identities.append(np.array([identity_key(text) for text in strings], np.uint64))
             if config.filters.numbers:
-                figures.write(np.array([number_key(text) for text in strings], np.uint64))
+                figures.append(np.array([number_key(text) for text in strings], np.uint64))
             vectors.write(encode(strings) if strings else np.zeros((0, dim), np.float32))
             progress.update(len(block))
         vectors.close()
@@ -376,13 +342,14 @@ def prepare_side(
             report = _write(temporary, config, given, encode, dim, description)
             write_json(temporary / "side.json", {"identity": identity, **report})
     report = read_json(record)
-    texts = _open_texts(folder, "texts")
+    texts = Texts.open(folder, "texts")
+    numbers, identities, figures = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS)
     return Side(
         texts,
-        _open_column(folder, "numbers", np.int64),
-        _open_texts(folder, "ids") if config.ids else None,
+        numbers,
+        Texts.open(folder, "ids") if config.ids else None,
         Vectors.open(folder / "vectors.npy"),
-        Traits(texts.sizes, _open_column(folder, "identities", np.uint64), _open_column(folder, "figures", np.uint64)),
+        Traits(texts.sizes, identities, figures),
         report["read"],
         report["dropped"],
         report.get("examples", {}),

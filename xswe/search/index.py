@@ -7,13 +7,12 @@ database decides what belongs to it: numbers that an interrupted :meth:`Index.ad
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from xswe.io.files import file_stamp, read_json, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
+from xswe.io.store import HEADER, GrowingArray
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
@@ -34,7 +34,6 @@ from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
 FORMAT_VERSION = 1
-_HEADER = 128  # bytes before the numbers of a .npy file as numpy writes it
 _BLOCK = 8192  # sentences encoded at a time
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
@@ -193,14 +192,16 @@ class Index:
         with self._sentences.writing() as writing:
             facts = writing.facts()
             first = facts["rows"]
-            kinds = {"codes": np.int8, "scales": np.float32} | (
-                {} if self.storage == "int8" else {"vectors": STORAGES[self.storage]}
-            )
-            columns = {name: _Column(self.folder / f"{name}.npy", kind, first) for name, kind in kinds.items()}
+            kinds: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (self.dim,)), "scales": (np.float32, ())}
+            if self.storage != "int8":
+                kinds["vectors"] = STORAGES[self.storage], (self.dim,)
+            columns = {
+                name: GrowingArray(self.folder / f"{name}.npy", kind, first, row) for name, (kind, row) in kinds.items()
+            }
             with bar("index", unit="sentence") as progress:
                 for block, kept, arrays, error in in_order(self._encoded, blocks, threads or available_threads()):
                     for name, column in columns.items():
-                        column.write(arrays[name])
+                        column.append(arrays[name])
                     writing.add(facts["rows"], block, kept)
                     facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], error)}
                     progress.update(len(block))
@@ -258,7 +259,7 @@ class Index:
             raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
         with self._sentences.writing() as writing:
             facts = writing.facts()
-            scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", _HEADER, (facts["rows"],))
+            scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", HEADER, (facts["rows"],))
             scales[rows] = np.nan  # first: a sentence that is found has a text
             scales.flush()
             facts["removed"] += len(rows)
@@ -401,7 +402,7 @@ def _check_free(folder: Path) -> None:
 
 
 def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
-    return np.memmap(path, kind, "r", _HEADER, shape) if shape[0] else np.zeros(shape, kind)
+    return np.memmap(path, kind, "r", HEADER, shape) if shape[0] else np.zeros(shape, kind)
 
 
 def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Texts, list[Any] | None]]:
@@ -425,31 +426,3 @@ def _packed(texts: Iterable[str]) -> Iterator[Texts]:
         except (TypeError, AttributeError) as error:
             raise (no_text(block, first) or error) from None
         first += len(block)
-
-
-class _Column:
-    """A ``.npy`` file that grows, from row ``rows`` on; what an interrupted run left behind it is cut off."""
-
-    def __init__(self, path: Path, kind: type, rows: int) -> None:
-        self._kind, self._shape, self._rows = np.dtype(kind), (), rows
-        self._stream: BinaryIO = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115 (closed below)
-        self._width = 0
-
-    def write(self, array: np.ndarray) -> None:
-        """Append rows."""
-        if not self._width:
-            self._shape, self._width = array.shape[1:], array[:1].nbytes
-            self._stream.seek(_HEADER + self._rows * self._width)
-            self._stream.truncate()
-        self._stream.write(np.ascontiguousarray(array).data)
-        self._rows += len(array)
-
-    def close(self) -> None:
-        """Write the header, and all of it to the disk."""
-        if self._width:
-            self._stream.seek(0)  # numpy leaves room for the number of rows to grow
-            header = {"descr": self._kind.str, "fortran_order": False, "shape": (self._rows, *self._shape)}
-            np.lib.format.write_array_header_1_0(self._stream, header)
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-        self._stream.close()
