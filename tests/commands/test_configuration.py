@@ -82,6 +82,9 @@ def test_every_setting_of_the_code_is_in_the_configuration_and_no_other(section)
     assert set(composed("train")[section]) == names
 
 
+# What only the verb knows, what other modes are told, and the score (auto: another one to mine than to score a bitext).
+OF_THE_VERB = {"mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "rerank"}
+OF_THE_VERB |= {"report", "hydra", "score", *mine._NEGATIVES}
 # Where the defaults of a section stand: the verb and what it is given, the section, and what differs on purpose.
 DEFAULTS = [
     *((TRAIN, section, cls, set()) for section, cls in SECTIONS.items() if section not in ("teacher", "refine")),
@@ -90,12 +93,7 @@ DEFAULTS = [
     (("train", "corpus=local"), "corpus", CorpusConfig, set()),
     (MINE, "neighbours", SearchConfig, set()),
     (MINE, "filters", FilterConfig, set()),
-    (
-        MINE,
-        "",
-        MineConfig,
-        {*mine._OWN, *mine._NEGATIVES, "score"},
-    ),  # auto: another score to mine than to score an aligned bitext
+    (MINE, "", MineConfig, OF_THE_VERB),
 ]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from xswe.commands.config import aside, check_report, reported
 from xswe.corpus.records import RecordFile
@@ -21,21 +21,18 @@ from xswe.model.ensemble import load_any
 from xswe.model.resolve import locate
 from xswe.search.types import SearchConfig
 
-_OWN: tuple[str, ...] = (
-    "mode",
-    "model",
-    "input",
-    "source",
-    "target",
-    "output",
-    "work",
-    "columns",
-    "corpus",
-    "threads",
-    "rerank",
-)
-_OWN = (*_OWN, "report", "hydra")
+Config = TypeVar("Config", MineConfig, ScoreConfig, NegativesConfig)
 _NEGATIVES = ("negatives", "candidates", "relative_margin")
+_CHOICE = ("rerank", "rerank_share", "select", "best", "threshold", "precision", "gold", "ids", "max_score", "filters")
+# What the other modes have settings for, and what says why it is refused.
+_UNUSED = {
+    "mine": (_NEGATIVES, "mode=mine: it is for mode=negatives"),
+    "negatives": ((*_CHOICE, "k", "score", "format", "work", "keep"), "mode=negatives"),
+    "score": (
+        (*_CHOICE, *_NEGATIVES, "min_score"),
+        "mode=score, which keeps every line; python -m xswe filter drops some",
+    ),
+}
 
 
 def run(values: dict[str, Any]) -> str:
@@ -47,46 +44,39 @@ def run(values: dict[str, Any]) -> str:
     if not values["output"]:
         raise ConfigError("output is not set: give a file, or - for standard output")
     check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
-    if (
-        check_report(values, [str(values[name]) for name in ("source", "target") if values[name]])
-        and values["mode"] != "mine"
-    ):
+    sides = [str(values[name]) for name in ("source", "target") if values[name]]
+    if check_report(values, sides) and values["mode"] != "mine":
         raise ConfigError("report= is for mode=mine: it shows pairs that were chosen among others")
-    if values["mode"] != "negatives" and (
-        unused := [name for name in _NEGATIVES if values[name] != getattr(NegativesConfig(), name)]
-    ):
-        raise ConfigError(f"{unused[0]} does nothing with mode={values['mode']}: it is for mode=negatives")
-    summary = _MODES[values["mode"]](values)
-    return aside(summary, values["output"])
+    names, why = _UNUSED[values["mode"]]
+    usual = {**vars(NegativesConfig()), **vars(MineConfig()), "score": "auto", "work": None, "rerank": None}
+    usual["filters"] = vars(usual["filters"])
+    if unused := [name for name in names if values[name] != usual[name]]:
+        raise ConfigError(f"{unused[0]} does nothing with {why}")
+    return aside(_MODES[values["mode"]](values), values["output"])
 
 
-def _search(values: dict[str, Any]) -> dict[str, Any]:
-    return {"threads": values["threads"], **values["neighbours"]}
+def _config(cls: type[Config], values: dict[str, Any], **more: Any) -> Config:
+    """Build the settings of a mode from those of the verb."""
+    search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
+    nested = {"neighbours": search, "filters": build(FilterConfig, values["filters"], "filters")}
+    every = values | nested | {"on_error": values["corpus"]["on_error"]} | more
+    return build(cls, {f.name: every[f.name] for f in fields(cls)}, "mine")
 
 
 def _mine(values: dict[str, Any]) -> str:
     if not values["source"] or values["input"]:
         raise ConfigError("mode=mine needs source=, a text file, and target=, another (input= is for mode=score)")
-    settings = {key: value for key, value in values.items() if key not in (*_OWN, *_NEGATIVES)}
-    settings["score"] = "ratio" if values["score"] == "auto" else values["score"]
-    settings |= {"on_error": values["corpus"]["on_error"], "evidence": bool(values["report"])}
-    nested = {
-        "neighbours": build(SearchConfig, _search(values), "neighbours"),
-        "filters": build(FilterConfig, values["filters"], "filters"),
-    }
-    config = build(MineConfig, {**settings, **nested}, "mine")
-    output = str(values["output"])
+    score = "ratio" if values["score"] == "auto" else values["score"]
+    config = _config(MineConfig, values, score=score, evidence=bool(values["report"]))
+    output, target = str(values["output"]), str(values["target"]) if values["target"] else None
     if not config.languages:  # known at once what cannot be written, where the model's own languages do not say
         output_format(config.format, output, ("", ""))
-    model = load_any(locate(values["model"]))
-    target = str(values["target"]) if values["target"] else None
-    judge = None
+    model, judge = load_any(locate(values["model"])), None
     if values["rerank"]:
         from xswe.evaluation.models import open_encoder  # not needed without a judge, and slow to import
 
         judge = open_encoder(values["rerank"], config.neighbours.workers)
-    how = {"output": output, "work": values["work"], "rerank": judge}
-    mined = mine(model, str(values["source"]), target, config=config, **how)
+    mined = mine(model, str(values["source"]), target, config=config, output=output, work=values["work"], rerank=judge)
     return f"{mined.report}\npairs: {output}{reported(values, mined, model)}"
 
 
@@ -99,40 +89,21 @@ def _bitext(values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _negatives(values: dict[str, Any]) -> str:
-    files = _bitext(values)
-    _refuse_unused(values, ("k", "score", "max_score", "format", "work", "keep"), "mode=negatives")
-    settings = {name: values[name] for name in (*_NEGATIVES, "columns", "languages", "storage", "min_score")}
-    settings |= {"on_error": values["corpus"]["on_error"]}
-    search = build(SearchConfig, _search(values), "neighbours")
-    config = build(NegativesConfig, {**settings, "neighbours": search}, "mine")
+    files, config = _bitext(values), _config(NegativesConfig, values)
     check_suffix(values["output"])
     found = mine_negatives(load_any(locate(values["model"])), files, values["output"], config=config)
     return f"{found}: {values['output']}"
 
 
 def _score(values: dict[str, Any]) -> str:
-    files = _bitext(values)
-    _refuse_unused(
-        values, ("min_score", "max_score"), "mode=score, which keeps every line; python -m xswe filter drops some"
+    score = "cosine" if values["score"] == "auto" else values["score"]
+    files, config = _bitext(values), _config(ScoreConfig, values, score=score)
+    model = load_any(locate(values["model"]))
+    file = RecordFile(
+        files, tuple(values["columns"]), tuple(values["languages"]) or model.pair, values["corpus"]["on_error"]
     )
-    model, output = load_any(locate(values["model"])), str(values["output"])
-    languages = tuple(values["languages"]) or model.pair
-    file = RecordFile(files, tuple(values["columns"]), languages, values["corpus"]["on_error"])
-    chosen = {name: values[name] for name in ("k", "storage")}
-    chosen |= {"score": "cosine" if values["score"] == "auto" else values["score"]}
-    config = build(ScoreConfig, chosen | {"neighbours": build(SearchConfig, _search(values), "neighbours")}, "mine")
     how = {name: values[name] for name in ("format", "work", "keep")}
-    return str(score_bitext(model, file, output, config, **how))
-
-
-def _refuse_unused(values: dict[str, Any], more: Sequence[str], why: str) -> None:
-    """Refuse what only mining uses, and ``more``."""
-    names = ("rerank", "rerank_share", "select", "best", "threshold", "precision", "gold", "ids", *more)
-    usual = {**vars(MineConfig()), "score": "auto", "work": None, "rerank": None}
-    unused = [name for name in names if values[name] != usual[name]]
-    unused += [f"filters.{name}" for name, value in values["filters"].items() if value != getattr(usual["filters"], name)]
-    if unused:
-        raise ConfigError(f"{unused[0]} does nothing with {why}")
+    return str(score_bitext(model, file, str(values["output"]), config, **how))
 
 
 _MODES = {"mine": _mine, "score": _score, "negatives": _negatives}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar, Self, overload
+from typing import TYPE_CHECKING, ClassVar, Self, overload
 
 import numpy as np
 
@@ -100,6 +100,10 @@ class _Ragged:
 
     offsets: np.ndarray
     _flat: ClassVar[tuple[str, str]]  # the array's name, here and in the names of files
+
+    if TYPE_CHECKING:
+
+        def __init__(self, flat: np.ndarray, offsets: np.ndarray) -> None: ...
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
