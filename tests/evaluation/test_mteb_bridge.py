@@ -9,7 +9,7 @@ import pytest
 
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.metrics import Row, bitext_retrieval, nearest, similarity_correlation, weighted_f1
+from xswe.evaluation.metrics import Row, bitext_retrieval, search, similarity_correlation, weighted_f1
 from xswe.evaluation.mteb_bridge import MtebEncoder, run_task
 from xswe.evaluation.tasks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
 from xswe.model.static import StaticModel
@@ -39,7 +39,7 @@ def test_tatoeba_through_mteb_equals_our_own_figures(model, tmp_path, sample):
     tatoeba(tmp_path, [{"sentence1": j, "sentence2": e, "lang": "jpn-eng"} for j, e in pairs])
     rows = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path, tmp_path / "results")
     found = {row.metric: row for row in rows}
-    predicted = nearest(model.encode([j for j, _ in pairs]), model.encode([e for _, e in pairs]))
+    predicted = search(model.encode([j for j, _ in pairs]), model.encode([e for _, e in pairs])).nearest
     assert found["f1"].value == pytest.approx(weighted_f1(predicted), abs=1e-6)
     assert found["accuracy"].value == pytest.approx((predicted == np.arange(120)).mean())
     both = bitext_retrieval(*(model.encode(list(side)) for side in zip(*pairs, strict=True)), margin=True)
@@ -56,6 +56,18 @@ def test_a_missing_data_set_is_skipped_with_the_reason_never_zero(model, tmp_pat
     (row,) = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path, tmp_path / "results")
     assert (row.metric, row.value, row.subset) == ("skipped", None, "en-ja")
     assert "tatoeba-bitext-mining is missing" in row.note
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_what_the_hub_does_not_give_is_told_where_no_folder_is_named(model, tmp_path, sample, monkeypatch, local):
+    tatoeba(tmp_path, [{"sentence1": sample["ja"][0], "sentence2": sample["en"][0], "lang": "jpn-eng"}])
+
+    def fail(*_):
+        raise ConnectionError("Couldn't reach it")
+
+    monkeypatch.setattr("xswe.evaluation.mteb_bridge._evaluate", fail)
+    (row,) = run_task(StaticEncoder(model, "m"), "tatoeba", tmp_path if local else None, tmp_path / "results")
+    assert row.note.startswith("ConnectionError" if local else "neither the hub nor its cache has it (ConnectionError")
 
 
 def test_a_damaged_data_set_is_skipped_with_the_reason(model, tmp_path):

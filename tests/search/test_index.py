@@ -27,6 +27,22 @@ def unit(rng, rows, dim):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+def test_few_rows_are_scored_in_full():
+    rng, taken = np.random.default_rng(0), []
+
+    class Counted(Vectors):
+        def take(self, rows):
+            taken.append(len(rows))
+            return super().take(rows)
+
+    vectors = unit(rng, 2000, 64)
+    codes, scales, error = make_codes(vectors)
+    for query in unit(rng, 10, 64):
+        nearest(query, 5, codes, scales, Counted(vectors), error)
+    assert len(taken) == 10
+    assert max(taken) < 200
+
+
 @pytest.mark.parametrize("dim", [1, 3, 64, 1500])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_estimate_hides_one_of_the_nearest(dim, threads):

@@ -1,0 +1,20 @@
+"""Bitext read record by record: what stays as it stands, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from xswe.corpus import records
+from xswe.corpus.records import RecordFile
+from xswe.errors import InputError
+
+
+def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "MAX_LINE_BYTES", 8)
+    for last in ("", "\n"):
+        (tmp_path / "a.tsv").write_text(f"abc\tdefg{last}", encoding="utf-8")
+        (record,) = RecordFile((str(tmp_path / "a.tsv"),)).read()
+        assert record == (b"abc\tdefg", last.encode(), ("abc", "defg"))
+    (tmp_path / "a.tsv").write_text("x\ty\nabc\tdefgh", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.tsv:2: a line of over"):
+        list(RecordFile((str(tmp_path / "a.tsv"),)).read())
