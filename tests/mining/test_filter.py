@@ -12,6 +12,7 @@ import pytest
 import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
+from xswe.io.ragged import Texts
 from xswe.mining import filter as filtering
 from xswe.mining.filter import filter_bitext
 
@@ -150,19 +151,19 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypat
     monkeypatch.setattr(filtering, "_BLOCK", 100)
     monkeypatch.setattr(filtering, "_NOTED", 100)
     filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "whole.tsv")
-    judged, original = [], filtering._Judge.__call__
+    judged, original = [], filtering._Judge.compared
 
-    def stop(self, records):
-        judged.append(len(records))
+    def stop(self, block, reasons):
+        judged.append(len(block))
         if len(judged) == 6:
             raise KeyboardInterrupt
-        return original(self, records)
+        return original(self, block, reasons)
 
-    monkeypatch.setattr(filtering._Judge, "__call__", stop)
+    monkeypatch.setattr(filtering._Judge, "compared", stop)
     with pytest.raises(KeyboardInterrupt):
-        filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv")
+        filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", threads=1)
     assert not (tmp_path / "o.tsv").exists()
-    found = filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv")
+    found = filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", threads=2)
     assert sum(judged) - 100 == len(pairs) == len(found)
     assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
     assert not (tmp_path / "o.tsv.work").exists()
@@ -184,3 +185,48 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
         filter_bitext(mini, tmp_path / "a.tmx")
     with pytest.raises(ConfigError, match="precision= is for threshold=auto"):
         filter_bitext(mini, GOOD, threshold=0.3, precision=0.9)
+
+
+WORDS = (
+    "The train STRASSE Straße über ÜBER ﬁnd Ｔｏｋｙｏ 東京 京都に行く １２ "
+    "12 ① x² ΣΊΓΜΑ σίγμα Don't don't e\u0301te\u0301 été a b"
+)
+
+
+def test_no_copy_is_missed_by_the_look_at_bytes():
+    draw, pairs = random.Random(0), []
+    for _ in range(4000):
+        one = draw.choices(WORDS.split(), k=draw.randint(0, 7))
+        other = [draw.choice((word, word, word, word.upper(), word.casefold(), draw.choice(WORDS.split()))) for word in one]
+        pairs.append((draw.choice((" ", "\u3000")).join(one), " ".join(draw.sample(other, len(other)))))
+    pairs.append((" ".join(map(str, range(100, 500))), " ".join(map(str, range(120, 520)))))
+    sides = [Texts.of([pair[k] for pair in pairs]) for k in (0, 1)]
+    wanted = [row for row, pair in enumerate(pairs) if filtering._is_copy(*pair)]
+    assert 100 < len(wanted) < 3000
+    assert filtering._copies(*sides, np.arange(len(pairs))) == wanted
+
+
+def test_what_looks_like_no_copy_is_not_read_again(monkeypatch, noisy):
+    monkeypatch.setattr(filtering, "_is_copy", lambda source, target: True)
+    sides = [Texts.of([pair[k] for pair in noisy[0]]) for k in (0, 1)]
+    assert len(filtering._copies(*sides, np.arange(len(noisy[0])))) < 0.02 * len(noisy[0])
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_lines_are_copied_as_they_stand(mini, tmp_path, suffix, threads):
+    rows = [*GOOD, *BAD] * 2
+    lines = ["\ufeff"]
+    for a, b in rows:
+        lines.append(f"{a}\t{b}\tmore" if suffix == "tsv" else json.dumps({"en": a, "de": b, "n": 1}, ensure_ascii=False))
+        lines.append(random.Random(len(lines)).choice(("\n", "\r\n")))
+    raw = "".join(lines[1:-1] if suffix == "jsonl" else lines[:-1]).encode()  # no end to the last line
+    (tmp_path / f"a.{suffix}").write_bytes(raw)
+    names = [tmp_path / f"{name}.{suffix}" for name in "ao"]
+    rejects = tmp_path / "rejects"
+    found = filter_bitext(mini, *names, rejects=rejects, threshold=0.5, languages=("en", "de"), threads=threads)
+    split = raw.split(b"\n")
+    assert found.kept[:2].all()
+    assert names[1].read_bytes() == b"".join(split[row] + b"\n" for row in np.flatnonzero(found.kept))
+    thrown = rejects.read_bytes().splitlines()
+    assert [line.split(b"\t", 2)[2] for line in thrown] == [split[row].rstrip(b"\r") for row in np.flatnonzero(~found.kept)]

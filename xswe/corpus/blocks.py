@@ -116,7 +116,7 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         kernels.cut_lines(block.data, block.offsets, *file.columns, MAX_LINE_BYTES, spans, status)
         further = [_column(block, int(column), status) for column in file.negatives]
         if on_error == "raise":
-            _complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
+            complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
         if number == 1:
             raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in fine[:JUDGED].tolist())
@@ -194,7 +194,7 @@ def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnE
             status.append(np.zeros(len(block), np.uint8))
             kernels.cut_lines(block.data, block.offsets, -1, -1, MAX_LINE_BYTES, spans[-1], status[-1])
             if on_error == "raise":
-                _complain(block, status[-1], name, number, (0, 0))
+                complain(block, status[-1], name, number, (0, 0))
         fine = np.flatnonzero(np.maximum(status[0], status[1]) == kernels.FINE)
         texts = [copied(b.data, s[fine, 0], s[fine, 1]) for b, s in zip(blocks, spans, strict=True)]
         if number == 1:
@@ -213,7 +213,7 @@ def _counted(status: np.ndarray) -> dict[str, int]:
     return {reason: int(counts[code]) for code, reason in _REASONS.items() if counts[code]}
 
 
-def _complain(block: Texts, status: np.ndarray, name: str | Path, number: int, columns: tuple[int, ...]) -> None:
+def complain(block: Texts, status: np.ndarray, name: str | Path, number: int, columns: tuple[int, ...]) -> None:
     """Raise the error of the first damaged line, if there is one."""
     bad = np.flatnonzero(status > kernels.EMPTY)
     if not len(bad):

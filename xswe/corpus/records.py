@@ -12,20 +12,29 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
-from itertools import count, zip_longest
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
+
+from xswe.corpus import kernels
+from xswe.corpus.blocks import complain
 from xswe.corpus.documents import units_of
+from xswe.corpus.rows import Rows, copied
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import damage, without_packing
-from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, damaged_archive, open_binary
+from xswe.io.archives import without_packing
+from xswe.io.lines import BLOCK_LINES, MAX_LINE_BYTES, Lines, OnError, Skipped, damaged_archive, open_binary
+from xswe.io.ragged import Texts
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
+_LINES = ("tsv", "moses", "jsonl")  # kinds of which a record is a line
+_MARK = b"\xef\xbb\xbf"
 _FOREIGN = (".mo", ".parquet", ".po", ".xlf", ".xliff", ".xlsx", ".zip")
 
 
@@ -41,6 +50,37 @@ class Record(NamedTuple):
     raw: bytes
     end: bytes
     texts: tuple[str, str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class RecordBlock:
+    """Some records in the order of their file.
+
+    Attributes:
+        rows: both sides of each; empty where a record is damaged.
+        damaged: bool (n,), which records are.
+        lines: those of the file, or of both, that the records are, as they stand; empty where a record is no line.
+    """
+
+    rows: Rows
+    damaged: np.ndarray
+    lines: tuple[Texts, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.damaged)
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> RecordBlock:
+        """Take records that were read one by one."""
+        pairs = [record.texts or ("", "") for record in records]
+        rows = Rows(Texts.of([pair[0] for pair in pairs]), Texts.of([pair[1] for pair in pairs]))
+        return cls(rows, np.array([record.texts is None for record in records], bool))
+
+    def records(self) -> Iterator[Record]:
+        """Iterate over records that are lines."""
+        raw, rows = _side_by_side(self.lines), zip(self.rows.source, self.rows.target, strict=True)
+        for (body, end), damaged, texts in zip(_bodies(raw), self.damaged.tolist(), rows, strict=True):
+            yield Record(body, end, None if damaged else texts)
 
 
 @dataclass(frozen=True)
@@ -96,18 +136,41 @@ class RecordFile:
         Raises:
             InputError: with file and line: (unless skipping) a record is damaged; sides of unequal length.
         """
-        if self.kind == "moses":
-            return self._moses()
-        return {"tsv": self._tsv, "csv": self._csv, "jsonl": self._jsonl, "tmx": self._tmx}[self.kind]()
+        if self.kind in ("tsv", "moses"):
+            return (record for block in self.blocks() for record in block.records())
+        return {"csv": self._csv, "jsonl": self._jsonl, "tmx": self._tmx}[self.kind]()
+
+    def blocks(self, most: int = BLOCK_LINES) -> Iterator[RecordBlock]:
+        """Stream the records, so many at a time; columns of text are cut by compiled code.
+
+        Raises:
+            InputError: as :meth:`read`.
+        """
+        if self.kind not in ("tsv", "moses"):
+            records = self.read()
+            while block := list(islice(records, most)):
+                yield RecordBlock.of(block)
+            return
+        number = 1
+        for lines in self._lines(most):
+            found = [self._cut(part, path, number) for part, path in zip(lines, self.paths, strict=True)]
+            damaged = np.logical_or.reduce([bad for _, bad in found])
+            spans = [np.where(damaged[:, None], 0, one) for one, _ in found]
+            source = copied(lines[0].data, spans[0][:, 0], spans[0][:, 1])
+            target = copied(lines[-1].data, *(spans[-1][:, :2] if len(spans) > 1 else spans[0][:, 2:]).T)
+            yield RecordBlock(Rows(source, target), damaged, lines)
+            number += len(damaged)
 
     def read_raw(self) -> Iterator[Record]:
         """Stream the records a second time, without a look at the texts of lines."""
-        if self.kind in ("csv", "tmx"):
+        blocks = self.raw_blocks()
+        if blocks is None:
             return self.read()
-        if self.kind == "moses":
-            sides = zip(*map(_raw_lines, self.paths), strict=True)
-            return (Record(left[0] + b"\t" + right[0], left[1], None) for left, right in sides)
-        return (Record(raw, end, None) for raw, end in _raw_lines(self.paths[0]))
+        return (Record(body, end, None) for lines in blocks for body, end in _bodies(lines))
+
+    def raw_blocks(self, most: int = BLOCK_LINES) -> Iterator[Texts] | None:
+        """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
+        return map(_side_by_side, self._lines(most)) if self.kind in _LINES else None
 
     def frame(self) -> tuple[bytes, bytes]:
         """Return what stands before and after the records: a header of columns, or of a memory."""
@@ -128,42 +191,39 @@ class RecordFile:
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
         return record.raw + (b"," if self.kind == "csv" else b"\t") + b"%.6f" % score
 
-    def _tsv(self) -> Iterator[Record]:
-        path, (a, b) = self.paths[0], self.columns
-        assert isinstance(a, int)
-        assert isinstance(b, int)
-        need = max(a, b) + 1
-        for number, (raw, end) in enumerate(_raw_lines(path), 1):
-            fields = raw.split(b"\t")
-            if len(fields) >= need:
-                yield Record(raw, end, self._texts((fields[a], fields[b]), (path, path), number))
-            elif self.on_error == "skip":
-                yield Record(raw, end, None)
-            else:
-                found = f"{len(fields)} tab-separated columns where columns {list(self.columns)} need {need}"
-                raise InputError(path, found, "set columns (counted from 0), or on_error=skip", number)
+    def _lines(self, most: int) -> Iterator[tuple[Texts, ...]]:
+        """Stream the lines of the file, or of two in step, as they stand."""
+        with ExitStack() as stack:
+            streams = [Lines(stack.enter_context(open_binary(path)), exact=True) for path in self.paths]
+            number = 1
+            while count := min(ready := [stream.ready(most) for stream in streams]):
+                lines = tuple(stream.take(count) for stream in streams)
+                for part, path in zip(lines, self.paths, strict=True):
+                    if (long := np.flatnonzero(part.sizes > MAX_LINE_BYTES + 1)).size:
+                        found = f"a line of over {MAX_LINE_BYTES >> 20} MiB"
+                        raise InputError(path, found, "cut the file into lines", number + int(long[0]))
+                yield lines
+                number += count
+        for stream, path in zip(streams, self.paths, strict=True):
+            if stream.damage is not None:
+                raise damaged_archive(path, stream.damage, number, "fetch it again")
+        if max(ready):
+            short = self.paths[ready.index(0)]
+            raise InputError(short, f"ends before line {number}", "the two files must be aligned line by line", number)
 
-    def _moses(self) -> Iterator[Record]:
-        source, target = self.paths
-        for number, (left, right) in enumerate(zip_longest(_raw_lines(source), _raw_lines(target)), 1):
-            if left is None or right is None:
-                short = source if left is None else target
-                raise InputError(short, f"ends before line {number}", "the two files must be aligned line by line", number)
-            yield Record(left[0] + b"\t" + right[0], left[1], self._texts((left[0], right[0]), (source, target), number))
-
-    def _texts(self, fields: Sequence[bytes], paths: Sequence[str], number: int) -> tuple[str, str] | None:
-        """Decode a pair; ``paths`` says which file each side is from."""
-        texts = []
-        for side, path in zip(fields, paths, strict=True):
-            try:
-                text = side.decode("utf-8").strip()
-            except UnicodeDecodeError:
-                if self.on_error == "raise":
-                    cure = "convert the file with iconv, or set on_error=skip to pass over it"
-                    raise InputError(path, "not UTF-8", cure, number) from None
-                return None
-            texts.append(text.removeprefix("\ufeff") if number == 1 else text)
-        return texts[0], texts[1]
+    def _cut(self, lines: Texts, path: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return where the columns of lines start and end, int64 (n, 4), and which lines are damaged, bool (n,)."""
+        columns = (-1, -1) if self.kind == "moses" else tuple(map(int, self.columns))
+        spans, status = np.zeros((len(lines), 4), np.int64), np.zeros(len(lines), np.uint8)
+        kernels.cut_lines(*lines.frozen, *columns, MAX_LINE_BYTES, spans, status)
+        for row in np.flatnonzero(status == kernels.EMPTY).tolist():  # but a tab is two columns
+            tabs = int((lines.data[lines.offsets[row] : lines.offsets[row + 1]] == 0x09).sum())
+            status[row] = kernels.FINE if tabs >= max(columns) else kernels.FEW
+        if number == 1 and lines.data[: len(_MARK)].tobytes() == _MARK:
+            spans[0, ::2] = np.where(spans[0, ::2] == 0, np.minimum(len(_MARK), spans[0, 1::2]), spans[0, ::2])
+        if self.on_error == "raise":
+            complain(lines, status, path, number, columns)
+        return spans, status != kernels.FINE
 
     def _csv(self) -> Iterator[Record]:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
@@ -191,7 +251,8 @@ class RecordFile:
 
     def _jsonl(self) -> Iterator[Record]:
         path, names = self.paths[0], self.columns if self._named else self.languages
-        for number, (raw, end) in enumerate(_raw_lines(path), 1):
+        lines = (line for block in self._lines(BLOCK_LINES) for line in _bodies(block[0]))
+        for number, (raw, end) in enumerate(lines, 1):
             texts: tuple[str, str] | None = None
             try:
                 found = json.loads(raw)
@@ -233,18 +294,21 @@ def _memory_frame(path: str) -> tuple[bytes, bytes]:
     return held[: stop + 1] + b"\n", b"</body>\n</tmx>\n"
 
 
-def _raw_lines(path: str) -> Iterator[tuple[bytes, bytes]]:
+def _bodies(lines: Texts) -> Iterator[tuple[bytes, bytes]]:
     """Iterate over (line, its end), both as they are."""
-    with open_binary(path) as stream:
-        for number in count(1):
-            try:
-                line = stream.readline(MAX_LINE_BYTES + 1)
-            except damage() as error:
-                raise damaged_archive(path, error, number, "fetch it again") from None
-            if not line:
-                return
-            body = line.removesuffix(b"\n")
-            if len(line) > MAX_LINE_BYTES and body is line:
-                raise InputError(path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", "cut the file into lines", number)
-            body = body.removesuffix(b"\r") if body is not line else body
-            yield body, line[len(body) :]
+    data = lines.data.tobytes()
+    for low, high in pairwise(lines.offsets.tolist()):
+        line = data[low:high]
+        body = line.removesuffix(b"\n")
+        body = body.removesuffix(b"\r") if len(body) < len(line) else body
+        yield body, line[len(body) :]
+
+
+def _side_by_side(lines: tuple[Texts, ...]) -> Texts:
+    """Join the lines of two files by a tab; the ends are those of the first."""
+    if len(lines) == 1:
+        return lines[0]
+    rows = [b"%b\t%b%b" % (left, right, end) for (left, end), (right, _) in zip(*map(_bodies, lines), strict=True)]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])
+    return Texts(np.frombuffer(b"".join(rows), np.uint8), offsets)

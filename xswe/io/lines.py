@@ -154,10 +154,11 @@ class Lines:
 
     Args:
         stream: what to read.
+        exact: keep a byte-order mark, and give a last line without a line feed none.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, exact: bool = False) -> None:
+        self._stream, self._exact = stream, exact
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
         self._run = 0  # bytes of the line that the next chunk goes on with
@@ -174,10 +175,13 @@ class Lines:
                 chunk = self._bounded(chunk)
                 chunks.append(chunk)
                 lines, size = lines + chunk.count(b"\n"), size + len(chunk)
-            if self._over and self._run and self.damage is None:
+            is_open = self._over and self._run > 0 and self.damage is None
+            if is_open and not self._exact:
                 chunks.append(b"\n")
             self._buffer = np.frombuffer(b"".join(chunks), np.uint8)
             self._ends = np.flatnonzero(self._buffer == 0x0A) + 1
+            if is_open and self._exact:
+                self._ends = np.append(self._ends, len(self._buffer))
         return min(most, len(self._ends))
 
     def _read(self) -> bytes:
@@ -190,7 +194,7 @@ class Lines:
         return chunk
 
     def take(self, lines: int) -> Texts:
-        """Take the next lines, with their line feeds."""
+        """Take the next lines, with their line ends."""
         if not lines:
             return Texts(np.zeros(0, np.uint8), np.zeros(1, np.int64))
         end = int(self._ends[lines - 1])
@@ -202,7 +206,7 @@ class Lines:
         """Cut off what is too much of the line that a chunk goes on with."""
         if not self._begun:
             self._begun = True
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+            chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf")
         feed = chunk.find(b"\n")
         head = len(chunk) if feed < 0 else feed
         room = max(0, MAX_LINE_BYTES + 1 - self._run)

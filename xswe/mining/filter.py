@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -23,13 +24,13 @@ import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig
-from xswe.corpus.records import Record, RecordFile
-from xswe.corpus.rows import Rows
+from xswe.corpus.kernels import may_be_copies
+from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
 from xswe.io.files import file_stamp, fingerprint, read_json, work_folder, write_json
 from xswe.io.lines import OnError
-from xswe.io.parallel import alongside, available_threads
+from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -42,12 +43,13 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.text.numbers import same_numbers
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 14
 _NOTED = 1 << 20  # records between two points from which a killed run goes on
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
 _NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
 _ALIKE = 0.95  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
+_WORDS = 256  # a side of a copy with more different words is looked at letter by letter
 _COPIED = 0.8  # share of the words of the shorter side that the other side has, too
 
 
@@ -210,38 +212,34 @@ class _Judge:
     """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
 
     def __init__(self, model: AnyModel, config: BitextFilter, languages: tuple[str, ...], threads: int) -> None:
-        self._model, self._config, self._threads = model, config, threads
+        self._model, self._config, self.threads = model, config, threads
         corpus = config.cleaning(languages)
         pair = (languages[0], languages[1]) if languages else ("en", "en")
         self._cleaner = make_cleaner(pair, corpus, threads)
         self._admission = make_admission(corpus)
 
-    def reasons(self, records: Sequence[Record]) -> tuple[np.ndarray, Rows]:
-        """Return why pairs are dropped without a look at their vectors, uint8 (n,), and their texts."""
-        pairs = [record.texts or ("", "") for record in records]
-        rows = Rows(Texts.of([pair[0] for pair in pairs]), Texts.of([pair[1] for pair in pairs]))
-        cleaned = self._cleaner(rows)
+    def reasons(self, block: RecordBlock) -> np.ndarray:
+        """Return why pairs are dropped without a look at their vectors, uint8 (n,); block after block, in order."""
+        cleaned = self._cleaner(block.rows)
         found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
-        found[[i for i, record in enumerate(records) if record.texts is None]] = _DAMAGED
-        if self._config.numbers:
-            digits = np.flatnonzero((found == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
-            other = [i for i in digits.tolist() if not same_numbers(*pairs[i])]
-            found[other] = _NUMBERS
-        return found, rows
+        found[block.damaged] = _DAMAGED
+        return found
 
-    def __call__(self, records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return reasons, cosines (NaN where there is a reason) and the cosines of decoys."""
-        reasons, rows = self.reasons(records)
+    def compared(self, block: RecordBlock, reasons: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return reasons, cosines (NaN where there is a reason) and the cosines of decoys; any thread may do it."""
+        rows, reasons = block.rows, reasons.copy()
+        if self._config.numbers:
+            digits = np.flatnonzero((reasons == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
+            other = [i for i in digits.tolist() if not same_numbers(rows.source[i], rows.target[i])]
+            reasons[other] = _NUMBERS
         alive = np.flatnonzero(reasons == 0)
         sides = [side.take(alive) for side in (rows.source, rows.target)]
-        left, right = (self._model.encode(side, threads=self._threads) for side in sides)
+        left, right = (self._model.encode(side, threads=1) for side in sides)
         cosines = row_cosines(left, right)
         decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else cosines[:0]
         if self._config.copies:
-            for place in np.flatnonzero(cosines >= _ALIKE).tolist():
-                if _is_copy(sides[0][place], sides[1][place]):
-                    reasons[alive[place]] = _COPY
-        scores = np.full(len(records), np.nan, np.float32)
+            reasons[alive[_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = _COPY
+        scores = np.full(len(block), np.nan, np.float32)
         scores[alive] = cosines
         scores[reasons > 0] = np.nan
         return reasons, scores, decoys
@@ -252,6 +250,14 @@ def _has_digit(texts: Texts) -> np.ndarray:
     data = np.asarray(texts.data)
     found = np.concatenate([np.zeros(1, np.int64), np.cumsum(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))])
     return np.diff(found[np.asarray(texts.offsets)]) > 0
+
+
+def _copies(source: Texts, target: Texts, rows: np.ndarray) -> list[int]:
+    """Return those of some pairs whose sides are copies."""
+    found = np.zeros(len(rows), bool)
+    sides = source.take(rows), target.take(rows)
+    may_be_copies(*sides[0].frozen, *sides[1].frozen, _COPIED, np.empty((2, _WORDS), np.uint64), found)
+    return [row for row in rows[found].tolist() if _is_copy(source[row], target[row])]
 
 
 def _is_copy(source: str, target: str) -> bool:
@@ -316,46 +322,46 @@ def filter_bitext(
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
-        return _shown(_decide(_first_pass(judge, iter(given), _Found(None)), config), given, spoken)
+        blocks = (RecordBlock.of(given[start : start + _BLOCK]) for start in range(0, len(given), _BLOCK))
+        return _shown(_decide(_first_pass(judge, blocks, _Found(None)), config), given, spoken)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, tuple(columns), spoken, config.on_error)
     if output is None:
         if config.evidence and "-" in paths:
             raise ConfigError("what a report shows is read once more than standard input can be: give a file, or output=")
-        return _shown(_decide(_first_pass(judge, file.read(), _Found(None)), config), file.read(), spoken)
+        return _shown(_decide(_first_pass(judge, file.blocks(_BLOCK), _Found(None)), config), file.read(), spoken)
     kind = output_format("auto", str(output), spoken)
     with work_folder(str(output), None, False) as work:
         file = file.spooled(work)
         settings = asdict(replace(config, threshold=None, precision=None, evidence=False))
         identity = fingerprint([model.identity, settings, spoken, *columns])
         identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
-        found = _shown(_decide(_first_pass(judge, file.read(), _Found(work, identity)), config), file.read(), spoken)
+        found = _shown(
+            _decide(_first_pass(judge, file.blocks(_BLOCK), _Found(work, identity)), config), file.read(), spoken
+        )
         _second_pass(file, found, str(output), None if kind == format_of(file) else kind, spoken, rejects)
     return found
 
 
-def _first_pass(judge: _Judge, records: Iterator[Record], found: _Found) -> _Found:
-    """Judge block after block on another thread, while this one reads the next."""
+def _first_pass(judge: _Judge, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
+    """Compare the sides of block after block on all threads, while this one reads and cleans the next."""
 
-    def blocks() -> Iterator[tuple[int, list[Record]]]:
+    def cleaned() -> Iterator[tuple[RecordBlock, np.ndarray, int]]:
         number = 0
-        while block := list(islice(records, _BLOCK)):
+        for block in blocks:
             number += len(block)
-            yield number, block
+            yield block, judge.reasons(block), number
 
-    def judged(numbered: tuple[int, list[Record]]) -> tuple[int, int, tuple[np.ndarray, ...]]:
-        number, block = numbered
-        if number <= found.done:  # nothing but what later duplicates of these must be told by
-            judge.reasons(block)
-            return number, len(block), ()
-        return number, len(block), judge(block)
+    def compared(block: RecordBlock, reasons: np.ndarray, number: int) -> tuple[int, int, tuple[np.ndarray, ...]]:
+        # Of what was done before nothing is wanted but what later duplicates of it are told by.
+        return number, len(block), () if number <= found.done else judge.compared(block, reasons)
 
     with bar("filter", unit="pair") as progress:
-        for number, size, parts in alongside(judged, blocks()):
+        for number, size, parts in in_order(lambda item: compared(*item), cleaned(), judge.threads):
             progress.update(size)
             if parts:
                 found.add(*parts)
-                if number % _NOTED < _BLOCK:
+                if number % _NOTED < size:
                     found.save()
     found.save()
     return found
@@ -407,25 +413,44 @@ def _second_pass(
     rejects: str | Path | None,
 ) -> None:
     """Write the records that stay, and the others."""
-    records = file.read_raw() if kind is None else file.read()
-    places = zip(records, found.reasons.tolist(), found.scores.tolist(), strict=True)
-    if rejects is not None:
-        with open_output(str(rejects)) as other:
-            _write_kept(file, _without(places, found, other), output, kind, languages)
-    else:
-        _write_kept(file, ((record, score) for record, reason, score in places if not reason), output, kind, languages)
+    blocks = file.raw_blocks(_BLOCK) if kind is None else None
+    with ExitStack() as stack:
+        other = None if rejects is None else stack.enter_context(open_output(str(rejects)))
+        if blocks is not None:
+            stream = stack.enter_context(open_output(output))
+            _copy_lines(blocks, found, stream, other)
+            return
+        _write_kept(file, _without(file.read(), found, other), output, kind, languages)
 
 
-def _without(
-    places: Iterator[tuple[Record, int, float]], found: Filtered, other: BinaryIO
-) -> Iterator[tuple[Record, float]]:
-    """Pass on what stays and write what does not."""
-    for record, reason, score in places:
-        if reason:
-            shown = "" if score != score else f"{score:.6f}"
-            other.write(f"{found.names[reason]}\t{shown}\t".encode() + record.raw.replace(b"\n", b" ") + b"\n")
-        else:
-            yield record, score
+def _copy_lines(blocks: Iterator[Texts], found: Filtered, output: BinaryIO, rejects: BinaryIO | None) -> None:
+    """Write the lines that stay, a block at a time, and the others."""
+    place = 0
+    for lines in blocks:
+        reasons = found.reasons[place : place + len(lines)]
+        kept = lines.take(np.flatnonzero(reasons == 0)).data.tobytes()
+        output.write(kept if not kept or kept.endswith(b"\n") else kept + b"\n")
+        for row in np.flatnonzero(reasons).tolist():
+            if rejects is None:
+                break
+            raw = lines.data[lines.offsets[row] : lines.offsets[row + 1]].tobytes()
+            _reject(rejects, found, place + row, raw.removesuffix(b"\n").removesuffix(b"\r"))
+        place += len(lines)
+
+
+def _reject(rejects: BinaryIO, found: Filtered, row: int, raw: bytes) -> None:
+    score = found.scores[row]
+    shown = "" if np.isnan(score) else f"{score:.6f}"
+    rejects.write(f"{found.names[found.reasons[row]]}\t{shown}\t".encode() + raw.replace(b"\n", b" ") + b"\n")
+
+
+def _without(records: Iterator[Record], found: Filtered, rejects: BinaryIO | None) -> Iterator[tuple[Record, float]]:
+    """Pass on what stays, with its score, and write what does not."""
+    for row, record in enumerate(records):
+        if not found.reasons[row]:
+            yield record, float(found.scores[row])
+        elif rejects is not None:
+            _reject(rejects, found, row, record.raw)
 
 
 def _write_kept(
