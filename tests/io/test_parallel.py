@@ -50,7 +50,7 @@ def test_an_error_ends_the_work_of_all_threads(failing):
     assert len(done) < 10
     done.clear()
     with pytest.raises(ZeroDivisionError):
-        work_off(0, 1000, lambda _, unit: block(unit, unit + 1) or 1, lambda _: None, 2, "work", 1000)
+        work_off(range(1000), lambda _, unit: block(unit, unit + 1) or 1, lambda _: None, 2, "work", (0, 1000))
     assert len(done) < 10
 
 

@@ -181,14 +181,12 @@ def search_clusters(
 
         sizes = np.diff(here.bounds) * np.diff(there.bounds)
         work_off(
-            done,
-            count,
+            range(done, count),
             work,
             lambda finished: saved.save(finished, lists),
             threads,
             "neighbours",
-            int(sizes.sum()),
+            (int(sizes[:done].sum()), int(sizes.sum())),
             saved.seconds,
-            int(sizes[:done].sum()),
         )
     return lists

@@ -71,51 +71,47 @@ class Checkpoint:
 
 
 def work_off(
-    first: int,
-    units: int,
+    units: range,
     work: Callable[[int, int], int],
     pause: Callable[[int], None],
     threads: int,
     description: str,
-    total: int,
+    sizes: tuple[int, int],
     seconds: float = float("inf"),
-    initial: int = 0,
 ) -> None:
-    """Call ``work(thread, unit)`` for all units from ``first`` on, each once, on ``threads`` threads.
+    """Call ``work(thread, unit)`` for all units, each once, on ``threads`` threads.
 
     Args:
-        first: the first unit.
-        units: one past the last.
+        units: the units; those before its first are done.
         work: does a unit and returns its size for the progress bar; runs at most once at a time for each thread number.
         pause: called with the number of units done so far, when no unit is at work: every ``seconds`` and at the end.
         threads: how many.
         description: for the progress bar.
-        total: sum of all sizes.
+        sizes: sum of the sizes of the units that are done, and of all.
         seconds: between pauses.
-        initial: sum of the sizes of the units before ``first``.
     """
     lock = threading.Lock()
-    state = {"next": first}
+    state = {"next": units.start}
 
-    with bar(description, total=total, unit="pair", initial=initial) as progress:
+    with bar(description, total=sizes[1], unit="pair", initial=sizes[0]) as progress:
 
         def worker(number: int, deadline: float) -> None:
             """Take one unit of work after the other until the deadline."""
             while time.monotonic() < deadline:
                 with lock:
                     unit = state["next"]
-                    if unit >= units:
+                    if unit >= units.stop:
                         return
                     state["next"] += 1
                 try:
                     size = work(number, unit)
                 except BaseException:
-                    state["next"] = units  # an error or an interrupt of one thread ends the work of all
+                    state["next"] = units.stop  # an error or an interrupt of one thread ends the work of all
                     raise
                 with lock:
                     progress.update(size)
 
-        while state["next"] < units:
+        while state["next"] < units.stop:
             deadline = time.monotonic() + seconds
             run([partial(worker, n, deadline) for n in range(threads)], threads)
             pause(state["next"])
@@ -234,15 +230,13 @@ def search_exact(
 
             begun = max(done, number * strips)
             work_off(
-                begun,
-                (number + 1) * strips,
+                range(begun, (number + 1) * strips),
                 work,
                 pause,
                 threads,
                 f"neighbours {number + 1}/{panels}",
-                len(source) * len(panel),
+                ((begun - number * strips) * _STRIP * len(panel), len(source) * len(panel)),
                 saved.seconds,
-                (begun - number * strips) * _STRIP * len(panel),
             )
     return lists
 

@@ -26,7 +26,7 @@ from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.clusters import Members, assign, mean_vector, train_centroids
-from xswe.search.scan import make_codes, nearest
+from xswe.search.scan import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
@@ -43,10 +43,7 @@ _SAMPLE = 32  # sampled vectors a cluster
 class _Data(NamedTuple):
     """The numbers of an index at one moment."""
 
-    codes: np.ndarray
-    scales: np.ndarray
-    vectors: Vectors
-    error: float
+    coded: Coded
     centroids: np.ndarray | None
     mean: np.ndarray
     members: Members | None
@@ -89,10 +86,10 @@ class Index:
         except (OSError, ValueError) as error:
             raise ModelError(f"{self.folder}: a damaged index ({error}); build it again") from None
         self._removed = facts["removed"]
-        self._data = _Data(codes, scales, vectors, facts["error"], centroids, mean, members, facts["clustered"])
+        self._data = _Data(Coded(codes, scales, vectors, facts["error"]), centroids, mean, members, facts["clustered"])
 
     def __len__(self) -> int:
-        return len(self._data.codes) - self._removed
+        return len(self._data.coded.codes) - self._removed
 
     def __repr__(self) -> str:
         return f"Index({len(self):,} sentences, {self.dim} dimensions, {self.storage}, {self.method})"
@@ -168,9 +165,9 @@ class Index:
         if data.centroids is not None and data.members is not None:
             probes = min(probes, len(data.centroids))
             order = np.argpartition(-(data.centroids @ (query - data.mean)), probes - 1)[:probes]
-            later = np.arange(data.clustered, len(data.codes), dtype=np.int32)
+            later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
             rows, repeats = np.concatenate([*(data.members[cluster] for cluster in order), later]), _HOMES
-        return nearest(query, k, data.codes, data.scales, data.vectors, data.error, rows, repeats, threads)
+        return nearest(query, k, data.coded, rows, repeats, threads)
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
         """Add sentences.

@@ -6,6 +6,8 @@ the truth is known, so that all rows that may be among the k nearest are found, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -17,6 +19,22 @@ from xswe.search.vectors import Vectors
 _AHEAD = 32  # rows that memory is asked for in advance
 _ROUNDING = 1e-6  # of float32, in a score
 _EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
+
+
+class Coded(NamedTuple):
+    """Vectors beside their codes.
+
+    Attributes:
+        codes: int8 (n, d), of :func:`make_codes`.
+        scales: float32 (n,); rows where it is NaN are left out.
+        vectors: the n vectors.
+        error: the largest distance of a row of the codes from its vector.
+    """
+
+    codes: np.ndarray
+    scales: np.ndarray
+    vectors: Vectors
+    error: float
 
 
 def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -83,26 +101,15 @@ def _estimate(
 
 
 def nearest(
-    query: np.ndarray,
-    k: int,
-    codes: np.ndarray,
-    scales: np.ndarray,
-    vectors: Vectors,
-    error: float,
-    rows: np.ndarray | None = None,
-    repeats: int = 1,
-    threads: int = 1,
+    query: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, repeats: int = 1, threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the k vectors with the largest inner products.
 
     Args:
         query: float32 (d,), of norm 1.
         k: how many.
-        codes: int8 (n, d), of :func:`make_codes`.
-        scales: float32 (n,); rows where it is NaN are left out.
-        vectors: the n vectors.
-        error: the largest distance of a row of the codes from its vector.
-        rows: int32, where to look; None for everywhere.
+        coded: where to look.
+        rows: int32, which rows to look at; None for all.
         repeats: how often at most one of them occurs.
         threads: how many share the rows.
 
@@ -110,6 +117,7 @@ def nearest(
         Their scores, float32 (k,), best first, and their rows, int64 (k,), of equal scores the lower first; fewer than k
         where there are no more.
     """
+    codes, scales, vectors, error = coded
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits
     step = float(np.abs(query).max()) / levels
     rounded = np.rint(query / np.float32(step)).astype(np.int16)
