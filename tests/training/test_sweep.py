@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xswe
+from tests.commands.verbs import run_verb
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.training.sweep import Sweep, SweepPoint
@@ -126,15 +125,9 @@ def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, m
 
 
 def test_runs_of_a_multirun_with_one_output_lie_side_by_side(tmp_path):
-    settings = ["pair=en-de", "recipe=static", "teacher=none", "refine.max_steps=2", "refine.batch_size=32", "threads=1"]
-    settings += [
-        "objective.prefixes=[]",
-        "pca.dim=8,16",
-        f"output={tmp_path / 'all'}",
-        f"hydra.sweep.dir={tmp_path / 'hydra'}",
-    ]
-    command = [sys.executable, "-m", "xswe", "train", "-m", *settings]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    settings = ["pair=en-de", "recipe=static", "teacher=none", "units.vocabulary=mini", "refine.max_steps=2", "threads=1"]
+    settings += ["refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all", "hydra.sweep.dir=hydra"]
+    done = run_verb("train", "-m", *settings, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     models = sorted((tmp_path / "all").glob("*/model"))
     assert sorted(xswe.load(model).dim for model in models) == [8, 16]
