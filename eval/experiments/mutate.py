@@ -270,7 +270,7 @@ class Tree:
                 if done.returncode < 0:
                     return "caught: killed, for the time or the memory it took"
                 if done.returncode not in (0, 5):
-                    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+                    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
                     return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
         finally:
             path.write_bytes(before)
