@@ -162,7 +162,6 @@ def settings(verb: str) -> list[Setting]:
 
 
 def _choice(verb: str, group: str, table: str) -> Setting:
-    """Return the choices of a group."""
     if group == "pair":
         return Setting(group, "en, de, zh and ja in any order, as en-ja, en-de-zh-ja or ja", "en-ja", _MEANING[group])
     if group == "corpus":

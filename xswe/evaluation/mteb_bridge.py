@@ -97,7 +97,6 @@ def run_task(encoder: SentenceEncoder, task: str, root: Path | None, results: Pa
 
 
 def _run(encoder: SentenceEncoder, job: Job, root: Path | None, results: Path) -> list[Row]:
-    """Run one task."""
     mteb = import_mteb(f"the task {job.name}")
     judged, note = MtebEncoder(encoder), None
     try:

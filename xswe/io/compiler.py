@@ -106,7 +106,6 @@ def _prefetch(_: Any, address: Any) -> Any:
     """Ask for the line at ``address`` (uintp); never fails, whatever the address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, _INT, _INT, _INT])
         function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
@@ -146,7 +145,6 @@ def stand_alone(_: Any) -> Any:
     """Keep the function that calls this out of its callers' code, where it would be compiled again at each call."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Mark the function."""
         builder.function.attributes.add("noinline")
         return context.get_dummy_value()
 
@@ -158,7 +156,6 @@ def load_word(_: Any, address: Any) -> Any:
     """Read eight bytes at ``address`` (uintp), wherever they start, as a little-endian uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         return builder.load(builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), align=1)
 
     return types.uint64(types.uintp), generate
@@ -169,7 +166,6 @@ def store_word(_: Any, address: Any, word: Any) -> Any:
     """Write a uint64 as eight bytes at ``address`` (uintp), wherever they start."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         builder.store(arguments[1], builder.inttoptr(arguments[0], ir.IntType(64).as_pointer()), align=1)
         return context.get_dummy_value()
 
@@ -181,7 +177,6 @@ def trailing_zeros(_: Any, word: Any) -> Any:
     """Return how many of the lowest bits of a uint64 are 0; 64 for 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         return builder.cttz(arguments[0], ir.IntType(1)(0))
 
     return types.uint64(types.uint64), generate
@@ -192,7 +187,6 @@ def _load(_: Any, address: Any) -> Any:
     """Read the int64 at ``address`` as other threads leave it, each time anew."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
         return builder.load_atomic(pointer, "acquire", 8)
 

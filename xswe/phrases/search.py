@@ -277,7 +277,6 @@ def _even_parts(texts: np.ndarray, parts: int) -> list[tuple[int, int]]:
 
 
 def _count_spans(texts: np.ndarray, min_size: int, max_size: int) -> int:
-    """Count the spans of passages."""
     words = np.diff(texts)
     most = np.minimum(words, max_size)
     sizes = np.maximum(most - min_size + 1, 0)

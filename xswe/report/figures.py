@@ -130,7 +130,6 @@ def _rectangle(series: int, left: float, width: float, height: float, title: str
 
 
 def _upright(kind: str, at: float, low: float = 0.0, high: float = 1.0) -> str:
-    """Return an upright line."""
     return f'<line class="{kind}" x1="{_at(at)}" x2="{_at(at)}" y1="{_at(1 - high)}" y2="{_at(1 - low)}"/>'
 
 

@@ -143,7 +143,6 @@ def _score_column(file: RecordFile) -> int:
 
 
 def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
-    """Return the score of a record."""
     try:
         if file.kind == "jsonl":
             return float(json.loads(record.raw)["score"])

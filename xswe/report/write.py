@@ -71,7 +71,6 @@ def write_report(
 
 
 def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
-    """Return the page of a result."""
     if isinstance(result, MinedPairs):
         return pairs_page(view_of_mined(result), model, settings)
     if isinstance(result, Filtered):

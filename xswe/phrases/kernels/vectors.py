@@ -37,7 +37,6 @@ def sum_lines(_: Any, lines: Any, rows: Any, count: Any, known: Any, out: Any) -
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         table, rows, count, known, _ = arguments
         places, byte = builder.inttoptr(rows, _INT.as_pointer()), ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
@@ -73,7 +72,6 @@ def lanes_that_reach(count: int) -> Any:
         """See :func:`lanes_that_reach`."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            """Write the code."""
             first = builder.inttoptr(arguments[0], _LINE.as_pointer())
             total = builder.load(first, align=1)
             for i in range(1, count):
@@ -91,7 +89,6 @@ def count_lanes(_: Any, lanes: Any) -> Any:
     """Return how many bits of a uint64 are set."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
@@ -118,7 +115,6 @@ def best_spans(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         first, lengths, stride, least, most, place = arguments
         zero = ir.Constant(_NUMBERS, None)
         total, best = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
@@ -158,7 +154,6 @@ def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Write the code."""
         first, second, factor, least, most = arguments
         zero = ir.Constant(_NUMBERS, None)
         total, square = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
