@@ -164,7 +164,7 @@ def ways(checkout: Path) -> dict[str, float]:
             (folder / code).write_text("".join(f"{row[column]}\n" for row in rows), encoding="utf-8")
         verbs = {
             "a text": ["encode", "model=mini", "input=en", "output=a.npy"],
-            "a training pair": ["train", "output=run", "seed=0"],
+            "a training pair": ["train", "output=run", "seed=0", f"{_steps(checkout)}=40"],
             "a mined pair": ["mine", "model=mini", "source=en", "target=de", "output=a.tsv"],
         }
         found = {}
@@ -172,6 +172,12 @@ def ways(checkout: Path) -> dict[str, float]:
             status, files = _python(checkout, "-c", _WAY, *words, "threads=1", folder=folder).split()[-2:]
             found[f"files of {what}"] = float(files) if status == "0" else float("nan")
     return found
+
+
+def _steps(checkout: Path) -> str:
+    """Return what the number of steps is called, of which few take the same way as many."""
+    sources = (checkout / "xswe" / "training" / "refine.py").read_text(encoding="utf-8")
+    return "refine.max_steps" if "max_steps" in sources else "refine.steps"
 
 
 def measured(checkout: Path, settings: dict[str, Any]) -> dict[str, float]:
