@@ -66,6 +66,7 @@ STATIC = {
     "sample": "without bitext",
     "stsb-xling": "STS-B across",
     **{f"stsb.{code}": f"STS-B {code}" for code in ("en", "de", "zh", "ja")},
+    "stsb-train.en": "STS-B train en",
 }
 
 
@@ -80,7 +81,7 @@ def static(report: Mapping[str, Any]) -> str:
             spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
             cells.append(f"{statistics.mean(values):.1f}{spread}" if values else None)
         seconds = statistics.mean(run["seconds"] for run in runs)
-        lines.append([name, *cells, len(runs), f"{seconds:.0f}"])
+        lines.append([name, *cells, len(runs), f"{seconds:.1f}"])
     return markdown(["variation", *STATIC.values(), "seeds", "processor seconds"], lines)
 
 

@@ -3,9 +3,13 @@
     python eval/experiments/make_teacher.py output=runs/mini-teacher
     python eval/make_pretrained.py runs/mini-teacher [xswe/pretrained/mini]
     python eval/make_pretrained.py counts [xswe/pretrained/mini]
+    python eval/make_pretrained.py shape TARGET [xswe/pretrained/mini]
 
 The second counts the units again in every 20th line of the bitexts in ``$XSWE_DATA/train``, which the model was trained on,
-and writes nothing but ``counts.safetensors`` (a quarter of a megabyte: the counts fit 16 bits).
+and writes nothing but ``counts.safetensors`` (a quarter of a megabyte: the counts fit 16 bits). The third writes the model
+to TARGET with its norms tempered and its sentences centred (``SHAPE``, chosen on the development sets by
+``eval/static_levers.py``), with card and figures; cosines shift, and what was measured with the model has to be measured
+again before it takes its place.
 
 Size and precision were chosen by the development columns of ``eval/mini_tradeoff.py``.
 """
@@ -18,20 +22,27 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from main_job import figures
 
 import xswe
 from xswe.corpus.formats import PairFile, read_pairs
+from xswe.errors import ConfigError
 from xswe.model.card import card, sources_of, write_card
-from xswe.model.static import StaticModel
+from xswe.model.static import StaticModel, pool
+from xswe.training.shape import ShapeConfig, centred, temper
+from xswe.training.stages import versions
 
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
 
 EVERY = 20  # lines
+PAIRS = ("en-de", "en-zh", "en-ja")
+SHAPE = ShapeConfig(norms=0.8, centre=5)
 
 
 def texts(language: str) -> Iterator[str]:
@@ -56,6 +67,22 @@ def count(target: Path) -> None:
         shutil.copyfile(Path(scratch) / "model" / "counts.safetensors", target / "counts.safetensors")
 
 
+def shaped(source: Path, target: Path) -> None:
+    """Temper and centre a model, evaluate it, and describe it."""
+    model = StaticModel.load(source)
+    if "shaped" in model.description:
+        raise ConfigError(f"{source}: its vectors were shaped already: {model.description['shaped']}")
+    tempered = temper(np.asarray(model.vectors, np.float32), SHAPE.norms)
+    bags = (model.units.bags(list(texts(code))) for code in model.languages)
+    blocks = (pool(tempered, some, normalise=False, threads=1) for some in bags)
+    matrix = centred(tempered, blocks, SHAPE.centre)
+    description = {**model.description, "shaped": asdict(SHAPE)}
+    replace(model, matrix=matrix, scales=None, description=description).save(target, dtype="int8")
+    settings, data = model.description["settings"], Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
+    files = {pair: {"checksums": [path.name for path in sorted((data / pair).glob("*.tsv.gz"))]} for pair in PAIRS}
+    describe(target, {**settings, "shaped": asdict(SHAPE)}, files, versions())
+
+
 def main(run: Path, target: Path) -> None:
     """Convert, evaluate, describe."""
     made = json.loads((run / "results.json").read_text(encoding="utf-8"))
@@ -65,8 +92,14 @@ def main(run: Path, target: Path) -> None:
         description={"made_by": "eval/experiments/make_teacher.py", "settings": settings},
     )
     with_counts(model).save(target, dtype="int8")
+    describe(target, settings, made["report"]["corpus"], made["versions"])
+
+
+def describe(target: Path, settings: dict[str, Any], report: dict[str, Any], made_with: dict[str, str]) -> None:
+    """Evaluate a model, and write its card."""
+    model = StaticModel.load(target)
     with tempfile.TemporaryDirectory() as scratch:
-        rows = figures(str(target), list(model.languages), 1, Path(scratch))
+        _, rows = figures(str(target), list(model.languages), 1, Path(scratch))
     shown = [
         {
             **row,
@@ -82,8 +115,8 @@ def main(run: Path, target: Path) -> None:
         name="mini",
         settings=settings,
         rows=shown,
-        sources=sources_of(settings["corpus"], made["report"]["corpus"]),
-        versions=made["versions"],
+        sources=sources_of(settings["corpus"], report),
+        versions=made_with,
     )
     write_card(target, text)
 
@@ -93,5 +126,7 @@ if __name__ == "__main__":
     target = given[1] if len(given) > 1 else Path(xswe.__file__).parent / "pretrained" / "mini"
     if given[0].name == "counts":
         count(target)
+    elif given[0].name == "shape":
+        shaped(given[2] if len(given) > 2 else Path(xswe.__file__).parent / "pretrained" / "mini", given[1])
     else:
         main(given[0], target)

@@ -1,14 +1,16 @@
 """What levers of static vectors are worth: each beside the same start, the table that ships as ``mini``.
 
     python eval/static_levers.py [only="as it ships;refined again"] [seeds=0] [max_steps=1500] [batch_size=1024]
-                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [output=FILE.json]
+                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [average=FOLDER,FOLDER]
+                                 [output=FILE.json]
 
 Refines ``mini``'s vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development
 sets: WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that
-no bitext joins. ``pieces`` above 0 trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of
-``mini``'s pieces of it, which leaves the vectors of texts nearly what they were. ``seeds`` have commas between them; what
-is there is not measured again. ``save`` keeps the model of the last variation. Seconds are those of the
-processor. Figures of variations that are not among these here are of prototypes that did not pay, and are in no code.
+no bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on. ``pieces`` above 0
+trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of ``mini``'s pieces of it, which leaves
+the vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again.
+``save`` keeps the model of the last variation, ``average`` measures the mean of the tables of such models alone. Seconds
+are those of the processor.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ SENTENCES = 20_000  # of each language, of which the mean is taken
 GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
 DEFAULTS: dict[str, Any] = {
     **{"only": "", "seeds": "0", "max_steps": 1500, "batch_size": 1024, "pieces": 0, "threads": 1, "runs": "runs/static"},
-    **{"save": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
+    **{"save": "", "average": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
 }
 OBJECTIVE = Objective(margin=0.35)
 # What each does: whether it trains, its graded pairs, and what is done at the end.
@@ -100,13 +102,14 @@ def shaped(matrix: np.ndarray, corpus: Corpus, bags: Path, config: ShapeConfig) 
     return centred(tempered, blocks, config.centre)
 
 
-def figures(model: StaticModel, threads: int) -> dict[str, float]:
-    """Return the figures of the development sets, and means over the pairs of each."""
+def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> dict[str, float]:
+    """Return the figures of the development sets, and means over the pairs of each; and of the graded pairs, if unseen."""
     pairs = [f"en-{code}" for code in LANGUAGES[1:]]
     names = [*(f"wmt23.{p}" for p in pairs), *(f"stsb-xling.{p}" for p in pairs), *(f"stsb.{c}" for c in LANGUAGES)]
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         files = [str(DATA / "dev" / f"{name}.tsv") for name in names]
+        files += [] if GOLD in trained_on else [GOLD]
         for row in run_tasks(StaticEncoder(model, "model", threads), files, None, Path(scratch)):
             wanted = {"accuracy": "", "margin_accuracy": " margin", "spearman": ""}
             if row.metric in wanted and row.value is not None:
@@ -150,6 +153,16 @@ def varied(name: str, seed: int, settings: dict[str, Any]) -> tuple[StaticModel,
     return StaticModel(units, matrix), time.process_time() - begun
 
 
+def averaged(folders: list[str]) -> StaticModel:
+    """Return one model of several with the same units: each table turned onto the first (Procrustes), and their mean."""
+    first, *others = (StaticModel.load(folder) for folder in folders)
+    total = np.array(first.vectors, np.float64)
+    for other in others:
+        left, _, right = np.linalg.svd(np.asarray(other.vectors, np.float64).T @ first.vectors)
+        total += other.vectors @ (left @ right)
+    return StaticModel(first.units, np.asarray(total / len(folders), np.float32))
+
+
 def main(settings: dict[str, Any]) -> None:
     """Measure what is not there yet."""
     output = Path(settings["output"])
@@ -157,6 +170,13 @@ def main(settings: dict[str, Any]) -> None:
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
     if report["settings"] != given:
         raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
+    if folders := [folder for folder in settings["average"].split(",") if folder]:
+        begun = time.process_time()
+        model = averaged(folders)
+        row = {"seconds": round(time.process_time() - begun, 1), "figures": figures(model, settings["threads"], ())}
+        report["rows"][f"tables of {len(folders)} seeds averaged"] = {"seeds": {"0": row}}
+        write_json(output, report)
+        return
     chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)
     if unknown := [name for name in chosen if name not in VARIATIONS]:
         raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
@@ -166,7 +186,10 @@ def main(settings: dict[str, Any]) -> None:
             if str(seed) in row["seeds"] and not settings["save"]:
                 continue
             model, seconds = varied(name, seed, settings)
-            row["seeds"][str(seed)] = {"seconds": round(seconds, 1), "figures": figures(model, settings["threads"])}
+            row["seeds"][str(seed)] = {
+                "seconds": round(seconds, 1),
+                "figures": figures(model, settings["threads"], VARIATIONS[name][1].paths),
+            }
             write_json(output, report)
             if settings["save"]:
                 replace(model, description={"variation": name, "seed": seed, **given}).save(settings["save"])
