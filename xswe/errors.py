@@ -13,6 +13,10 @@ class ConfigError(XsweError):
     """A setting, or a combination of settings, that cannot work."""
 
 
+class Unfinished(XsweError):
+    """Work that others share: this process has done its part, and theirs is still to come; no failure."""
+
+
 class ModelError(XsweError):
     """A model or teacher folder that is missing, damaged, too new, or of an unknown kind."""
 
@@ -35,6 +39,6 @@ class InputError(XsweError):
     """
 
     def __init__(self, path: str | Path, problem: str, cure: str, line: int | None = None) -> None:
-        self.path, self.line = str(path), line
+        self.path, self.problem, self.cure, self.line = str(path), problem, cure, line
         where = str(path) if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {problem}; {cure}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import check_output
+from xswe.io.remote import expand
 from xswe.io.settings import build
 from xswe.model.encode_file import encode_file
 from xswe.model.ensemble import load_any
@@ -18,21 +20,23 @@ class EncodeConfig:
     """Settings of ``encode``; see ``conf/encode.yaml``."""
 
     model: str
-    input: str
+    input: Any
     output: str
     dtype: str = "float32"
     threads: int | None = None
+    execution: ExecutionConfig = LOCAL
 
 
 def run(values: dict[str, Any]) -> str:
     """Encode the lines of a file; returns what was done and how fast."""
     config = build(EncodeConfig, values, "encode")
-    check_output(config.output, [config.input])  # before the model is loaded
-    made = encode_file(
-        load_any(locate(config.model)), config.input, config.output, dtype=config.dtype, threads=config.threads
-    )
+    if "*" not in config.output:
+        check_output(config.output, expand(config.input))  # before the model is loaded
+    how = {"dtype": config.dtype, "threads": config.threads, "execution": config.execution}
+    made = encode_file(load_any(locate(config.model)), config.input, config.output, **how)
     rate = speed(made.rows - made.kept, made.seconds, "lines")
     fast = f"{made.seconds:.1f} s {rate}".rstrip() + f" on {made.threads} thread{'s' if made.threads > 1 else ''}"
+    fast = fast if config.execution.kind != "ray" else f"{made.seconds:.1f} s {rate}".rstrip() + " on Ray"
     again = f" ({made.kept:,} of them by an earlier run)" if made.kept else ""
     scales = f", scales: {made.scales}" if made.scales else ""
     return f"{made.rows:,} lines{again}, {made.dim} dimensions, {made.dtype}, {fast}: {made.path}{scales}"

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
+from xswe.io.remote import is_remote, remote_state
 
 
 def _sync(path: Path) -> None:
@@ -63,6 +64,8 @@ def check_input(path: str | Path) -> os.stat_result:
     Raises:
         InputError: there is none, or it is a folder, a pipe or a device.
     """
+    if is_remote(path):
+        raise InputError(path, "not on this machine, and this verb reads files here only", "fetch it first")
     path = Path(path)
     if path.is_file():
         return path.stat()
@@ -79,6 +82,8 @@ def file_stamp(path: str | Path) -> list[Any]:
     Raises:
         InputError: see :func:`check_input`.
     """
+    if is_remote(path):
+        return remote_state(str(path))[1]
     state = check_input(path)
     return [str(Path(path).resolve()), state.st_size, state.st_mtime_ns]
 
@@ -211,12 +216,13 @@ def arrays_digest(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def lock(stream: IO[Any], busy: str | None = None) -> None:
+def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None:
     """Lock an open file until it is closed, where the system can.
 
     Args:
         stream: the file.
         busy: what to say if another process holds it; None waits until that one is done.
+        shared: others that lock it shared may hold it at the same time.
 
     Raises:
         ConfigError: another process holds it.
@@ -226,19 +232,20 @@ def lock(stream: IO[Any], busy: str | None = None) -> None:
     except ImportError:
         return
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(stream, kind if busy is None else kind | fcntl.LOCK_NB)
     except OSError:
         raise ConfigError(busy or f"{stream.name}: cannot be locked; use a folder on another file system") from None
 
 
 @contextmanager
-def held(folder: Path, busy: str | None = None) -> Iterator[None]:
+def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterator[None]:
     """Hold a folder for one process; see :func:`lock`."""
     place = folder / ".lock"
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         with open(place, "w") as stream:
-            lock(stream, busy)
+            lock(stream, busy, shared)
             # The process that held the folder may have removed it, and with it the file that is locked here.
             if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
                 yield
@@ -252,8 +259,10 @@ _PACKAGE = Path(__file__).parent.parent  # of the whole package
 
 
 @contextmanager
-def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
+def work_folder(output: str, work: str | None, keep: bool, shared: bool = False) -> Iterator[Path]:
     """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
+
+    Runs that share it may be in it at the same time, but none that does not.
 
     Raises:
         ConfigError: the folder is no work folder, or another process is at work in it.
@@ -266,7 +275,8 @@ def work_folder(output: str, work: str | None, keep: bool) -> Iterator[Path]:
     foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
     if foreign and not (folder_path / "work.json").is_file():
         raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
-    with held(folder_path, f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="):
+    busy = f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="
+    with held(folder_path, busy, shared):
         write_json(folder_path / "work.json", {"output": output})
         yield folder_path
         if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten

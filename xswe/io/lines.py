@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from xswe.errors import InputError
 from xswe.io.archives import damage, packing_of, unpacked
 from xswe.io.files import check_input
 from xswe.io.ragged import Texts, concatenate
+from xswe.io.remote import is_remote, open_remote
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -38,9 +39,16 @@ class Skipped:
 
 @contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin."""
+    """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin.
+
+    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.remote`.
+    """
     if str(path) == "-":
         yield sys.stdin.buffer
+        return
+    if is_remote(path):
+        with open_remote(str(path)) as raw:
+            yield unpacked(raw, packing_of(path))
         return
     path = Path(path)
     check_input(path)
@@ -220,7 +228,7 @@ class Lines:
 READ_LINES, BLOCK_BYTES = 4096, 1 << 22
 
 
-def read_blocks(path: str | Path, lines: int = READ_LINES) -> Iterator[Texts]:
+def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int] | None = None) -> Iterator[Texts]:
     """Iterate over the lines of a UTF-8 file.
 
     Only LF (or CR LF) ends a line; a byte-order mark at the start is dropped. Where a block ends depends on the text
@@ -229,12 +237,14 @@ def read_blocks(path: str | Path, lines: int = READ_LINES) -> Iterator[Texts]:
     Args:
         path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
         lines: lines a block, fewer at the end and where they are over 4 MiB together.
+        span: of a file that is not packed: only the lines whose first byte is one of these, from the first to before the
+            second. Spans that cut a file into parts cut its lines into parts, too.
 
     Raises:
         InputError: the file is missing or damaged, or a line is not UTF-8 or of over 1 MiB.
     """
     ready = Texts.of([])
-    for texts in _texts_of_chunks(path):
+    for texts in _texts_of_file(path) if span is None else _texts_of_span(path, span):
         ready = concatenate([ready, texts]) if len(ready) else texts
         while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
             size = _lines_of_a_block(ready, lines)
@@ -251,30 +261,74 @@ def _lines_of_a_block(texts: Texts, lines: int) -> int:
     return max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
 
 
-def _texts_of_chunks(path: str | Path) -> Iterator[Texts]:
-    """Read chunks of a file and cut them into lines."""
-    rest, line = b"", 1
+class _Span:
+    """The bytes of the lines that begin within a span of a stream."""
+
+    def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
+        self._stream, self._at, self._stop, self._open = stream, start, stop, False
+        if start:
+            stream.seek(start - 1)
+            self._at -= 1
+            part = b""
+            while not part.endswith(b"\n") and (part := stream.readline(_CHUNK)):
+                self._at += len(part)
+
+    def read(self, most: int) -> bytes:
+        """Return the next bytes, none at the end."""
+        if self._at < self._stop:
+            data = self._stream.read(min(most, self._stop - self._at))
+            self._at += len(data)
+            self._open = self._at >= self._stop and not data.endswith(b"\n")
+            return data
+        data = self._stream.readline(most) if self._open else b""
+        self._open = bool(data) and not data.endswith(b"\n")
+        return data
+
+
+def _texts_of_file(path: str | Path) -> Iterator[Texts]:
     with open_binary(path) as stream:
-        while True:
-            try:
-                chunk = stream.read(_CHUNK)
-            except damage() as error:
-                raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
-            if not chunk and not rest:
-                return
-            whole, newline, part = (rest + chunk).rpartition(b"\n")
-            if not chunk:
-                whole, newline, part = rest, b"\n", b""  # the last line needs no end
-            if newline:
-                whole = whole.removeprefix(b"\xef\xbb\xbf") if line == 1 else whole
-                texts = _cut(whole + newline, path, line)
-                line += len(texts)
-                yield texts
-            if len(part) > MAX_LINE_BYTES:
-                raise _too_long(path, line)
-            rest = part
-            if not chunk:
-                return
+        yield from _texts_of_chunks(path, stream)
+
+
+def _texts_of_span(path: str | Path, span: tuple[int, int]) -> Iterator[Texts]:
+    """Read the lines that begin within a span; an error names the line as counted from the file's beginning."""
+    try:
+        with open_binary(path) as stream:
+            yield from _texts_of_chunks(path, cast(BinaryIO, _Span(stream, *span)), span[0] > 0)
+    except InputError as error:
+        if error.line is None or not span[0] or is_remote(path):
+            raise
+        before = 0
+        with open(path, "rb") as stream:
+            head = _Span(stream, 0, span[0])
+            while data := head.read(_CHUNK):
+                before += data.count(b"\n")
+        raise InputError(path, error.problem, error.cure, error.line + before) from None
+
+
+def _texts_of_chunks(path: str | Path, stream: BinaryIO, inside: bool = False) -> Iterator[Texts]:
+    """Read chunks of a stream, from a file's beginning or from ``inside`` it, and cut them into lines."""
+    rest, line = b"", 1
+    while True:
+        try:
+            chunk = stream.read(_CHUNK)
+        except damage() as error:
+            raise damaged_archive(path, error, line + rest.count(b"\n"), "fetch it again") from None
+        if not chunk and not rest:
+            return
+        whole, newline, part = (rest + chunk).rpartition(b"\n")
+        if not chunk:
+            whole, newline, part = rest, b"\n", b""  # the last line needs no end
+        if newline:
+            whole = whole.removeprefix(b"\xef\xbb\xbf") if line == 1 and not inside else whole
+            texts = _cut(whole + newline, path, line)
+            line += len(texts)
+            yield texts
+        if len(part) > MAX_LINE_BYTES:
+            raise _too_long(path, line)
+        rest = part
+        if not chunk:
+            return
 
 
 def _cut(data: bytes, path: str | Path, first: int) -> Texts:

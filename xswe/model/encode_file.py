@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import check_output, file_stamp, fingerprint, is_special
 from xswe.io.lines import read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
+from xswe.io.remote import expand, is_remote
+from xswe.model.encode_shards import encode_shards
 from xswe.model.ensemble import AnyModel
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
@@ -49,20 +52,30 @@ class EncodedFile:
 
 
 def encode_file(
-    model: AnyModel, input: str | Path, output: str | Path, *, dtype: str = "float32", threads: int | None = None
+    model: AnyModel,
+    input: str | Path | Sequence[str | Path],
+    output: str | Path,
+    *,
+    dtype: str = "float32",
+    threads: int | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> EncodedFile:
-    r"""Encode the lines of a text file, of any size, into a file of vectors; a killed run goes on where it stopped.
+    r"""Encode the lines of text files, of any size, into a file of vectors; a killed run goes on where it stopped.
 
     Args:
         model: what encodes.
-        input: text file, plain or compressed; ``-`` for standard input.
-        output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all.
+        input: text file, plain or compressed, here or remote (``s3://…``); ``-`` for standard input. Several, or a pattern
+            (``texts/*.txt``), are read one after the other.
+        output: ``.npy``, ``.safetensors`` or ``.parquet``; it appears whole or not at all. ``FOLDER/*.npy`` (or another of
+            these) is a file a shard of the text.
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
+        execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
 
     Raises:
         ConfigError: the output is no regular file, of another format, or one of the inputs.
         InputError: the input is missing, or a line is not UTF-8.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
 
     Example:
         >>> import pathlib, tempfile, numpy, xswe
@@ -75,7 +88,12 @@ def encode_file(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
-    source, target, threads = str(input), Path(output), threads or available_threads()
+    files, target, threads = expand(input), Path(output), threads or available_threads()
+    if execution.kind != "local" or len(files) != 1 or "*" in target.name:
+        made = encode_shards(model, files, target, dtype, execution, threads)
+        beside = target.with_name(f"{target.stem}.scales.npy") if dtype == "int8" and target.suffix == ".npy" else None
+        return EncodedFile(made.path, made.rows, made.kept, model.dim, dtype, beside, made.seconds, threads)
+    source = files[0]
     check_output(target, [source])
     if is_special(target):
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
@@ -111,5 +129,5 @@ def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) ->
 
 def _signature(model: AnyModel, source: str, file: VectorFile) -> str:
     """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
-    text = file_stamp(source) if Path(source).is_file() else None
+    text = file_stamp(source) if is_remote(source) or Path(source).is_file() else None
     return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, text)

@@ -33,6 +33,7 @@ from xswe.model.folder import PRECISIONS, check_precision, convert
 SUFFIXES = (".npy", ".safetensors", ".parquet")
 _HEADER = 512  # bytes before the first row
 _SAVE_EVERY = 5.0  # seconds
+_COPIED = 8 << 20  # bytes that are copied at a time
 _GROUP = 1 << 16  # rows of a row group
 _NUMPY = dict(zip(PRECISIONS, ("<f4", "<f2", "|i1"), strict=True))
 _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
@@ -131,6 +132,21 @@ class VectorWriter:
         _write_at(self._rows, numbers, _HEADER + first * self.file.row_bytes)
         if scales is not None:
             _write_at(self._scales, scales, _HEADER + first * scales.itemsize)
+
+    def append(self, part: VectorFile) -> None:
+        """Copy the rows of another file of vectors, an ``.npy`` that :func:`open_writer` made."""
+        rows = (part.path.stat().st_size - _HEADER) // max(1, self.file.row_bytes)
+        pairs = [(part.path, self._rows, self.file.row_bytes)]
+        if self.file.dtype == "int8":
+            pairs.append((part.scales, self._scales, 4))
+        for path, stream, size in pairs:
+            with path.open("rb") as source:
+                source.seek(_HEADER)
+                place = _HEADER + self.rows * size
+                while data := source.read(_COPIED):
+                    _write_at(stream, data, place)
+                    place += len(data)
+        self.rows += rows
 
     def save(self, rows: int, digest: str, every: float = _SAVE_EVERY) -> None:
         """Note that all rows before ``rows`` are written, if the last note is older than ``every`` seconds."""

@@ -1,0 +1,386 @@
+"""Who does the shards of a stage: this process, one of the tasks of a batch queue, or a Ray cluster; the same bytes all."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import platform
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from xswe.errors import ConfigError, DependencyError, InputError, Unfinished, XsweError
+from xswe.io.files import held, read_json, whole_folder, work_folder, write_json
+from xswe.io.parallel import available_threads, in_order
+from xswe.io.shards import SHARD_BYTES, Stage
+from xswe.progress import bar
+
+logger = logging.getLogger(__name__)
+Kind = Literal["local", "array", "ray"]
+_RETRIES = 3
+_PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
+_DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+_OBJECTS = 200 << 20  # bytes of Ray's object store on one machine: nothing large goes through it
+
+
+@dataclass(frozen=True)
+class ExecutionConfig:
+    """Where the work of a verb is done.
+
+    Attributes:
+        kind: ``local``, in this process; ``array``, this process does one slice of the shards, and others like it the rest;
+            ``ray``, on a Ray cluster.
+        index: with ``array``: which slice, from 0; null for SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
+        count: with ``array``: of how many; null for SLURM_ARRAY_TASK_COUNT.
+        wait: with ``array``: seconds to wait for the slices of others where the next step needs them; then the same
+            command goes on another time.
+        address: with ``ray``: ``auto`` joins the running cluster, ``local`` starts one on this machine, ``ray://HOST:PORT``
+            is a client's; null joins one if there is one and else starts one.
+        workers: with ``ray``: how many shards at a time; null for as many as the cluster takes.
+        cpus: with ``ray``: processors a worker.
+        gpus: with ``ray``: graphics cards a worker of what runs on them.
+        shard: bytes of text a shard.
+    """
+
+    kind: Kind = "local"
+    index: int | None = None
+    count: int | None = None
+    wait: float = 0.0
+    address: str | None = None
+    workers: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    shard: int = SHARD_BYTES
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("local", "array", "ray"):
+            raise ConfigError(f"execution={self.kind}: use local, array or ray")
+        if self.kind == "array":
+            index, count = self.slice
+            if not 0 <= index < count:
+                raise ConfigError(f"execution.index={index}: must be from 0 to execution.count - 1, which is {count - 1}")
+        if self.workers is not None and self.workers < 1:
+            raise ConfigError(f"execution.workers={self.workers}: give at least 1, or null for as many as fit")
+        if self.shard < 1:
+            raise ConfigError(f"execution.shard={self.shard}: give the bytes of text of a shard")
+
+    @property
+    def slice(self) -> tuple[int, int]:
+        """Which slice this process does, and of how many.
+
+        Raises:
+            ConfigError: neither the settings nor the batch queue tell.
+        """
+        index, count = self.index, self.count
+        if index is None and (task := os.environ.get("SLURM_ARRAY_TASK_ID")) is not None:
+            step = max(1, int(os.environ.get("SLURM_ARRAY_TASK_STEP", "1")))
+            index = (int(task) - int(os.environ.get("SLURM_ARRAY_TASK_MIN", "0"))) // step
+        if index is None and (task := os.environ.get("JOB_COMPLETION_INDEX")) is not None:
+            index = int(task)
+        if count is None and (tasks := os.environ.get("SLURM_ARRAY_TASK_COUNT")) is not None:
+            count = int(tasks)
+        if index is None or count is None:
+            missing = "execution.index" if index is None else "execution.count"
+            raise ConfigError(f"{missing} is not set: give execution.index=… execution.count=…, or run it as a Slurm array")
+        return index, count
+
+
+LOCAL = ExecutionConfig()
+
+
+@lru_cache(maxsize=1)
+def _opened(job: Any) -> Any:
+    """Load what a job needs, once a process."""
+    return job.open()
+
+
+def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
+    """Do a shard; try again where the system or a storage failed in passing.
+
+    Returns:
+        Its counts; or, for a failure, ``error`` (a sentence) and ``fatal`` (whether no other shard will fare better). A
+        failure is noted in the stage's folder as well.
+    """
+    for turn in range(_RETRIES + 1):
+        try:
+            return stage.do(shard, _opened(stage.job) if opened is None else opened)
+        except (XsweError, OSError, MemoryError) as error:
+            said = " ".join(str(error).split()) or type(error).__name__
+            system = isinstance(error, OSError)
+            hopeless = not system or error.errno in _HOPELESS  # type: ignore[union-attr]
+            if not hopeless and turn < _RETRIES:
+                logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
+                time.sleep(_PAUSE * 2**turn)
+                continue
+            if system:
+                said = f"{getattr(error, 'filename', None) or stage.folder}: {error.strerror or said}"  # type: ignore[union-attr]
+            found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
+            try:
+                write_json(stage.failure(shard), found)
+            except OSError:  # no space for this either
+                logger.warning("%s, shard %d: %s", stage.name, shard, said)
+            return found
+    raise AssertionError
+
+
+def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | None = None) -> None:
+    """Do all shards of a stage that are not done yet.
+
+    Args:
+        stage: what is to be done; its manifest must be there, see :meth:`xswe.io.shards.Stage.begin`.
+        execution: who does it.
+        threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
+
+    Raises:
+        XsweError: shards failed; what was done is kept, and the same command tries the others again.
+        Unfinished: with ``array``: other slices are not done yet.
+    """
+    mine = range(stage.count)
+    if execution.kind == "array":
+        index, count = execution.slice
+        mine = range(index, stage.count, count)
+    failed: dict[int, str] = {}
+    with bar(stage.name, len(mine), "shard") as progress:
+
+        def todo() -> Iterator[int]:
+            """Yield what is to be done; the rest is counted."""
+            for shard in mine:
+                if stage.counts(shard) is None:
+                    yield shard
+                else:
+                    progress.update(1)
+
+        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads)
+        with closing(work) as done:
+            for shard, found in done:
+                progress.update(1)
+                if "error" in found:
+                    failed[shard] = str(found["error"])
+                    if found["fatal"]:
+                        break
+    if failed:
+        more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
+        raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
+    if execution.kind == "array":
+        _await_others(stage, execution)
+
+
+def _here(stage: Stage, todo: Iterator[int], threads: int | None) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Do shards in this process."""
+    if (first := next(todo, None)) is None:
+        return
+    opened = _opened(stage.job)  # before there are threads, of which each would load it
+    workers = 1 if stage.job.heavy else threads or available_threads()
+    yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
+
+
+def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
+    """Wait until the slices of others are done.
+
+    Raises:
+        Unfinished: they are not, after the time that the settings allow.
+    """
+    count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
+    missing = range(stage.count)
+    while missing := [shard for shard in missing if stage.counts(shard) is None]:
+        if time.monotonic() >= deadline:
+            slices = sorted({shard % count for shard in missing})
+            listed = ", ".join(map(str, slices[:20])) + ", …" * (len(slices) > 20)
+            raise Unfinished(
+                f"{stage.name}: this slice is done, {len(missing):,} of all {stage.count:,} shards are not, of the indices "
+                f"{listed}; when they are, the same command with any index goes on (execution.wait=SECONDS waits for them)"
+            )
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = min(2 * pause, 10.0)
+
+
+def once(folder: Path, identity: str, make: Callable[[Path], None]) -> None:
+    """Make a folder once, whichever of several processes comes first; the others wait for it.
+
+    Args:
+        folder: written whole or not at all.
+        identity: of its content; a folder of another one is made again.
+        make: writes into the folder that it is given.
+    """
+    record = folder / "made.json"
+    with held(folder.with_name(f".{folder.name}.making")):
+        if record.is_file() and read_json(record) == identity:
+            return
+        with whole_folder(folder) as temporary:
+            make(temporary)
+            write_json(temporary / "made.json", identity)
+
+
+@contextmanager
+def shard_folder(output: str, execution: ExecutionConfig, work: str | None = None, keep: bool = False) -> Iterator[Path]:
+    """Yield the folder of a verb's stages; removed at a good end, unless kept.
+
+    The tasks of an array share it, and what the last of them leaves in ``done`` stays, for those that come later.
+
+    Raises:
+        ConfigError: another run is at work there, that is none of the same array.
+    """
+    array = execution.kind == "array"
+    with work_folder(output, work, keep or array, shared=array) as folder:
+        yield folder
+        if array and not keep:
+            for path in folder.iterdir():
+                if path.is_dir() and path.name != "done" and not path.name.startswith("."):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+# Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.
+
+
+class _Worker:
+    """An actor: loads what a heavy job needs when it is made, from paths, so that it can be made again anywhere."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._opened = stage, stage.job.open()
+
+    def do(self, stage: Stage, shard: int) -> dict[str, Any]:
+        return attempt(stage, shard, self._opened)
+
+
+@contextmanager
+def cluster(execution: ExecutionConfig) -> Iterator[Any]:
+    """Join a Ray cluster, or start one for the time of the block; one that this process is part of already is taken.
+
+    Raises:
+        DependencyError: Ray is not installed.
+        ConfigError: there is no cluster at the address, or it does not let this process in.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise DependencyError("ray", "ray", "execution=ray") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if not _join(ray, execution, quiet):
+            cpus = max(available_threads(), execution.workers or 1)
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=_OBJECTS, **quiet)
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
+    """Join the cluster that the settings name; returns whether there is one, where they leave that open."""
+    if execution.address == "local":
+        return False
+    try:
+        ray.init(address=execution.address or "auto", **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if execution.address is None and isinstance(error, ConnectionError) and "RAY_ADDRESS" not in os.environ:
+            return False
+        found = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"execution.address={execution.address or 'auto'}: no cluster answers ({found}); start one with "
+            "ray start --head, or give execution.address=local"
+        ) from None
+    return True
+
+
+def _on_ray(
+    stage: Stage, todo: Iterator[int], execution: ExecutionConfig
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Do shards on a cluster; results as they come."""
+    if (first := next(todo, None)) is None:
+        return
+    with cluster(execution) as ray:
+        pool = _Pool(ray, stage, execution)
+        try:
+            for shard in chain([first], todo):
+                pool.submit(shard)
+                while len(pool.running) >= pool.most:
+                    yield pool.finished()
+            while pool.running:
+                yield pool.finished()
+        finally:
+            pool.close()
+
+
+class _Pool:
+    """Shards under way on a cluster.
+
+    Attributes:
+        running: the shard of each call under way.
+        most: how many may be.
+    """
+
+    def __init__(self, ray: Any, stage: Stage, execution: ExecutionConfig) -> None:
+        self._ray, self._stage = ray, stage
+        self.running: dict[Any, int] = {}
+        self._owner: dict[Any, int] = {}
+        needs = {"num_cpus": execution.cpus}
+        there = ray.cluster_resources()
+        fits = int(there.get("CPU", 1) / max(execution.cpus, 0.01))
+        if execution.gpus and stage.job.heavy:
+            needs["num_gpus"] = execution.gpus
+            if not (fits := min(fits, int(there.get("GPU", 0) / execution.gpus))):
+                found = f"{there.get('GPU', 0):g}"
+                raise ConfigError(f"execution.gpus={execution.gpus}: the cluster has {found}; give 0 for none")
+        workers = execution.workers or max(1, fits)
+        self._actors: list[Any] = []
+        if stage.job.heavy:
+            actor = ray.remote(**needs, max_restarts=-1, max_task_retries=_DEATHS)(_Worker)
+            self._actors = [actor.remote(stage) for _ in range(min(workers, stage.count))]
+            self.most = 2 * len(self._actors)  # one that waits for each at work
+        else:
+            how = {"max_retries": _DEATHS, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
+            self._task = ray.remote(**needs, **how)(attempt)
+            self.most = execution.workers or 2 * workers
+
+    def submit(self, shard: int) -> None:
+        """Hand a shard over: to the actor with the least to do, or to whoever Ray takes."""
+        if self._actors:
+            busy = Counter(self._owner.values())
+            owner = min(range(len(self._actors)), key=lambda number: busy[number])
+            call = self._actors[owner].do.remote(self._stage, shard)
+            self._owner[call] = owner
+        else:
+            call = self._task.remote(self._stage, shard)
+        self.running[call] = shard
+
+    def finished(self) -> tuple[int, dict[str, Any]]:
+        """Wait for one of the shards under way."""
+        ready, _ = self._ray.wait(list(self.running), num_returns=1)
+        shard = self.running.pop(ready[0])
+        self._owner.pop(ready[0], None)
+        stage, errors = self._stage, self._ray.exceptions
+        try:
+            found = self._ray.get(ready[0])
+        except errors.RayTaskError as error:
+            raise error.as_instanceof_cause() from None
+        except errors.RayError as error:  # the worker died, again and again
+            why = " ".join(str(error).split())[:300]
+            return shard, {"error": f"{stage.name}, shard {shard}: its worker died again and again ({why})", "fatal": False}
+        for turn in range(8):
+            if "error" in found or stage.side_car(shard).is_file():
+                return shard, found
+            time.sleep(0.1 * 2**turn)  # a file system of several machines may show a new file late
+        raise ConfigError(
+            f"{stage.side_car(shard)}: a worker wrote it, and it cannot be seen here; give an output in a folder that all "
+            "machines share"
+        )
+
+    def close(self) -> None:
+        """Call off what is under way."""
+        for actor in self._actors:
+            self._ray.kill(actor)
+        for call in () if self._actors else self.running:
+            self._ray.cancel(call, force=True)

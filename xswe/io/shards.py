@@ -1,0 +1,318 @@
+"""Large work as a manifest of shards: plain files that any number of machines fill, in any order, and that survive a kill.
+
+A stage of work has a folder. Its ``manifest.json`` names what is to be done and how many shards it is cut into, by a plan
+that knows nothing of who does the work. Shard 12 is done when ``000012.npy`` (of whatever kind the stage makes) and the
+side-car ``000012.json`` are there: sizes and checksums of its files, counts, seconds, and the fingerprint of all that
+decides the bytes. Both are renamed into place, the side-car last. What fails leaves ``000012.failed.json``.
+
+The manifest is the truth, not whoever schedules the work: any executor (:mod:`xswe.io.execution`) goes on with what
+another left, and a file that vanished or was damaged is noticed by its side-car and made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from xswe.errors import ConfigError
+from xswe.io.archives import packing_of
+from xswe.io.files import file_stamp as stamp_of
+from xswe.io.files import fingerprint, read_json, whole_file, write_json
+from xswe.io.remote import is_remote, remote_state
+from xswe.version import __version__
+
+SHARD_BYTES = 16 << 20  # of text: some hundred thousand sentences, and with their vectors less than the smallest memory
+_CHUNK = 1 << 20
+
+
+class Job(Protocol):
+    """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker.
+
+    Attributes:
+        heavy: whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's.
+    """
+
+    heavy: bool
+
+    def open(self) -> Any:
+        """Load what every shard needs (a model, say), once a process."""
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Do a shard: write ``output``, whole or not at all, and return counts (``lines``, where there are lines)."""
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the files that a shard consists of, given the first of them."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A piece of work that is cut into shards.
+
+    Attributes:
+        folder: where its shards are; every worker must see it under this name.
+        name: a word for progress and messages.
+        count: how many shards there are.
+        suffix: of their files.
+        job: what is done.
+        identity: a fingerprint of everything that decides the shards' bytes.
+    """
+
+    folder: Path
+    name: str
+    count: int
+    suffix: str
+    job: Job
+    identity: str
+
+    def path(self, shard: int) -> Path:
+        """Return the (first) file of a shard."""
+        return self.folder / f"{shard:06d}{self.suffix}"
+
+    def side_car(self, shard: int) -> Path:
+        """Return where it is told what a shard's files are."""
+        return self.folder / f"{shard:06d}.json"
+
+    def failure(self, shard: int) -> Path:
+        """Return where it is told why a shard failed."""
+        return self.folder / f"{shard:06d}.failed.json"
+
+    def begin(self, **plan: Any) -> None:
+        """Write the manifest, unless it is there.
+
+        Raises:
+            ConfigError: the folder holds the shards of other work.
+        """
+        manifest = self.folder / "manifest.json"
+        if manifest.is_file():
+            if read_json(manifest)["identity"] == self.identity:
+                return
+            raise ConfigError(
+                f"{self.folder}: holds the shards of other settings, inputs or another version; "
+                "remove it, or choose another output"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        about = {"stage": self.name, "identity": self.identity, "version": __version__}
+        write_json(manifest, {**about, "shards": self.count, "suffix": self.suffix, **plan})
+
+    def counts(self, shard: int) -> dict[str, Any] | None:
+        """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says.
+
+        Files of the size and time that the side-car names are trusted; others are read and compared with its checksum.
+        """
+        try:
+            told = read_json(self.side_car(shard))
+            if told["identity"] != self.identity:
+                return None
+            for name, size, written, checksum in told["files"]:
+                state = (self.folder / name).stat()
+                if state.st_size != size:
+                    return None
+                if state.st_mtime_ns != written and file_checksum(self.folder / name) != checksum:
+                    return None
+        except (OSError, ValueError, KeyError):
+            return None
+        return dict(told["counts"])
+
+    def do(self, shard: int, opened: Any) -> dict[str, Any]:
+        """Do a shard and write its side-car; returns its counts."""
+        self.side_car(shard).unlink(missing_ok=True)
+        output, begun, clock = self.path(shard), time.time(), time.monotonic()
+        counts = self.job.run(opened, shard, output)
+        files = []
+        for path in self.job.files(output):
+            state = path.stat()
+            files.append([path.name, state.st_size, state.st_mtime_ns, file_checksum(path)])
+        seconds = {"begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
+        with whole_file(self.side_car(shard)) as temporary:
+            told = {"identity": self.identity, "counts": counts, "files": files, **seconds}
+            temporary.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        self.failure(shard).unlink(missing_ok=True)
+        return counts
+
+
+def file_checksum(path: Path) -> int:
+    """Return the CRC-32 of a file, which tells damage and costs a fraction of what a cryptographic digest does."""
+    value = 0
+    with open(path, "rb") as stream:
+        while data := stream.read(_CHUNK):
+            value = zlib.crc32(data, value)
+    return value
+
+
+# Text, cut into shards.
+
+
+@dataclass(frozen=True)
+class TextPlan:
+    """How the lines of files are cut into shards: by bytes, and each line to where its first byte is.
+
+    Attributes:
+        files: names.
+        sizes: bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file.
+        shard_bytes: of text, at most, but for the end of the last line.
+    """
+
+    files: tuple[str, ...]
+    sizes: tuple[int | None, ...]
+    shard_bytes: int
+
+    @classmethod
+    def of(cls, files: Sequence[str], shard_bytes: int = SHARD_BYTES) -> tuple[TextPlan, list[Any]]:
+        """Plan; returns also what tells the files from others of their names.
+
+        Raises:
+            ConfigError: standard input, which cannot be read by several.
+            InputError: a file is missing.
+        """
+        if shard_bytes < 1:
+            raise ConfigError(f"execution.shard={shard_bytes}: give the bytes of text of a shard, at least 1")
+        sizes: list[int | None] = []
+        stamps = []
+        for name in files:
+            if name == "-":
+                raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
+            size, stamp = remote_state(name) if is_remote(name) else _local_state(name)
+            sizes.append(None if packing_of(name) else size)
+            stamps.append(stamp)
+        return cls(tuple(files), tuple(sizes), shard_bytes), stamps
+
+    @property
+    def count(self) -> int:
+        """How many shards there are."""
+        return sum(map(self._shards, self.sizes))
+
+    def _shards(self, size: int | None) -> int:
+        return 1 if size is None else -(-size // self.shard_bytes)
+
+    def shard(self, number: int) -> tuple[str, tuple[int, int] | None]:
+        """Return a shard's file and span; the span is None for a whole file."""
+        for name, size in zip(self.files, self.sizes, strict=True):
+            shards = self._shards(size)
+            if number < shards:
+                if size is None:
+                    return name, None
+                return name, (size * number // shards, size * (number + 1) // shards)
+            number -= shards
+        raise IndexError(number)
+
+
+def _local_state(name: str) -> tuple[int, list[Any]]:
+    stamp = stamp_of(name)
+    return stamp[1], stamp
+
+
+def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:
+    """Name what is read and how it is cut."""
+    return fingerprint(stamps, plan.shard_bytes)
+
+
+# How far a stage is.
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """How far a stage is.
+
+    Attributes:
+        name: of the stage.
+        shards: how many there are.
+        done: how many of them are done.
+        running: shards that a process is at work on, as far as one can see.
+        failed: shards that failed, and why.
+        lines: of the shards that are done.
+        rate: shards a second lately, 0 where it cannot be told.
+    """
+
+    name: str
+    shards: int
+    done: int
+    running: int
+    failed: dict[int, str]
+    lines: int
+    rate: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that the rest takes at this rate; None where that is not known."""
+        left = self.shards - self.done
+        return 0.0 if not left else left / self.rate if self.rate else None
+
+    def __str__(self) -> str:
+        parts = [f"{self.done:,} of {self.shards:,} shards done"]
+        parts += [f"{self.running} running"] * bool(self.running) + [f"{len(self.failed)} failed"] * bool(self.failed)
+        parts += [f"{self.lines:,} lines"] * bool(self.lines)
+        if self.done < self.shards and self.rate:
+            parts.append(f"{60 * self.rate:,.1f} shards a minute, {_duration(self.seconds_left or 0.0)} left")
+        failed = [f"  shard {shard}: {why}" for shard, why in sorted(self.failed.items())[:3]]
+        return "\n".join([f"{self.name}: {', '.join(parts)}", *failed])
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+_LATELY = 64  # shards that a rate is told from
+_SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
+
+
+def stages_of(output: str | Path) -> list[Path]:
+    """Return the folders of the stages behind an output, in the order in which they began.
+
+    Args:
+        output: as given to the verb: a file, a pattern of files, or a folder of shards, or of unfinished work.
+    """
+    name = str(output)
+    folder = Path(name).parent if "*" in Path(name).name else Path(name)
+    found = [path for root in (folder, Path(f"{output}.work")) if root.is_dir() for path in root.rglob("manifest.json")]
+    return [path.parent for path in sorted(set(found), key=lambda path: (path.stat().st_mtime_ns, path))]
+
+
+def stage_status(folder: Path) -> StageStatus:
+    """Tell how far a stage is, from its files."""
+    manifest = read_json(folder / "manifest.json")
+    done, failed, busy = [], {}, set()
+    now = time.time()
+    for entry in os.scandir(folder):
+        name = entry.name
+        if name.endswith(".failed.json"):
+            failed[int(name.partition(".")[0])] = str(_read_or(folder / name, {}).get("error", "unknown"))
+        elif name.endswith(".json") and name.partition(".")[0].isdecimal():
+            told = _read_or(folder / name, {})
+            if told.get("identity") == manifest["identity"]:
+                done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
+        elif name.startswith(".") and name[1:7].isdecimal() and now - entry.stat().st_mtime < _SILENT:
+            busy.add(int(name[1:7]))
+    latest = sorted(done)[-_LATELY:]
+    spent = latest[-1][0] - min(begun for _, begun, _ in latest) if latest else 0.0
+    lines = sum(count for _, _, count in done)
+    return StageStatus(
+        str(manifest["stage"]),
+        int(manifest["shards"]),
+        len(done),
+        len(busy),
+        failed,
+        lines,
+        len(latest) / spent if spent > 0 else 0.0,
+    )
+
+
+def _read_or(path: Path, instead: dict[str, Any]) -> dict[str, Any]:
+    """Read a JSON object that another process may be removing."""
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError):
+        return instead
+
+
+def running_marks(folder: Path) -> Iterator[Path]:
+    """Yield the hidden files of shards under way."""
+    yield from folder.glob(".[0-9]*")
