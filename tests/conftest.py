@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from tests.clusters import ray_cluster  # noqa: F401
 from xswe import progress
 from xswe.io.files import file_digest, resource, whole_folder
 from xswe.teacher.protocol import States, TeacherConfig

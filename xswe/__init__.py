@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from xswe.alignment.words import WordLinks, align_words
     from xswe.evaluation.compare import Comparison, compare
     from xswe.evaluation.evaluate import Scores, evaluate
+    from xswe.io.execution import ExecutionConfig
+    from xswe.io.shards import WorkStatus, work_status
     from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
@@ -56,6 +58,7 @@ _PUBLIC = {
     "AlignedTexts": "xswe.alignment.sentences:AlignedTexts",
     "Comparison": "xswe.evaluation.compare:Comparison",
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
+    "ExecutionConfig": "xswe.io.execution:ExecutionConfig",
     "Ensemble": "xswe.model.ensemble:Ensemble",
     "HardNegatives": "xswe.mining.negatives:HardNegatives",
     "Hit": "xswe.search.types:Hit",
@@ -71,6 +74,7 @@ _PUBLIC = {
     "align_words": "xswe.alignment.words:align_words",
     "bilingual_terms": "xswe.alignment.lexicon:bilingual_terms",
     "align_documents": "xswe.alignment.documents:align_documents",
+    "WorkStatus": "xswe.io.shards:WorkStatus",
     "WordLinks": "xswe.alignment.words:WordLinks",
     "compare": "xswe.evaluation.compare:compare",
     "dedup": "xswe.mining.dedup:dedup",
@@ -93,6 +97,7 @@ _PUBLIC = {
     "split_text": "xswe.text.running:split_text",
     "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
+    "work_status": "xswe.io.shards:work_status",
     "write_report": "xswe.report.write:write_report",
 }
 __all__ = [
@@ -101,6 +106,7 @@ __all__ = [
     "Comparison",
     "Deduplicated",
     "Ensemble",
+    "ExecutionConfig",
     "HardNegatives",
     "Hit",
     "Hits",
@@ -112,6 +118,7 @@ __all__ = [
     "StaticModel",
     "Sweep",
     "WordLinks",
+    "WorkStatus",
     "__version__",
     "align",
     "align_documents",
@@ -139,6 +146,7 @@ __all__ = [
     "split_text",
     "sweep",
     "train",
+    "work_status",
     "write_report",
 ]
 

@@ -34,9 +34,11 @@ VERBS = {
     "ensemble": "several static models as one",
     "export": "a model in another form: smaller, word2vec, ONNX",
     "import": "vectors of another project as a model",
+    "status": "how far work is that is cut into shards",
     "serve": "a local application: concordance, comparison, mining, and OpenAI's interface",
 }
 
+_SHARDED = ("encode",)  # the verbs whose work can be cut into shards, for execution=ray and array
 _WITH_GROUPS = ("train", "corpus", "import")  # the verbs whose settings have choices that are registered
 
 
@@ -174,6 +176,8 @@ def _explain(error: Exception, verb: str) -> str:
 
 
 def _register(verb: str) -> None:
+    if verb in _SHARDED:
+        importlib.import_module("xswe.commands.execution").register()
     if verb in _WITH_GROUPS:
         importlib.import_module("xswe.commands.groups").register()
 
@@ -200,7 +204,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from xswe.commands.config import as_keys, plain
-    from xswe.errors import XsweError
+    from xswe.errors import Unfinished, XsweError
     from xswe.io.files import resource
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
@@ -214,14 +218,14 @@ def _run(verb: str, overrides: list[str]) -> int:
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
             if said := command.run(values):  # nothing where the standard output is the result
                 print(said)  # noqa: T201
+        except Unfinished as error:  # others go on: no failure, though there is no result yet
+            _complain(str(error))
         except (XsweError, OmegaConfBaseException) as error:
             if full_trace:
                 raise
             raise SystemExit(_complain(as_keys(str(error), values))) from None
-        except BrokenPipeError:
-            raise
         except OSError as error:  # no permission, no space: what the user can cure
-            if full_trace:
+            if full_trace or isinstance(error, BrokenPipeError):
                 raise
             found = f"{error.filename or verb}: {error.strerror or error} (HYDRA_FULL_ERROR=1 shows where)"
             raise SystemExit(_complain(found)) from None

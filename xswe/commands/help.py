@@ -23,6 +23,7 @@ EXAMPLES = {
     "encode": (
         "model=mini input=texts.txt output=vectors.npy",
         "model=runs/en-ja/model input=- output=v.parquet dtype=int8",
+        "model=mini input=s3://bucket/*.txt.gz output=vectors/*.npy execution=ray",
     ),
     "search": ("model=mini documents=texts.txt queries='late train'", "index=runs/index documents=texts.txt model=mini"),
     "phrases": (
@@ -68,6 +69,7 @@ EXAMPLES = {
         "models=[runs/a/model,runs/b/model] output=runs/ensemble",
         "models=[runs/a/model,wordllama] fit=[dev.tsv] output=runs/ensemble",
     ),
+    "status": ("output=vectors.npy", "output='vectors/*.npy'"),
     "serve": (
         "model=mini corpora=[memory.tmx,news.en-de.tsv,manual.ja.txt]",
         "model=runs/en-ja/model port=8080 api_key=secret",
@@ -89,6 +91,7 @@ _SECTIONS = {
     "shape": "training/shape.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
+    "execution": "io/execution.py:ExecutionConfig",
 }
 _ALIASES = ("text/units.py", "io/lines.py", "training/span_loss.py", "teacher/protocol.py")
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
@@ -108,6 +111,7 @@ _MEANING = {
     "objective": "what is trained for",
     "corpus": "what is learnt from: a corpus card, or local with corpus.paths=[…]",
     "corpus/clean": "filters of pairs",
+    "execution": "who does the work: this process, the tasks of a batch queue, or a Ray cluster",
 }
 SHORT = (  # the settings of train that matter
     *("pair", "recipe", "teacher", "corpus", "corpus.paths", "corpus/clean", "corpus.limit", "units", "units.size"),
@@ -157,7 +161,11 @@ def settings(verb: str) -> list[Setting]:
     groups = _GROUPS.get(verb, {})
     own = list(_of_file(resource("conf") / f"{verb.replace('-', '_')}.yaml"))
     found = [_choice(verb, group, table) for group, table in groups.items()]
-    sections = [name for name in _SECTIONS if verb == "train" or (verb == "corpus" and name.startswith("corpus"))]
+    if "- execution: local" in (resource("conf") / f"{verb}.yaml").read_text(encoding="utf-8"):
+        own.append(Setting("execution", "local, array, ray", "local", _MEANING["execution"]))
+        own += [setting for setting in _of_class("execution") if setting.name != "execution.kind"]
+    training = [name for name in _SECTIONS if name != "execution"]
+    sections = [name for name in training if verb == "train" or (verb == "corpus" and name.startswith("corpus"))]
     return [*found, *own, *(setting for name in sections for setting in _of_class(name))]
 
 

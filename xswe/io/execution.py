@@ -20,7 +20,7 @@ from typing import Any, Literal
 from xswe.errors import ConfigError, DependencyError, InputError, Unfinished, XsweError
 from xswe.io.files import held, read_json, whole_folder, work_folder, write_json
 from xswe.io.parallel import available_threads, in_order
-from xswe.io.shards import SHARD_BYTES, Stage
+from xswe.io.shards import Stage
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,16 @@ Kind = Literal["local", "array", "ray"]
 _RETRIES = 3
 _PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
 _DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
-_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+_HOPELESS = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOENT,
+    errno.ENAMETOOLONG,
+}
 _OBJECTS = 200 << 20  # bytes of Ray's object store on one machine: nothing large goes through it
 
 
@@ -59,7 +68,7 @@ class ExecutionConfig:
     workers: int | None = None
     cpus: float = 1.0
     gpus: float = 0.0
-    shard: int = SHARD_BYTES
+    shard: int = 16_777_216
 
     def __post_init__(self) -> None:
         if self.kind not in ("local", "array", "ray"):

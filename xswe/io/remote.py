@@ -41,6 +41,12 @@ def _system(path: str) -> tuple[Any, str]:
         raise InputError(path, f"no file system opens it ({error})", "check the part before ://") from None
 
 
+def _passing(error: BaseException) -> bool:
+    """Tell whether a storage's answer was that it has too much to do, which some libraries call a missing file."""
+    status = getattr(error.__cause__ or error.__context__, "status", 0)
+    return status == 429 or status >= 500
+
+
 def _patiently(path: str, ask: Any) -> Any:
     """Call ``ask`` until it answers, or says what no patience will change.
 
@@ -50,12 +56,12 @@ def _patiently(path: str, ask: Any) -> Any:
     for attempt in range(_ATTEMPTS):
         try:
             return ask()
-        except _HOPELESS as error:
-            cure = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
-            raise InputError(path, f"cannot be read ({error or type(error).__name__})", cure) from None
         except (DependencyError, InputError, ImportError):
             raise
         except Exception as error:  # each storage's library has errors of its own
+            if isinstance(error, _HOPELESS) and not _passing(error):
+                cure = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
+                raise InputError(path, f"cannot be read ({error or type(error).__name__})", cure) from None
             if attempt + 1 == _ATTEMPTS:
                 found = f"the storage fails again and again ({' '.join(str(error).split()) or type(error).__name__})"
                 raise InputError(path, found, "run the same command again when it answers") from None

@@ -28,7 +28,6 @@ from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.remote import is_remote, remote_state
 from xswe.version import __version__
 
-SHARD_BYTES = 16 << 20  # of text: some hundred thousand sentences, and with their vectors less than the smallest memory
 _CHUNK = 1 << 20
 
 
@@ -164,15 +163,13 @@ class TextPlan:
     shard_bytes: int
 
     @classmethod
-    def of(cls, files: Sequence[str], shard_bytes: int = SHARD_BYTES) -> tuple[TextPlan, list[Any]]:
+    def of(cls, files: Sequence[str], shard_bytes: int) -> tuple[TextPlan, list[Any]]:
         """Plan; returns also what tells the files from others of their names.
 
         Raises:
             ConfigError: standard input, which cannot be read by several.
             InputError: a file is missing.
         """
-        if shard_bytes < 1:
-            raise ConfigError(f"execution.shard={shard_bytes}: give the bytes of text of a shard, at least 1")
         sizes: list[int | None] = []
         stamps = []
         for name in files:
@@ -264,7 +261,7 @@ _LATELY = 64  # shards that a rate is told from
 _SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
 
 
-def stages_of(output: str | Path) -> list[Path]:
+def _stages_of(output: str | Path) -> list[Path]:
     """Return the folders of the stages behind an output, in the order in which they began.
 
     Args:
@@ -313,6 +310,28 @@ def _read_or(path: Path, instead: dict[str, Any]) -> dict[str, Any]:
         return instead
 
 
-def running_marks(folder: Path) -> Iterator[Path]:
-    """Yield the hidden files of shards under way."""
-    yield from folder.glob(".[0-9]*")
+@dataclass(frozen=True)
+class WorkStatus:
+    """How far the stages behind an output are; iterates over them."""
+
+    output: str
+    stages: tuple[StageStatus, ...]
+
+    def __iter__(self) -> Iterator[StageStatus]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __str__(self) -> str:
+        there = f"{self.output} is there" if Path(self.output).exists() else f"{self.output}: nothing is known of it"
+        return "\n".join(map(str, self.stages)) or f"no unfinished work; {there}"
+
+
+def work_status(output: str | Path) -> WorkStatus:
+    """Tell how far work is that is cut into shards, from any machine that sees its files.
+
+    Args:
+        output: as it was given to the verb, or a folder of unfinished work.
+    """
+    return WorkStatus(str(output), tuple(map(stage_status, _stages_of(output))))

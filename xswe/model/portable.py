@@ -87,7 +87,7 @@ def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = N
         what = "segmenter %s: the tokenizer.json for other libraries can only come near, as it cuts run by run; exact are "
         logger.warning(what + "xswe itself and its module for sentence-transformers", WHOLE_TEXTS)
     tokenizer, tensors = _wordpiece(units) if units.pieces is None else _unigram(units, units.pieces)
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8", newline="")
     if scales is not None:
         tensors |= {"weights": tensors["weights"] * scales[tensors["mapping"]], "scales": scales}
     return tensors

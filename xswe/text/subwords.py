@@ -192,7 +192,8 @@ class SubwordUnits:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json``."""
-        self.tokenizer.save(str(folder / "tokenizer.json"))
+        text = self.tokenizer.to_str(pretty=True)  # its own ``save`` says of a full disk what no one can catch
+        (folder / "tokenizer.json").write_text(text, encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> SubwordUnits:

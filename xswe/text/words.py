@@ -327,9 +327,11 @@ class WordUnits:
 
     def save(self, folder: Path) -> None:
         """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
-        self._as_tokenizer(self.tokens).save(str(folder / "words.json"), pretty=False)
+        text = self._as_tokenizer(self.tokens).to_str()
+        (folder / "words.json").write_text(text, encoding="utf-8", newline="")
         if self.pieces is not None:
-            self.pieces.save(str(folder / "backoff.json"))
+            text = self.pieces.to_str(pretty=True)
+            (folder / "backoff.json").write_text(text, encoding="utf-8", newline="")
 
     @classmethod
     def load(cls, folder: Path) -> WordUnits:

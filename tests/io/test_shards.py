@@ -1,0 +1,198 @@
+"""Shards: cut whatever the number of workers, whole or not there, and done again where they were damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.clusters import Squares
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError
+from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.lines import read_blocks
+from xswe.io.shards import Stage, TextPlan, work_status
+
+
+def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
+    stage = Stage(folder / "squares", "squares", count, ".txt", Squares(folder, heavy), identity)
+    stage.begin()
+    return stage
+
+
+def made(stage: Stage) -> list[str]:
+    return [stage.path(shard).read_text() for shard in range(stage.count)]
+
+
+def runs(folder: Path) -> list[int]:
+    log = folder / "runs"
+    found = sorted(map(int, log.read_text().split())) if log.exists() else []
+    log.unlink(missing_ok=True)
+    return found
+
+
+SQUARES = [str(n**2) for n in range(7)]
+
+
+def test_shards_are_done_once(tmp_path):
+    stage = stage_in(tmp_path)
+    run_shards(stage, threads=2)
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == list(range(7))
+    run_shards(stage_in(tmp_path))
+    assert runs(tmp_path) == []
+    assert [one.done for one in work_status(tmp_path)] == [7]
+
+
+@pytest.mark.parametrize("damage", ["flipped", "shorter", "gone", "no side-car", "half a side-car"])
+def test_a_damaged_shard_is_done_again(tmp_path, damage):
+    stage = stage_in(tmp_path)
+    run_shards(stage, threads=1)
+    runs(tmp_path)
+    path, side_car = stage.path(4), stage.side_car(4)
+    if damage == "flipped":
+        path.write_text("17")
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 5))
+    elif damage == "shorter":
+        path.write_text("1")
+    elif damage == "half a side-car":
+        side_car.write_text(side_car.read_text()[:20])
+    else:
+        (path if damage == "gone" else side_car).unlink()
+    run_shards(stage, threads=1)
+    assert runs(tmp_path) == [4]
+    assert made(stage) == SQUARES
+
+
+def test_a_copied_folder_is_read_and_kept(tmp_path):
+    stage = stage_in(tmp_path)
+    run_shards(stage, threads=1)
+    runs(tmp_path)
+    for shard in range(7):  # as a copy that does not keep times
+        os.utime(stage.path(shard))
+    run_shards(stage, threads=1)
+    assert runs(tmp_path) == []
+
+
+def test_other_settings_do_not_mix_with_what_is_there(tmp_path):
+    run_shards(stage_in(tmp_path), threads=1)
+    with pytest.raises(ConfigError, match="other settings"):
+        stage_in(tmp_path, identity="two")
+
+
+def test_what_fails_is_said_and_the_rest_is_done(tmp_path):
+    (tmp_path / "trouble-2").write_text("bad line")
+    (tmp_path / "trouble-5").write_text("passing")
+    stage = stage_in(tmp_path)
+    with pytest.raises(XsweError, match=r"a\.txt:7: not UTF-8.*1 of 7 shards failed.*goes on"):
+        run_shards(stage, threads=1)
+    assert runs(tmp_path) == [0, 1, 2, 3, 4, 5, 5, 6]
+    (status,) = work_status(tmp_path)
+    assert (status.done, list(status.failed)) == (6, [2])
+    assert "1 failed" in str(status)
+    (tmp_path / "trouble-2").unlink()
+    run_shards(stage, threads=1)
+    assert runs(tmp_path) == [2]
+    assert work_status(tmp_path).stages[0].failed == {}
+
+
+def test_a_full_disk_ends_the_run_at_once(tmp_path):
+    (tmp_path / "trouble-1").write_text("full")
+    stage = stage_in(tmp_path)
+    with pytest.raises(XsweError, match="No space left on device"):
+        run_shards(stage, threads=1)
+    assert runs(tmp_path) == [0, 1]
+
+
+def test_the_slices_of_an_array_in_any_order(tmp_path):
+    stage = stage_in(tmp_path)
+    for index in (2, 0):
+        with pytest.raises(Unfinished, match=r"of the indices (0, 1|1);"):
+            run_shards(stage, ExecutionConfig("array", index, 3), threads=1)
+    run_shards(stage, ExecutionConfig("array", 1, 3), threads=1)
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == list(range(7))
+
+
+def test_batch_queues_tell_the_slice(monkeypatch):
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "5")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_MIN", "1")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_STEP", "2")
+    monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "8")
+    assert ExecutionConfig("array").slice == (2, 8)
+    monkeypatch.delenv("SLURM_ARRAY_TASK_ID")
+    monkeypatch.delenv("SLURM_ARRAY_TASK_COUNT")
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
+    assert ExecutionConfig("array", count=4).slice == (3, 4)
+    with pytest.raises(ConfigError, match=r"execution\.count is not set"):
+        ExecutionConfig("array")
+
+
+def test_other_settings_that_cannot_work():
+    for wrong in ({"kind": "slurm"}, {"kind": "array", "index": 4, "count": 4}, {"workers": 0}, {"shard": 0}):
+        with pytest.raises(ConfigError):
+            ExecutionConfig(**wrong)
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_on_ray_as_here_though_a_worker_is_killed(ray_cluster, tmp_path, heavy):
+    (tmp_path / "trouble-5").write_text("deadly")  # kills the worker, once
+    stage = stage_in(tmp_path, heavy=heavy)
+    run_shards(stage, ExecutionConfig("ray"))
+    assert made(stage) == SQUARES
+    stage.path(3).unlink()
+    runs(tmp_path)
+    run_shards(stage, ExecutionConfig("ray"))
+    assert made(stage) == SQUARES
+    assert runs(tmp_path) == [3]
+
+
+def test_a_failure_on_ray_is_said_as_here(ray_cluster, tmp_path):
+    (tmp_path / "trouble-2").write_text("bad line")
+    stage = stage_in(tmp_path)
+    with pytest.raises(XsweError, match=r"a\.txt:7: not UTF-8.*1 of 7 shards failed"):
+        run_shards(stage, ExecutionConfig("ray"))
+    assert runs(tmp_path) == list(range(7))
+
+
+@given(st.lists(st.sampled_from(["", "a", "猫が寝ている", "x" * 40, "\ufeff", "a\rb"])), st.integers(1, 90), st.booleans())
+def test_shards_of_text_hold_each_line_once(tmp_path_factory, lines, size, ended):
+    path = tmp_path_factory.mktemp("spans") / "a.txt"
+    data = "\n".join(lines) + "\n" * ended
+    path.write_bytes(data.encode())
+    plan, _ = TextPlan.of([str(path)], size)
+    whole = [text for block in read_blocks(path) for text in block]
+    cut = [text for n in range(plan.count) for block in read_blocks(path, span=plan.shard(n)[1]) for text in block]
+    assert cut == whole
+    assert plan.count == -(-len(data.encode()) // size)
+
+
+def test_a_bad_line_of_a_span_is_counted_from_the_beginning(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"fine\n" * 100 + b"\xff\xfe\n" + b"fine\n")
+    with pytest.raises(InputError, match=r"a\.txt:101: not UTF-8"):
+        list(read_blocks(path, span=(300, 508)))
+
+
+def test_files_one_after_the_other_and_packed_ones_whole(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"x" * 25)
+    (tmp_path / "b.txt.gz").write_bytes(b"y" * 99)
+    (tmp_path / "c.txt").write_bytes(b"")
+    plan, _ = TextPlan.of([str(tmp_path / name) for name in ("a.txt", "b.txt.gz", "c.txt")], 10)
+    assert plan.count == 4
+    assert [plan.shard(n)[1] for n in range(4)] == [(0, 8), (8, 16), (16, 25), None]
+
+
+def test_the_status_tells_rate_and_time_left(tmp_path):
+    stage = stage_in(tmp_path)
+    for shard in (0, 1):
+        stage.do(shard, "opened")
+        told = json.loads(stage.side_car(shard).read_text())
+        stage.side_car(shard).write_text(json.dumps({**told, "begun": 100.0 + 30 * shard, "seconds": 30.0}))
+    (status,) = work_status(tmp_path)
+    assert status.rate == pytest.approx(2 / 60)
+    assert status.seconds_left == pytest.approx(150)
+    assert "2 of 7 shards done, 2 lines, 2.0 shards a minute, 2 min left" in str(status)
