@@ -32,7 +32,7 @@ def run(values: dict[str, Any]) -> str:
     config = build(EncodeConfig, values, "encode")
     if "*" not in config.output:
         check_output(config.output, expand(config.input))  # before the model is loaded
-    how = {"dtype": config.dtype, "threads": config.threads, "execution": config.execution}
+    how: dict[str, Any] = {"dtype": config.dtype, "threads": config.threads, "execution": config.execution}
     made = encode_file(load_any(locate(config.model)), config.input, config.output, **how)
     rate = speed(made.rows - made.kept, made.seconds, "lines")
     fast = f"{made.seconds:.1f} s {rate}".rstrip() + f" on {made.threads} thread{'s' if made.threads > 1 else ''}"

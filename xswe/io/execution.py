@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from xswe.errors import ConfigError, DependencyError, InputError, Unfinished, XsweError
 from xswe.io.files import held, read_json, whole_folder, work_folder, write_json
@@ -107,7 +107,7 @@ LOCAL = ExecutionConfig()
 
 
 @lru_cache(maxsize=1)
-def _opened(job: Any) -> Any:
+def _load(job: Any) -> Any:
     """Load what a job needs, once a process."""
     return job.open()
 
@@ -121,17 +121,15 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
     """
     for turn in range(_RETRIES + 1):
         try:
-            return stage.do(shard, _opened(stage.job) if opened is None else opened)
+            return stage.do(shard, _load(cast(Any, stage.job)) if opened is None else opened)
         except (XsweError, OSError, MemoryError) as error:
             said = " ".join(str(error).split()) or type(error).__name__
-            system = isinstance(error, OSError)
-            hopeless = not system or error.errno in _HOPELESS  # type: ignore[union-attr]
-            if not hopeless and turn < _RETRIES:
-                logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
-                time.sleep(_PAUSE * 2**turn)
-                continue
-            if system:
-                said = f"{getattr(error, 'filename', None) or stage.folder}: {error.strerror or said}"  # type: ignore[union-attr]
+            if isinstance(error, OSError):
+                if error.errno not in _HOPELESS and turn < _RETRIES:
+                    logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
+                    time.sleep(_PAUSE * 2**turn)
+                    continue
+                said = f"{error.filename or stage.folder}: {error.strerror or said}"
             found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
             try:
                 write_json(stage.failure(shard), found)
@@ -187,7 +185,7 @@ def _here(stage: Stage, todo: Iterator[int], threads: int | None) -> Generator[t
     """Do shards in this process."""
     if (first := next(todo, None)) is None:
         return
-    opened = _opened(stage.job)  # before there are threads, of which each would load it
+    opened = _load(cast(Any, stage.job))  # before there are threads, of which each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 
@@ -199,7 +197,7 @@ def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
         Unfinished: they are not, after the time that the settings allow.
     """
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
-    missing = range(stage.count)
+    missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
         if time.monotonic() >= deadline:
             slices = sorted({shard % count for shard in missing})
@@ -277,7 +275,7 @@ def cluster(execution: ExecutionConfig) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if not _join(ray, execution, quiet):
             cpus = max(available_threads(), execution.workers or 1)
