@@ -9,11 +9,13 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
 from xswe.commands.config import check_report, reported
+from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import build
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
 from xswe.training.train import config_of, run_name, train
 
-_OWN = ("pair", "output", "keep_steps", "report", "name")
+_OWN = ("pair", "output", "keep_steps", "report", "name", "execution")
 
 
 def run(values: dict[str, Any]) -> str:
@@ -21,8 +23,8 @@ def run(values: dict[str, Any]) -> str:
     check_report(values)
     config = train_config(values)
     folder, shared = run_folder(values["output"], config)
-    keep = values["keep_steps"]
-    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, keep_steps=keep)
+    how = {"keep_steps": values["keep_steps"], "execution": build(ExecutionConfig, values["execution"], "execution")}
+    made = train(config.corpus.paths, config.languages, recipe=config, output=folder, shared=shared, **how)
     return f"{made}\n\nmodel: {folder / 'model'}\nfigures: {folder / 'results.json'}{reported(values, made)}"
 
 

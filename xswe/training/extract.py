@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -133,7 +134,7 @@ def _harvest(
             counts[units[u]] += 1
 
 
-def _harvest_batch(
+def harvest_batch(
     states: States, units: Units, texts: Texts, contexts: Contexts, sums: np.ndarray, counts: np.ndarray
 ) -> None:
     """Harvest one batch of token states."""
@@ -155,14 +156,39 @@ def _harvest_batch(
     )
 
 
+_LEAST, _MOST = 8192, 256  # sentences of a shard, and shards of a language
+
+
+def shards_of(batches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
+    """Cut a language's batches into shards: (first, one past the last) batch of each.
+
+    The states of a shard are summed by themselves, and the shards' sums in order, whoever made them: so the vectors do not
+    depend on how many shared the work. Up to a few thousand sentences are one shard; beyond, the number is bounded, for
+    each may leave a sum a unit.
+    """
+    ends = np.cumsum([len(rows) for rows in batches])
+    if not len(ends):
+        return []
+    size = max(_LEAST, -(-int(ends[-1]) // _MOST))
+    wanted = np.arange(size, int(ends[-1]) + size, size)
+    bounds = np.unique(np.minimum(np.searchsorted(ends, wanted) + 1, len(ends))).tolist()
+    return list(pairwise([0, *bounds]))
+
+
 class _Progress:
-    """The state of an extraction: sums of the current language, and the weighted means of those before it."""
+    """The state of an extraction: sums of the current shard and language, and the weighted means of those before it."""
 
     def __init__(self, units: int, width: int, tables: int = 1) -> None:
         self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
+        self.earlier = np.zeros((units, width), np.float32)  # of the language's shards before this one
         self.total, self.weight = np.zeros((tables * units, width), np.float32), np.zeros(tables * units, np.float64)
         self.contexts = np.zeros(tables * units, np.int64)
         self.language, self.batch = 0, 0
+
+    def close_shard(self) -> None:
+        """Add the sums of the current shard to those of the language."""
+        self.earlier += self.sums
+        self.sums[:] = 0.0
 
     def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
         """Fold the current language's means into the total."""
@@ -171,14 +197,14 @@ class _Progress:
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
         first = self.language * len(self.sums) if merge == "separate" else 0
         table = slice(first, first + len(self.sums))
-        self.total[table] += self.sums * share[:, None]
+        self.total[table] += self.earlier * share[:, None]
         self.weight[table] += weight
         self.contexts[table] += self.counts
-        self.sums[:], self.counts[:] = 0.0, 0
+        self.earlier[:], self.counts[:] = 0.0, 0
         self.language, self.batch = self.language + 1, 0
 
     def save(self, path: Path, identity: str) -> None:
-        tensors = {name: getattr(self, name) for name in ("sums", "counts", "total", "weight", "contexts")}
+        tensors = {name: getattr(self, name) for name in ("sums", "earlier", "counts", "total", "weight", "contexts")}
         save_checkpoint(path, identity, tensors, {"language": self.language, "batch": self.batch})
 
     def restore(self, path: Path | None, identity: str) -> None:
@@ -214,7 +240,7 @@ def extract(
     checkpoint_seconds: float = 60.0,
     identity: str = "",
 ) -> Extraction:
-    """Average the teacher's states of every unit over its context sentences.
+    """Average the teacher's states of every unit over its context sentences, in this process.
 
     Args:
         teacher: the encoder.
@@ -226,20 +252,23 @@ def extract(
         identity: names the inputs; a checkpoint of another identity is not resumed.
 
     Returns:
-        The vectors. The same inputs give the same bytes, interrupted or not.
+        The vectors. The same inputs give the same bytes, interrupted or not, and as by
+        :func:`xswe.training.extract_shards.extract_by_shards`.
     """
-    separate = config.merge == "separate"
-    state = _Progress(len(units.tokens), teacher.dim, len(samples) if separate else 1)
+    state = _Progress(len(units.tokens), teacher.dim, len(samples) if config.merge == "separate" else 1)
     state.restore(checkpoint, identity)
     keeper = _Keeper(state, checkpoint, checkpoint_seconds, identity)
     while state.language < len(samples):
         sample = samples[state.language]
         batches = teacher.batches(sample.texts)
         done = sum(len(rows) for rows in batches[: state.batch])
+        ends = {last for _, last in shards_of(batches)}
 
-        def harvest(states: States, sample: LanguageSample = sample) -> int:
-            _harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
+        def harvest(states: States, sample: LanguageSample = sample, ends: set[int] = ends) -> int:
+            harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
             state.batch += 1
+            if state.batch in ends:
+                state.close_shard()
             keeper()
             return len(states.rows)
 
@@ -252,6 +281,39 @@ def extract(
             for sentences in harvested:
                 progress.update(sentences)
         state.close_language(sample.counts, config.merge)
+    return _finished(state, teacher, units, samples, config)
+
+
+def summed(
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    partial: Callable[[int], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]],
+) -> Extraction:
+    """Make the vectors of the sums that others made of the shards.
+
+    Args:
+        teacher: for the units without contexts.
+        units: what gets a vector.
+        samples: the context sentences of each language.
+        config: the settings.
+        partial: given the number of a language, (units, sums, counts) of each of its shards, in order.
+    """
+    state = _Progress(len(units.tokens), teacher.dim, len(samples) if config.merge == "separate" else 1)
+    for number, sample in enumerate(samples):
+        for found, sums, counts in partial(number):
+            state.earlier[found] += sums
+            state.counts[found] += counts
+        state.close_language(sample.counts, config.merge)
+    return _finished(state, teacher, units, samples, config)
+
+
+def _finished(
+    state: _Progress, teacher: Teacher, units: Units, samples: Sequence[LanguageSample], config: ExtractConfig
+) -> Extraction:
+    """Turn the sums of all languages into vectors, and fill up what has none."""
+    separate = config.merge == "separate"
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
     tables = matrix.reshape(-1, len(units.tokens), teacher.dim)
     found = (state.contexts > 0).reshape(tables.shape[:2])

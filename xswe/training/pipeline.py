@@ -23,6 +23,7 @@ from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
@@ -35,6 +36,7 @@ from xswe.text.words import LOWER
 from xswe.training.checks import check_settings
 from xswe.training.config import PCAConfig, TrainConfig, Trained
 from xswe.training.extract import Extraction, LanguageSample, extract
+from xswe.training.extract_shards import extract_by_shards
 from xswe.training.features import RowVectors, as_imitated, vectors_stage
 from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.inputs import (
@@ -85,6 +87,7 @@ def run_stages(
     *,
     distilled: Teacher | None = None,
     shared: Path | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> Trained:
     """Train a model.
 
@@ -96,6 +99,7 @@ def run_stages(
         distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
             pair it reads the side in the model's first language (the source, where neither is).
         shared: the folder that the stages lie in, where several runs share them; None for the run folder.
+        execution: who does the extraction; the rest is done in this process.
 
     Returns:
         The model and what is known about how it came about; nothing but stages is written.
@@ -103,12 +107,13 @@ def run_stages(
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
     place = shared or folder
-    with only_run(place), single_threaded_blas():
-        stages, pieces = Stages(place), None if teacher is None else teacher.tokenizer
+    array = execution.kind == "array"
+    with only_run(place, array), single_threaded_blas():
+        stages, pieces = Stages(place, array), None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, pieces)
         bags = make_bags(corpus, *units)
-        run = _Run(config, teacher, distilled, folder, corpus, *units, *bags)
+        run = _Run(config, teacher, distilled, folder, corpus, *units, *bags, execution)
         steps: dict[str, np.ndarray] = {}
         if teacher is None:
             start, identity = run.random_start()
@@ -166,6 +171,7 @@ class _Run:
     units_id: str
     bags: Path
     bags_id: str
+    execution: ExecutionConfig
     report: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -294,8 +300,13 @@ class _Run:
         def make(folder: Path, identity: str) -> None:
             """Extract, and save the matrix."""
             samples = list(self.samples(contexts))
-            checkpoint = self.stages.checkpoint("extract", identity)
-            made: Extraction = extract(teacher, self.units, samples, c.extract, checkpoint=checkpoint, identity=identity)
+            given = teacher, self.units, samples, c.extract
+            if self.execution.kind == "local":
+                checkpoint = self.stages.checkpoint("extract", identity)
+                made: Extraction = extract(*given, checkpoint=checkpoint, identity=identity)
+            else:
+                shards = self.stages.folder / f"extract-{identity}.shards"
+                made = extract_by_shards(*given, shards, self.execution)
             save_file({"embeddings": made.matrix, "contexts": made.contexts}, folder / "extract.safetensors")
             write_json(
                 folder / "report.json",

@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -72,16 +72,19 @@ class Stages:
 
     Args:
         folder: the run folder; ``folder/stages`` receives the artefacts.
+        shared: other processes may be at work in the folder: one of them does a stage, while the others wait for it.
 
     Attributes:
         folder: where the artefacts are.
         seconds: how long each stage of this run took, in whatever run it was done.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "stages"
+    def __init__(self, folder: Path, shared: bool = False) -> None:
+        self.folder, self._shared = folder / "stages", shared
         self.folder.mkdir(parents=True, exist_ok=True)
-        for leftover in self.folder.glob(".*.tmp"):  # of a run that was killed; the lock says it is no other run's
+        for leftover in (
+            () if shared else self.folder.glob(".*.tmp")
+        ):  # of a run that was killed; the lock says it is no other run's
             shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
         self.seconds: dict[str, float] = {}
 
@@ -106,6 +109,12 @@ class Stages:
         Raises:
             ModelError: a file of a stage that is done is damaged.
         """
+        # The extraction is what they share: its shards tell who does what.
+        alone = self._shared and name != "extract"
+        with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if alone else nullcontext():
+            return self._run(name, inputs, make)
+
+    def _run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
         identity = fingerprint(name, inputs)
         target = self.folder / f"{name}-{identity}"
         if (target / "stage.json").is_file():
@@ -167,10 +176,10 @@ def check_whole(file: Path, *artefacts: Path) -> None:
         ) from None
 
 
-def only_run(folder: Path) -> AbstractContextManager[None]:
-    """Hold a run folder for one process.
+def only_run(folder: Path, shared: bool = False) -> AbstractContextManager[None]:
+    """Hold a run folder for one process, or for those that share it.
 
     Raises:
         ConfigError: another process is at work in it.
     """
-    return held(folder, f"{folder}: another run is at work there; wait for it, or choose another output=")
+    return held(folder, f"{folder}: another run is at work there; wait for it, or choose another output=", shared)

@@ -16,6 +16,7 @@ from typing import Any, cast
 from xswe.corpus.cards import cards
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
@@ -85,6 +86,7 @@ def train(
     output: str | Path | None = None,
     shared: str | Path | None = None,
     keep_steps: bool = False,
+    execution: ExecutionConfig = LOCAL,
     **settings: Any,
 ) -> TrainResult:
     """Train a model.
@@ -103,6 +105,8 @@ def train(
         shared: a folder whose ``stages`` several runs use together, so that what is equal is done once; None for the run
             folder.
         keep_steps: save the model after each step, too, under ``steps`` of the run folder.
+        execution: who does the extraction: this process, the tasks of a batch queue, or the workers of a Ray cluster; the
+            bytes are the same.
         settings: what differs from the recipe, by section (``refine={"max_steps": 500}``) or by name
             (``**{"refine.max_steps": 500}``); see :class:`xswe.training.config.TrainConfig`. ``units``, ``objective`` and
             ``clean`` may name a choice, as ``objective="matryoshka"``; ``distilled`` one as ``teacher`` does.
@@ -124,18 +128,24 @@ def train(
         config = configure(bitext, languages, teacher, recipe, settings, folder)
         named = teacher is None or isinstance(teacher, NAMED)
         start = load_encoder(config.teacher, config.threads) if named else cast("Teacher", teacher)
-        result = train_with(config, start, folder, None if shared is None else Path(shared), keep_steps)
+        place = None if shared is None else Path(shared)
+        result = train_with(config, start, folder, place, keep_steps, execution)
         return result if output is not None else replace(result, folder=None)
 
 
 def train_with(
-    config: TrainConfig, start: Teacher | None, folder: Path, shared: Path | None = None, keep_steps: bool = False
+    config: TrainConfig,
+    start: Teacher | None,
+    folder: Path,
+    shared: Path | None = None,
+    keep_steps: bool = False,
+    execution: ExecutionConfig = LOCAL,
 ) -> TrainResult:
     """Train a model by settings in full, with an encoder that is loaded already; see :func:`train`."""
     imitated = start
     if config.objective.distillation and config.distilled is not None:
         imitated = load_encoder(config.distilled, config.threads)
-    made = run_stages(config, start, folder, distilled=imitated, shared=shared)
+    made = run_stages(config, start, folder, distilled=imitated, shared=shared, execution=execution)
     return _written(made, config, folder, keep_steps)
 
 

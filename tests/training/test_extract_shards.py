@@ -1,0 +1,71 @@
+"""The extraction by shards: the bytes of one process, whoever summed what, and training that goes on with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clusters import slices
+from tests.conftest import FakeTeacher
+from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.errors import ConfigError, Unfinished
+from xswe.io.execution import ExecutionConfig
+from xswe.io.ragged import Texts
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import load_teacher
+from xswe.text.subwords import SubwordUnits
+from xswe.training import extract as module
+from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training.extract_shards import extract_by_shards
+
+
+@pytest.fixture(scope="module")
+def given(sample):
+    teacher = load_teacher(TeacherConfig(batch_tokens=512))
+    units = SubwordUnits(teacher.tokenizer, "teacher", ("en", "de"))
+
+    def of(code, lines):
+        bags = units.bags(lines)
+        contexts = choose_contexts(bags, len(units.tokens), ContextConfig(per_unit=20))
+        chosen = Texts.of(lines[i] for i in contexts.sentences)
+        return LanguageSample(code, chosen, contexts, bags.counts(len(units.tokens)))
+
+    return teacher, units, [of("en", sample["en"][:60]), of("de", sample["de"][:40])], ExtractConfig(isolated=False)
+
+
+def equal(made, other):
+    assert made.matrix.tobytes() == other.matrix.tobytes()
+    assert made.contexts.tobytes() == other.contexts.tobytes()
+
+
+def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_LEAST", 16)  # of these few sentences several shards
+    teacher, _, samples, _ = given
+    assert min(len(module.shards_of(teacher.batches(one.texts))) for one in samples) > 1
+    *earlier, last = slices(3)
+    for how in earlier:
+        with pytest.raises(Unfinished):
+            extract_by_shards(*given, tmp_path / "shards", how)
+    equal(extract_by_shards(*given, tmp_path / "shards", last), extract(*given))
+    assert not (tmp_path / "shards").exists()
+
+
+def test_actors_make_the_same_bytes(ray_cluster, given, tmp_path):
+    equal(extract_by_shards(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given))
+
+
+def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, monkeypatch):
+    one = extract(*given)
+    monkeypatch.setattr(module, "_LEAST", 1 << 20)
+    equal(extract(*given), one)
+
+
+def test_every_batch_is_in_one_shard(monkeypatch):
+    for sizes in ([], [5], [8192], [8000, 300, 9000, 1], [3] * 9000, [100_000] * 700):
+        bounds = module.shards_of([range(size) for size in sizes])
+        assert [n for first, last in bounds for n in range(first, last)] == list(range(len(sizes)))
+        assert len(bounds) <= 256
+
+
+def test_a_teacher_without_a_name_is_refused(given, tmp_path):
+    with pytest.raises(ConfigError, match="give its name or folder"):
+        extract_by_shards(FakeTeacher(), *given[1:], tmp_path, ExecutionConfig("array", 0, 1))

@@ -1,0 +1,170 @@
+"""The extraction by shards: each worker loads the teacher, and sums its states of the sentences that it is given."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.corpus.contexts import Contexts
+from xswe.errors import ConfigError
+from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.files import fingerprint, read_json, whole_file, write_json
+from xswe.io.ragged import Texts
+from xswe.io.shards import Stage
+from xswe.model.folder import load_units
+from xswe.teacher.protocol import Teacher, TeacherConfig
+from xswe.text.units import Units
+from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, harvest_batch, shards_of, summed
+
+_INPUTS = "inputs"
+
+
+@dataclass
+class _Opened:
+    """What a worker holds: the teacher, the units, and the sentences, which stay on the disk."""
+
+    folder: Path
+    teacher: Teacher
+    units: Units
+    languages: int
+    sums: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros((len(self.units.tokens), self.teacher.dim), np.float32)
+
+    @cached_property
+    def samples(self) -> list[tuple[Texts, Contexts, list[np.ndarray]]]:
+        """Texts, contexts and batches of each language."""
+        texts = [Texts.open(self.folder, f"{number}-texts") for number in range(self.languages)]
+        return [
+            (each, Contexts.open(self.folder, f"{n}-contexts"), self.teacher.batches(each)) for n, each in enumerate(texts)
+        ]
+
+
+@dataclass(frozen=True)
+class ExtractJob:
+    """Sum the states of the sentences of a shard.
+
+    Attributes:
+        folder: of the stage; its inputs are beside the shards.
+        teacher: the encoder, which each worker loads.
+    """
+
+    folder: Path
+    teacher: TeacherConfig
+    heavy = True
+
+    def open(self) -> _Opened:
+        """Load the teacher and the units.
+
+        Raises:
+            ConfigError: the teacher of that name is another one here.
+        """
+        from xswe.teacher.transformer import load_teacher
+
+        told = read_json(self.folder / "manifest.json")
+        teacher = load_teacher(self.teacher)
+        if teacher.identity != told["teacher"]:
+            where = f"teacher.model={self.teacher.model}"
+            raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
+        return _Opened(self.folder / _INPUTS, teacher, load_units(self.folder / _INPUTS), len(told["languages"]))
+
+    def run(self, opened: _Opened, shard: int, output: Path) -> dict[str, Any]:
+        """Write the sums and counts of the units that the shard holds."""
+        from safetensors.numpy import save_file
+
+        language, (first, last) = self._place(opened, shard)
+        texts, contexts, batches = opened.samples[language]
+        counts = np.zeros(len(opened.sums), np.int64)
+        opened.sums[:] = 0.0
+        for states in opened.teacher.states(texts, batches[first:last]):
+            harvest_batch(states, opened.units, texts, contexts, opened.sums, counts)
+        found = np.flatnonzero(counts).astype(np.int32)
+        with whole_file(output) as temporary:
+            save_file({"units": found, "sums": opened.sums[found], "counts": counts[found]}, temporary)
+        return {"lines": sum(len(rows) for rows in batches[first:last])}
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the file of sums."""
+        return [output]
+
+    @staticmethod
+    def _place(opened: _Opened, shard: int) -> tuple[int, tuple[int, int]]:
+        """Return the language of a shard, and its batches."""
+        for language, (_, _, batches) in enumerate(opened.samples):
+            bounds = shards_of(batches)
+            if shard < len(bounds):
+                return language, bounds[shard]
+            shard -= len(bounds)
+        raise IndexError(shard)
+
+
+def extract_by_shards(
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    folder: Path,
+    execution: ExecutionConfig,
+) -> Extraction:
+    """Average the teacher's states of every unit over its context sentences, by whoever takes part.
+
+    Args:
+        teacher: the encoder; the others load it by its settings.
+        units: what gets a vector.
+        samples: the context sentences of each language.
+        config: the settings.
+        folder: for the shards, on a file system that all share; what is left there by a killed run is used. Removed at the
+            end.
+        execution: who does it.
+
+    Returns:
+        The vectors: the bytes of :func:`xswe.training.extract.extract`.
+
+    Raises:
+        ConfigError: the teacher is an object that no settings name.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    settings = getattr(teacher, "config", None)
+    if not isinstance(settings, TeacherConfig):
+        raise ConfigError(
+            f"execution={execution.kind}: every worker loads the teacher: give its name or folder, not an object"
+        )
+    settings = replace(settings, threads=max(1, int(execution.cpus))) if execution.kind == "ray" else settings
+    bounds = [shards_of(teacher.batches(sample.texts)) for sample in samples]
+    codes = [sample.code for sample in samples]
+    sizes = [[int(sample.texts.offsets[-1]), len(sample.contexts.units)] for sample in samples]
+    identity = fingerprint(teacher.identity, units.identity, codes, sizes, list(map(len, bounds)))
+
+    def write(place: Path) -> None:
+        """Write what the workers need."""
+        units.save(place)
+        write_json(place / "config.json", {"units": units.settings})
+        for number, sample in enumerate(samples):
+            sample.texts.save(place, f"{number}-texts")
+            sample.contexts.save(place, f"{number}-contexts")
+
+    folder.mkdir(parents=True, exist_ok=True)
+    once(folder / _INPUTS, identity, write)
+    stage = Stage(folder, "extract", sum(map(len, bounds)), ".safetensors", ExtractJob(folder, settings), identity)
+    stage.begin(teacher=teacher.identity, languages=codes)
+    run_shards(stage, execution)
+
+    def partial(language: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Read the shards of a language."""
+        from safetensors.numpy import load_file
+
+        first = sum(map(len, bounds[:language]))
+        for shard in range(first, first + len(bounds[language])):
+            read = load_file(stage.path(shard))
+            yield read["units"], read["sums"], read["counts"]
+
+    made = summed(teacher, units, samples, config, partial)
+    shutil.rmtree(folder, ignore_errors=True)
+    return made
