@@ -27,9 +27,9 @@ _CHOICE = ("rerank", "rerank_share", "select", "best", "threshold", "precision",
 # What the other modes have settings for, and what says why it is refused.
 _UNUSED = {
     "mine": (_NEGATIVES, "mode=mine: it is for mode=negatives"),
-    "negatives": ((*_CHOICE, "k", "score", "format", "work", "keep"), "mode=negatives"),
+    "negatives": ((*_CHOICE, "k", "score", "format", "work", "keep", "execution"), "mode=negatives"),
     "score": (
-        (*_CHOICE, *_NEGATIVES, "min_score"),
+        (*_CHOICE, *_NEGATIVES, "min_score", "execution"),
         "mode=score, which keeps every line; python -m xswe filter drops some",
     ),
 }
@@ -49,7 +49,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError("report= is for mode=mine: it shows pairs that were chosen among others")
     names, why = _UNUSED[values["mode"]]
     usual = {**vars(NegativesConfig()), **vars(MineConfig()), "score": "auto", "work": None, "rerank": None}
-    usual["filters"] = vars(usual["filters"])
+    usual |= {name: vars(usual[name]) for name in ("filters", "execution")}
     if unused := [name for name in names if values[name] != usual[name]]:
         raise ConfigError(f"{unused[0]} does nothing with {why}")
     return aside(_MODES[values["mode"]](values), values["output"])

@@ -169,10 +169,13 @@ def mine(
     check_given(given)
     languages = config.languages or (() if target is None else model.pair)
     if output is None:
+        if config.execution.kind != "local":
+            raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
         with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)
-    with work_folder(str(output), None if work is None else str(work), config.keep) as place:
+    array = config.execution.kind == "array"  # whose tasks share the folder; it stays, for one that comes late
+    with work_folder(str(output), None if work is None else str(work), config.keep or array, array) as place:
         sides, mined, seconds = mine_sides(model, given, config, place, rerank)
         start = time.monotonic()
         write_pairs(str(output), kind, mined.pairs, *sides, languages)

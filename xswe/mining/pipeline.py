@@ -6,6 +6,7 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, read_json, whole_folder, write_json
+from xswe.io.execution import LOCAL, ExecutionConfig
+from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import Encoder, judge_pairs
 from xswe.mining.evidence import Evidence, evidence_of
@@ -35,6 +37,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import speed
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
+from xswe.search.shards import search_shards
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
 
@@ -68,6 +71,7 @@ class MineConfig:
         filters: which lines and pairs are left out.
         keep: leave the work folder.
         evidence: keep what a report shows of how the run decided.
+        execution: who seeks the neighbours: this process, the tasks of a batch queue, or a Ray cluster.
     """
 
     score: Score = "ratio"
@@ -89,6 +93,7 @@ class MineConfig:
     filters: FilterConfig = field(default_factory=FilterConfig)
     keep: bool = False
     evidence: bool = False
+    execution: ExecutionConfig = LOCAL
 
     def __post_init__(self) -> None:
         check_score(self.score)
@@ -330,14 +335,18 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
         return Neighbours.open(folder / "neighbours")
     depth = config.depth + config.struck
     checkpoint = folder / f"search-{identity}"
-    if sides[0] is sides[1]:
+    if config.execution.kind != "local":
+        paths = [folder / name / "vectors.npy" for name in ("source", "target")[: 1 if sides[0] is sides[1] else 2]]
+        lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
+        lists = both_ways(lists) if len(paths) == 1 else lists
+    elif sides[0] is sides[1]:
         lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
     else:
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, checkpoint)
     with whole_folder(folder / "neighbours") as temporary:
         lists.save(temporary)
         write_json(temporary / "identity.json", identity)
-    shutil.rmtree(folder / f"search-{identity}", ignore_errors=True)
+    shutil.rmtree(checkpoint, ignore_errors=True)
     return lists
 
 
@@ -369,6 +378,8 @@ def mine_sides(
     """
     if given[1] is None:
         _check_within(config)
+    if config.execution.kind != "local" and not all(isinstance(lines, str) and lines != "-" for lines in given if lines):
+        raise ConfigError(f"execution={config.execution.kind}: others read the same lines, so give files")
     if judge is not None and not config.calibrates:
         raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto, not select=kbest")
     gold = read_gold(config.gold) if config.gold and config.calibrates else None
@@ -385,7 +396,8 @@ def mine_sides(
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
         how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
-        sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
+        with held(folder / f".{name}") if config.execution.kind == "array" else nullcontext():  # others wait for the first
+            sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
     both = (sides[0], sides[-1])
     seconds["read and encode"] = time.monotonic() - start
     start = time.monotonic()

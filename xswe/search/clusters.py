@@ -109,6 +109,17 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
     return np.ascontiguousarray(centroids, np.float32)
 
 
+def make_centroids(
+    sides: list[Vectors], count: int, config: SearchConfig, threads: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return ``count`` centroids for all sides, and the mean that is taken off the vectors of each side."""
+    generator = np.random.default_rng([config.seed, 11])
+    samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in sides]
+    means = [mean_vector(side, sample) for side, sample in zip(sides, samples, strict=True)]
+    points = [side.take(rows) - mean for side, rows, mean in zip(sides, samples, means, strict=True)]
+    return train_centroids(points, count, generator, threads), means
+
+
 def join(
     left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int, within: bool = False
 ) -> tuple[np.ndarray, ...]:
@@ -149,14 +160,9 @@ def search_clusters(
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
     saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))
-    generator = np.random.default_rng([config.seed, 11])
     sides = [source] if within else [source, target]
-    samples = [np.sort(generator.permutation(len(side))[: _SAMPLE * count]) for side in sides]
     with single_threaded_blas():
-        means = [mean_vector(side, sample) for side, sample in zip(sides, samples, strict=True)]
-        points = [side.take(rows) - mean for side, rows, mean in zip(sides, samples, means, strict=True)]
-        centroids = train_centroids(points, count, generator, threads)
-        del points
+        centroids, means = make_centroids(sides, count, config, threads)
         members = [
             Members.of(assign(side, centroids, mean, probes, threads), count)
             for side, mean in zip(sides, means, strict=True)

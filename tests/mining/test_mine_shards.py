@@ -1,0 +1,49 @@
+"""Mining by shards: the pairs of one process, byte by byte, whoever sought the neighbours."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.clusters import slices
+from xswe.errors import ConfigError, Unfinished
+from xswe.io.execution import ExecutionConfig
+from xswe.mining.mined import mine
+
+
+@pytest.fixture(scope="module")
+def files(sample, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mine")
+    source, target = folder / "en.txt", folder / "ja.txt"
+    source.write_text("".join(f"{line}\n" for line in sample["en"][:600]), encoding="utf-8")
+    target.write_text("".join(f"{line}\n" for line in sample["ja"][300:900]), encoding="utf-8")
+    return source, target
+
+
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+def test_an_array(model, files, tmp_path, method):
+    how = {"method": method, "threads": 1}
+    mine(model, *files, output=tmp_path / "here.tsv", **how)
+    for _ in range(5):
+        for execution in slices(2):
+            try:
+                mine(model, *files, output=tmp_path / "array.tsv", execution=execution, **how)
+            except Unfinished:
+                continue
+            assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+            return
+    raise AssertionError
+
+
+def test_ray_within_one_side(ray_cluster, model, files, tmp_path):
+    how = {"method": "exact", "threads": 1, "threshold": None}
+    mine(model, files[0], output=tmp_path / "here.tsv", **how)
+    mine(model, files[0], output=tmp_path / "ray.tsv", execution=ExecutionConfig("ray"), **how)
+    assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+    assert not (tmp_path / "ray.tsv.work").exists()
+
+
+def test_lines_that_others_cannot_read_are_refused(model, tmp_path):
+    with pytest.raises(ConfigError, match="give files"):
+        mine(model, ["a"], ["b"], output=tmp_path / "a.tsv", execution=ExecutionConfig("ray"))
+    with pytest.raises(ConfigError, match="give output="):
+        mine(model, "a.txt", "b.txt", execution=ExecutionConfig("ray"))
