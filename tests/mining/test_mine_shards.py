@@ -7,6 +7,7 @@ import pytest
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished
 from xswe.io.execution import ExecutionConfig
+from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 
 
@@ -40,6 +41,17 @@ def test_ray_within_one_side(ray_cluster, model, files, tmp_path):
     mine(model, files[0], output=tmp_path / "ray.tsv", execution=ExecutionConfig("ray"), **how)
     assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
     assert not (tmp_path / "ray.tsv.work").exists()
+
+
+def test_duplicates_on_ray(ray_cluster, model, files, tmp_path):
+    text = tmp_path / "a.txt"
+    text.write_text("".join(f"{line}\n" for line in files[0].read_text("utf-8").split("\n") * 2), encoding="utf-8")
+    for name, how in (("here", ExecutionConfig()), ("ray", ExecutionConfig("ray"))):
+        dedup(model, text, tmp_path / f"{name}.txt", rejects=tmp_path / f"{name}.tsv", threshold=0.5, execution=how)
+    assert (tmp_path / "ray.txt").read_bytes() == (tmp_path / "here.txt").read_bytes()
+    assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+    with pytest.raises(ConfigError, match="use execution=ray"):
+        dedup(model, text, tmp_path / "b.txt", execution=ExecutionConfig("array", 0, 1))
 
 
 def test_lines_that_others_cannot_read_are_refused(model, tmp_path):

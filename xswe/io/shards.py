@@ -267,9 +267,11 @@ def _stages_of(output: str | Path) -> list[Path]:
     Args:
         output: as given to the verb: a file, a pattern of files, or a folder of shards, or of unfinished work.
     """
-    name = str(output)
-    folder = Path(name).parent if "*" in Path(name).name else Path(name)
-    found = [path for root in (folder, Path(f"{output}.work")) if root.is_dir() for path in root.rglob("manifest.json")]
+    if "*" in Path(output).name:
+        found = list(Path(output).parent.glob("manifest.json"))
+    else:
+        roots = [root for root in (Path(output), Path(f"{output}.work")) if root.is_dir()]
+        found = [path for root in roots for path in root.rglob("manifest.json")]
     return [path.parent for path in sorted(set(found), key=lambda path: (path.stat().st_mtime_ns, path))]
 
 

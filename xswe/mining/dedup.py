@@ -23,6 +23,7 @@ from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
@@ -34,6 +35,7 @@ from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
+from xswe.search.shards import search_shards
 from xswe.search.types import SearchConfig
 from xswe.search.vectors import Storage, check_storage, encoded_to
 
@@ -56,6 +58,7 @@ class DedupConfig:
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         keep: leave the work folder, from which the same call with another threshold takes the search.
         neighbours: how neighbours are sought.
+        execution: who seeks them: this process, or a Ray cluster.
     """
 
     threshold: float | None = 0.9
@@ -65,9 +68,12 @@ class DedupConfig:
     storage: Storage = "float32"
     keep: bool = False
     neighbours: SearchConfig = field(default_factory=SearchConfig)
+    execution: ExecutionConfig = LOCAL
 
     def __post_init__(self) -> None:
         check_storage(self.storage)
+        if self.execution.kind == "array":
+            raise ConfigError("execution=array: duplicates are sought in one process, or on Ray: use execution=ray")
         for name in ("threshold", "near"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
@@ -234,6 +240,8 @@ def dedup(
     if output is not None and isinstance(source, RecordFile):
         _check_kind(str(output), source)
     if output is None:
+        if config.execution.kind != "local":
+            raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
         with tempfile.TemporaryDirectory(prefix="xswe-dedup-") as folder:
             return _found(model, source, config, Path(folder))
     with work_folder(str(output), None if work is None else str(work), config.keep) as place:
@@ -267,7 +275,11 @@ def _found(model: AnyModel | None, source: RecordFile | list[str], config: Dedup
     if model is not None and config.threshold is not None:
         rows = np.flatnonzero(kinds == 0)
         vectors = encoded_to(folder / "vectors.npy", model, texts, config.storage, config.neighbours.workers, rows)
-        lists = neighbours_within(vectors, 1, config.neighbours, folder / "search")
+        if config.execution.kind == "local":
+            lists = neighbours_within(vectors, 1, config.neighbours, folder / "search")
+        else:
+            place = folder / f"search-{vectors.digest()}"
+            lists = search_shards([folder / "vectors.npy"], 1, config.neighbours, place, config.execution)
         there = lists.forward_ids[:, 0] >= 0
         nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
         scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC

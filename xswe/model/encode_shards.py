@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig, once, run_shards, shard_folder
 from xswe.io.files import check_output, fingerprint, held, read_json, write_json
 from xswe.io.lines import READ_LINES, read_blocks
+from xswe.io.remote import is_remote
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.model.vector_files import VectorFile, open_writer
@@ -104,7 +106,10 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    plan, stamps = TextPlan.of(files, execution.shard)
+    # Workers have working directories of their own.
+    plan, stamps = TextPlan.of(
+        [name if name == "-" or is_remote(name) else str(Path(name).absolute()) for name in files], execution.shard
+    )
     identity = fingerprint(__version__, model.identity, dtype, model.dim, output.suffix * many, plan_identity(plan, stamps))
     with ExitStack() as stack:
         if many:
@@ -121,7 +126,8 @@ def encode_shards(
             return made
         models = folder / (".model" if many else "model")
         once(models, model.identity, lambda place: model.save(place / "model"))
-        job = EncodeJob(stage_folder, models / "model", dtype)
+        stage_folder = stage_folder.absolute()
+        job = EncodeJob(stage_folder, models.absolute() / "model", dtype)
         stage = Stage(stage_folder, "encode", plan.count, output.suffix if many else ".npy", job, identity)
         stage.begin(plan={"files": plan.files, "sizes": plan.sizes, "shard_bytes": plan.shard_bytes})
         run_shards(stage, execution, threads)
@@ -136,7 +142,12 @@ def encode_shards(
             write_json(place / "encoded.json", {"identity": identity, "rows": rows, "kept": kept, "shards": plan.count})
 
         if many:
+            if execution.kind != "array":  # whose other tasks may still read it
+                shutil.rmtree(models)
+                shutil.rmtree(models.with_name(f".{models.name}.making"), ignore_errors=True)
             return EncodedShards(output, *_rows(stage, begun), plan.count, time.time() - begun)
+        if not target.is_file():  # an earlier one, which was moved away since
+            shutil.rmtree(done, ignore_errors=True)
         once(done, identity, join)
         made = _made(done, identity, target)
         assert made is not None

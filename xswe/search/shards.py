@@ -8,7 +8,6 @@ its neighbourhood before that, for the neighbourhood in a shard is not the whole
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -263,7 +262,8 @@ def search_shards(
         paths: the ``.npy`` files of both sides, which all can read; of one side for neighbours within it.
         k: length of the lists.
         config: method and limits; ``device`` is that of the workers.
-        folder: for the shards, which all can write; what a killed run left is used. Removed at the end.
+        folder: for the shards, which all can write; what a killed run left there is used. The vectors' content must be
+            part of its name.
         execution: who does it.
         sizes: of the shards.
 
@@ -291,8 +291,6 @@ def _searched(search: _Search, lengths: list[int], execution: ExecutionConfig) -
     lists = Neighbours.empty(lengths[0], lengths[-1], search.k)
     _fill(stage, range(ranges[0]), lists.forward, lists.forward_ids)
     _fill(stage, range(ranges[0], sum(ranges)), lists.backward, lists.backward_ids)
-    if execution.kind != "array":
-        shutil.rmtree(search.folder, ignore_errors=True)
     return lists
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -54,10 +56,12 @@ class ExtractJob:
     Attributes:
         folder: of the stage; its inputs are beside the shards.
         teacher: the encoder, which each worker loads.
+        place: the folder that its path is relative to, if it is.
     """
 
     folder: Path
     teacher: TeacherConfig
+    place: str
     heavy = True
 
     def open(self) -> _Opened:
@@ -69,7 +73,8 @@ class ExtractJob:
         from xswe.teacher.transformer import load_teacher
 
         told = read_json(self.folder / "manifest.json")
-        teacher = load_teacher(self.teacher)
+        with chdir(self.place) if Path(self.place).is_dir() else nullcontext():
+            teacher = load_teacher(self.teacher)
         if teacher.identity != told["teacher"]:
             where = f"teacher.model={self.teacher.model}"
             raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
@@ -150,9 +155,12 @@ def extract_by_shards(
             sample.texts.save(place, f"{number}-texts")
             sample.contexts.save(place, f"{number}-contexts")
 
+    folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     once(folder / _INPUTS, identity, write)
-    stage = Stage(folder, "extract", sum(map(len, bounds)), ".safetensors", ExtractJob(folder, settings), identity)
+    stage = Stage(
+        folder, "extract", sum(map(len, bounds)), ".safetensors", ExtractJob(folder, settings, os.getcwd()), identity
+    )
     stage.begin(teacher=teacher.identity, languages=codes)
     run_shards(stage, execution)
 
