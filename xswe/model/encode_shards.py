@@ -107,9 +107,8 @@ def encode_shards(
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
     # Workers have working directories of their own.
-    plan, stamps = TextPlan.of(
-        [name if name == "-" or is_remote(name) else str(Path(name).absolute()) for name in files], execution.shard
-    )
+    given = [name if name == "-" or is_remote(name) else str(Path(name).absolute()) for name in files]
+    plan, stamps = TextPlan.of(given, execution.shard)
     identity = fingerprint(__version__, model.identity, dtype, model.dim, output.suffix * many, plan_identity(plan, stamps))
     with ExitStack() as stack:
         if many:
