@@ -23,7 +23,16 @@ from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import train_subwords
 
 progress.silence()
+# Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
+# these is left with one at the end, alone.
+LONGEST = ("test_readme.py", "test_examples.py", "test_cli.py")
 SAMPLE = resource("corpora") / "sample" / "sentences.tsv"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest files first in a process that is one of several (pytest-xdist)."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")
