@@ -4,7 +4,8 @@
     python eval/golden.py check=golden.json [jobs=…] [work=…]
 
 Runs each command as a user would, on one thread, and writes (or compares) the SHA-256 of every file that counts. ``pairs``
-trains on 40,000 pairs and needs ``XSWE_DATA``, as ``mine``, ``phrases`` and ``corpus`` do. Digests hold for one machine and
+trains on 40,000 pairs and needs ``XSWE_DATA``, as ``mine``, ``phrases`` and ``corpus`` do. Of a model's ``config.json`` all
+counts but the record of the run's settings, which every new setting is added to. Digests hold for one machine and
 one set of libraries: record them on the machine on which they are checked. Eight minutes on two cores.
 """
 
@@ -66,7 +67,15 @@ def digests(job: str, work: Path) -> dict[str, str]:
     environment = os.environ | {"XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1"}
     subprocess.run([sys.executable, "-m", "xswe", *asked, "threads=1"], check=True, env=environment)
     found = [path for file in files for path in (sorted(file.rglob("*.npy")) if file.is_dir() else [file])]
-    return {str(path.relative_to(work)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+    return {str(path.relative_to(work)): hashlib.sha256(_content(path)).hexdigest() for path in found}
+
+
+def _content(path: Path) -> bytes:
+    """Return what counts of a file."""
+    data = path.read_bytes()
+    if path.name != "config.json":
+        return data
+    return json.dumps({name: value for name, value in json.loads(data).items() if name != "settings"}).encode()
 
 
 def main(settings: dict[str, Any]) -> None:
