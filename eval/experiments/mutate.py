@@ -1,14 +1,14 @@
 """How many small mistakes the tests notice: places of the library changed at random, one at a time.
 
     python eval/experiments/mutate.py output=eval/results/mutations.json [places=100] [seed=0] [rooms=mining,corpus,…]
-    python eval/experiments/mutate.py output=… again=1              # only those that survived, after tests were added
+    python eval/experiments/mutate.py output=… again=1              # only survivors without a reason, after new tests
     python eval/experiments/mutate.py output=… near=1 seconds=200   # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
 own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then (but for
 ``near``) the others, up to the first that fails. A mutation is caught if a test fails that passes without it, or the
-tests take more memory than there is, or more than ``seconds`` of a processor. A run that was stopped goes on. ``again``
-keeps what was caught, and each survivor's ``why``: the reason, written by hand, why it can make no difference.
+tests take more memory than there is, or more than ``seconds`` of a processor. A run that was stopped goes on. A
+survivor's ``why`` is the reason, written by hand, why it can make no difference.
 """
 
 from __future__ import annotations
@@ -318,26 +318,21 @@ def main(settings: dict[str, Any]) -> None:
     before = json.loads(output.read_text(encoding="utf-8"))["mutations"] if output.is_file() else []
     kept = {_key(entry): entry for entry in before}
     if settings["again"]:
-        missed = {key for key, entry in kept.items() if entry["verdict"] == "survived"}
+        missed = {key for key, entry in kept.items() if entry["verdict"] == "survived" and not entry.get("why")}
         chosen = [place for place in places if _key(asdict(place)) in missed]
     else:
         sample = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places)))
         chosen = [place for place in sample if _key(asdict(place)) not in kept]
     chosen.sort(key=tree.compiles)  # what is compiled again takes longest
-    again = {_key(asdict(place)) for place in chosen}
-    done = [entry for key, entry in kept.items() if key not in again]
     for number, place in enumerate(chosen, 1):
         start = time.monotonic()
         verdict = tree.verdict(place)
         print(f"{number}/{len(chosen)} {place.file}:{place.line} {place.was!r} -> {place.now!r}: {verdict}", flush=True)
         entry = {key: value for key, value in asdict(place).items() if key not in ("start", "end")}
         entry |= {"verdict": verdict, "seconds": round(time.monotonic() - start, 1)}
-        if verdict == "survived" and kept.get(_key(entry), {}).get("why"):
-            entry["why"] = kept[_key(entry)]["why"]
-        done.append(entry)
-        output.write_text(
-            json.dumps(report(done, len(places), settings), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        kept[_key(entry)] = entry
+        found = report(list(kept.values()), len(places), settings)
+        output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, ...]:
