@@ -1,10 +1,10 @@
 """What becomes of work by shards when something breaks: killed workers and drivers, damaged and lost files, a full disk.
 
-    python eval/faults.py times=20 [faults=worker,driver,damage,vanish,disk] [seed=0] output=eval/results/faults.json
+    python eval/faults.py times=20 [faults=worker,node,driver,damage,vanish,disk] [seed=0] output=eval/results/faults.json
 
-Each time ``encode execution=ray`` runs on a Ray of two processors, and at a random moment one thing breaks. Then the same
-command runs until it ends well. What is checked: the bytes are those of a run in one process, shards that were done before
-are not done again (but for those that were damaged), and whatever is said to the user is one line.
+Each time ``encode execution=ray`` runs on a Ray of two nodes with a processor each, and at a random moment one thing
+breaks. Then the same command runs until it ends well. What is checked: the bytes are those of a run in one process, shards
+that were done before are not done again (but for those that were damaged), and whatever is said to the user is one line.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ import xswe
 from xswe.io.files import read_json, write_json
 from xswe.io.files import resource as part_of
 
-FAULTS = ("worker", "driver", "damage", "vanish", "disk")
+FAULTS = ("worker", "node", "driver", "damage", "vanish", "disk")
 SETTINGS = {"times": 20, "faults": ",".join(FAULTS), "seed": 0, "output": ""}
 SHARD = 200_000
+NODE = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
 
 def command(source: Path, output: Path, address: str) -> list[str]:
@@ -60,8 +61,9 @@ def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (12_000_000, 12_000_000))
 
 
-def once(fault: str, source: Path, expected: bytes, address: str, chance: random.Random) -> dict[str, Any]:
+def once(fault: str, source: Path, expected: bytes, nodes: Any, chance: random.Random) -> dict[str, Any]:
     """Run, break something, and go on; returns what was seen."""
+    address = nodes.address
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "a.npy"
         given = command(source, output, address)
@@ -72,8 +74,15 @@ def once(fault: str, source: Path, expected: bytes, address: str, chance: random
         while first.poll() is None and len(side_cars(output)) < wanted:
             time.sleep(0.02)
         before, broken = side_cars(output), set()
-        if fault == "worker" and (found := workers()):
-            os.kill(chance.choice(found), signal.SIGKILL)
+        hit = first.poll() is None
+        if fault == "worker":
+            found = workers()
+            hit = bool(found)
+            if hit:
+                os.kill(chance.choice(found), signal.SIGKILL)
+        elif fault == "node":
+            nodes.remove_node(sorted(nodes.worker_nodes, key=id)[0], allow_graceful=False)
+            nodes.add_node(**NODE)
         elif fault in ("driver", "damage", "vanish"):
             first.send_signal(signal.SIGKILL)
         said = first.communicate()[1].strip()
@@ -94,8 +103,9 @@ def once(fault: str, source: Path, expected: bytes, address: str, chance: random
         after = first.returncode
         return {
             "fault": fault,
+            "hit_while_at_work": hit,
             "shards_done_when_it_broke": len(before),
-            "kept": len([name for name in kept if name not in broken]),
+            "kept_for_the_next_run": len([name for name in kept if name not in broken]),
             "first_exit": after,
             "runs": runs,
             "same_bytes": output.exists() and output.read_bytes() == expected,
@@ -106,13 +116,12 @@ def once(fault: str, source: Path, expected: bytes, address: str, chance: random
 
 def main(settings: dict[str, Any]) -> None:
     """Break things, and print and write what came of it."""
-    import ray
+    from ray.cluster_utils import Cluster
 
     chance, faults = random.Random(settings["seed"]), chosen(settings["faults"], "faults", FAULTS)
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", XSWE_PROGRESS="0")
-    small = {"object_store_memory": 200 << 20, "include_dashboard": False, "log_to_driver": False}
-    ray.init(address="local", num_cpus=2, **small)
-    address = ray.get_runtime_context().gcs_address
+    nodes = Cluster(initialize_head=True, head_node_args=NODE)
+    nodes.add_node(**NODE)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         source, local = Path(folder) / "a.txt", Path(folder) / "a.npy"
@@ -121,8 +130,9 @@ def main(settings: dict[str, Any]) -> None:
         xswe.encode_file(xswe.load("mini"), source, local, threads=1)
         for _ in range(settings["times"]):
             for fault in faults:
-                rows.append(once(fault, source, local.read_bytes(), address, chance))
+                rows.append(once(fault, source, local.read_bytes(), nodes, chance))
                 print(rows[-1], flush=True)
+    nodes.shutdown()
     good = sum(row["same_bytes"] for row in rows)
     print(f"{good} of {len(rows)} runs ended with the bytes of one process")
     if settings["output"]:
