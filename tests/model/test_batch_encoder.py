@@ -1,0 +1,35 @@
+"""Batches of other engines get the vectors that ``encode`` gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.errors import ConfigError
+
+TEXTS = ["A cat sleeps.", None, "猫が寝ている。"]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return xswe.load("mini").encode([text or "" for text in TEXTS])
+
+
+def test_each_kind_of_batch_stays_what_it_is(expected):
+    encode = xswe.BatchEncoder("mini", "body", "vector")
+    found = encode({"body": TEXTS, "id": np.arange(3)})
+    assert found["vector"].tobytes() == expected.tobytes()
+    assert found["id"].tolist() == [0, 1, 2]
+    arrow = pytest.importorskip("pyarrow")
+    table = encode(arrow.table({"body": TEXTS, "id": [0, 1, 2]}))
+    assert table.column_names == ["body", "id", "vector"]
+    assert np.array(table["vector"].to_pylist(), np.float32).tobytes() == expected.tobytes()
+    frame = pytest.importorskip("pandas").DataFrame({"body": TEXTS})
+    assert np.stack(encode(frame)["vector"]).tobytes() == expected.tobytes()
+    assert list(frame.columns) == ["body"]
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(ConfigError, match=r"text=text: there is no such column; there are body"):
+        xswe.BatchEncoder("mini")({"body": TEXTS})
