@@ -1,30 +1,37 @@
 """Sentence alignment beside Gale-Church and vecalign, on documents edited at known places and on published gold.
 
-    python eval/align_quality.py [model=mini] [gold=FOLDER] [sizes=2000,20000] [output=eval/results/align.json]
+    python eval/align_quality.py [model=mini] [teacher=FOLDER] [gold=FOLDER] [sizes=2000,20000] [output=FILE]
 
 Documents are runs of 300 pairs of XSWE_DATA's bitexts in document order (their second halves: settings were tuned on the
 first), edited by eval/align_gold.py. ``gold`` names a folder with the MAC test set in InterText's XML (Zhu, 2021:
 ``corpus_test.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets the same
-vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded.
+vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded. ``teacher`` is an
+encoder whose vectors of lines go through the library's own programme, a line's as often as it has characters. Growth is
+measured in a process for each size: the processor's seconds, and the memory beyond that of the texts themselves.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from align_baselines import gale_church, overlaps, vecalign
 from align_gold import JOINT, Document, beads_of, counts, edited, f1, half_missing, moved, read_bitext
+from process_memory import memory, watched
 from settings import numbers, run_script
 
 import xswe
-from xswe.alignment.beads import AlignConfig, align_lines, line_sums
+from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
+from xswe.alignment.windows import align_texts
 from xswe.io.files import write_json
+from xswe.io.ragged import Texts
 from xswe.io.results import table
 from xswe.model.ensemble import AnyModel
 
@@ -34,7 +41,13 @@ FILES = (
 )
 PAIRS, DOCUMENTS, MOST = 300, 3, 7
 RESULTS = Path(__file__).parent / "results" / "align.json"
-DEFAULTS: dict[str, Any] = {"model": "mini", "gold": "", "sizes": "2000,20000,200000,1000000", "output": str(RESULTS)}
+DEFAULTS: dict[str, Any] = {
+    "model": "mini",
+    "gold": "",
+    "teacher": "",
+    "sizes": "2000,20000,200000,1000000",
+    "output": str(RESULTS),
+}
 Align = Callable[[Document, tuple[str, str]], np.ndarray]
 
 
@@ -109,38 +122,54 @@ def measure(found: list[tuple[str, str, tuple[str, str], Document]], align: Alig
     return out
 
 
-def growth(model: AnyModel, data: Path, sizes: tuple[int, ...]) -> list[dict[str, float]]:
-    """Return the processor's seconds to encode and to align texts of several lengths, by xswe and by vecalign's method.
+def by_encoder(folder: str) -> Align:
+    """Return the library's programme on an encoder's vectors; a text is encoded once."""
+    from xswe.teacher.protocol import TeacherConfig
+    from xswe.teacher.transformer import load_teacher
+
+    teacher, known = load_teacher(TeacherConfig.named(folder)), {}
+
+    def lines(texts: list[str]) -> Lines:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, teacher.vectors(new), strict=True))
+        sizes = np.fromiter(map(len, texts), np.float32, len(texts))
+        return Lines(np.stack([known[text] for text in texts]).astype(np.float32) * sizes[:, None], sizes)
+
+    def align(document: Document, languages: tuple[str, str]) -> np.ndarray:
+        return align_lines(lines(document.source), lines(document.target), AlignConfig())[0]
+
+    return align
+
+
+def growth(name: str, data: Path, size: int) -> dict[str, float]:
+    """Return what it costs to encode and to align texts of some length, by xswe and by vecalign's method.
 
     Texts are Wikipedia's, one side without 50 lines; longer ones go round the file again. vecalign is measured to 20,000.
     """
-    pairs = read_bitext(data / "train" / "en-ja" / "kyoto-wiki.tsv.gz")
-    out = []
-    for size in sizes:
-        source = [pairs[k % len(pairs)][0] for k in range(size)]
-        target = [pairs[k % len(pairs)][1] for k in range(size) if not size // 2 <= k < size // 2 + 50]
+    pairs, model = read_bitext(data / "train" / "en-ja" / "kyoto-wiki.tsv.gz"), xswe.load(name)
+    source = [pairs[k % len(pairs)][0] for k in range(size)]
+    target = [pairs[k % len(pairs)][1] for k in range(size) if not size // 2 <= k < size // 2 + 50]
+    texts = Texts.of(source), Texts.of(target)
+    align_texts(model, texts[0][:500], texts[1][:500], AlignConfig())  # compiles
+    before = memory("RssAnon")
+    with watched() as largest:
         begun = time.process_time()
-        lines = line_sums(model, source), line_sums(model, target)
+        cells, _, _ = align_texts(model, *texts, AlignConfig())
+        seconds = time.process_time() - begun
+    row = {"lines": size, "seconds": seconds, "lines a second": 2 * size / seconds, "MiB": (largest[0] - before) / 2**20}
+    beads = cells[:-1][(np.diff(cells, axis=0) > 0).all(1)].tolist()
+    row["share of lines right"] = sum(a == b or (a == b + 50 and a >= size // 2) for a, b in beads) / (size - 50)
+    if size <= 20_000:
+        begun = time.process_time()
+        sides = [
+            np.stack([model.encode(run) for run in overlaps(texts, MOST, JOINT[code])])
+            for texts, code in ((source, "en"), (target, "ja"))
+        ]
         middle = time.process_time()
-        cells, _ = align_lines(*lines, AlignConfig())
-        row = {"lines": size, "encode": middle - begun, "align": time.process_time() - middle}
-        right = sum(
-            a == b or (a == b + 50 and a >= size // 2) for a, b in cells[:-1][(np.diff(cells, axis=0) > 0).all(1)].tolist()
-        )
-        row["share of lines right"] = right / (size - 50)
-        if size <= 20_000:
-            begun = time.process_time()
-            sides = [
-                np.stack([model.encode(run) for run in overlaps(texts, MOST, JOINT[code])])
-                for texts, code in ((source, "en"), (target, "ja"))
-            ]
-            middle = time.process_time()
-            vecalign(*sides, size=8)
-            row |= {"vecalign encode": middle - begun, "vecalign align": time.process_time() - middle}
-            row["ratio"] = (row["vecalign encode"] + row["vecalign align"]) / (row["encode"] + row["align"])
-        out.append(row)
-        print(row, flush=True)
-    return out
+        vecalign(*sides, size=8)
+        row |= {"vecalign encode": middle - begun, "vecalign align": time.process_time() - middle}
+        row["ratio"] = (row["vecalign encode"] + row["vecalign align"]) / seconds
+    return row
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -152,6 +181,8 @@ def main(settings: dict[str, Any]) -> None:
         **{f"vecalign, beads to {size} lines": by_vecalign(model, size) for size in (4, 8)},
         "Gale-Church": lambda document, languages: gale_church(document.source, document.target),
     }
+    if settings["teacher"]:
+        ways[f"xswe, vectors of {Path(settings['teacher']).name}"] = by_encoder(settings["teacher"])
     result: dict[str, Any] = {"model": settings["model"], "f1": {}, "growth": []}
     for name, align in ways.items():
         result["f1"][name] = measure(found, align)
@@ -159,8 +190,12 @@ def main(settings: dict[str, Any]) -> None:
     for kind in ("strict", "lax"):
         rows = [[name, *(one[key][kind] for key in names)] for name, one in result["f1"].items()]
         print(f"\n{kind} F1\n{table(['method', *names], rows)}", flush=True)
-    result["growth"] = growth(model, data, tuple(numbers(settings["sizes"], "sizes")))
-    write_json(Path(settings["output"]), result)
+    write_json(Path(settings["output"]), result)  # growth takes long
+    for size in numbers(settings["sizes"], "sizes"):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            result["growth"].append(pool.submit(growth, settings["model"], data, size).result())
+        print(result["growth"][-1], flush=True)
+        write_json(Path(settings["output"]), result)
 
 
 if __name__ == "__main__":

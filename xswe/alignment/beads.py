@@ -11,7 +11,7 @@ cost: from the path found with usual prices, two turns over; where nothing was l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +31,7 @@ _ENOUGH_PAIRS = 20_000  # from which as much is learnt as from more
 _USUAL_SHAPES, _USUAL_GAPS = 0.2, 0.05  # how much rarer beads get a line, and how often a gap begins, before a text is seen
 _USUAL_BEADS = 30.0  # beads that what is usual counts for
 _TURNS = 3
+_BLOCK = 1 << 16  # lines that are worked on at a time
 _CROSSED = 0.3  # what a bead loses beside, for each line by which it could have been two beads
 
 Cell = tuple[int, int]
@@ -100,15 +101,19 @@ class Lines:
             out[: len(self) // 2] += whole[1::2]
         return Lines(sums, sizes)
 
-    def centre(self) -> None:
-        """Take off what all lines have in common, so that unrelated ones have a cosine near zero; in place."""
-        total, block = np.zeros(self.sums.shape[1], np.float64), 1 << 16
-        for start in range(0, len(self), block):
-            part = self.sums[start : start + block]
+    def mean(self) -> np.ndarray:
+        """Return what all lines have in common: the mean of their unit vectors, float32 (d,), a little nearer to zero."""
+        total = np.zeros(self.sums.shape[1], np.float64)
+        for start in range(0, len(self), _BLOCK):
+            part = self.sums[start : start + _BLOCK]
             total += (part / _norms(part)[:, None]).sum(0)
-        mean = (total / (len(self) + _SHRINK)).astype(np.float32)
-        for start in range(0, len(self), block):
-            part = self.sums[start : start + block]
+        return (total / (len(self) + _SHRINK)).astype(np.float32)
+
+    def centre(self, mean: np.ndarray | None = None) -> None:
+        """Take off what lines have in common, so that unrelated ones have a cosine near zero; in place."""
+        mean = self.mean() if mean is None else mean
+        for start in range(0, len(self), _BLOCK):
+            part = self.sums[start : start + _BLOCK]
             part -= _norms(part)[:, None] * mean
 
 
@@ -325,12 +330,16 @@ def band_of(source: Lines, target: Lines, config: AlignConfig) -> Band:
     while len(levels[-1][0]) * len(levels[-1][1]) > (_ALL_CELLS if len(levels) == 1 else _COARSEST):
         levels.append((levels[-1][0].halved(), levels[-1][1].halved()))
     band = Band.full(len(levels[-1][0]), len(levels[-1][1]))
-    loose = AlignConfig(gap=config.gap, merge=0.0, length=0.0, prior=config.prior)
     for finer, (a, b) in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        part = Part(a, b, band)
-        cells = best_cells(part, estimate([part]), loose, min(2, config.most))
+        cells = coarse_cells(Part(a, b, band), config)
         band = Band.around(cells, len(finer[0]), len(finer[1]), config.search)
     return band
+
+
+def coarse_cells(part: Part, config: AlignConfig) -> np.ndarray:
+    """Return the path of texts whose lines are many as one: int64 (k, 2), with no regard to shapes and sizes."""
+    loose = AlignConfig(gap=config.gap, merge=0.0, length=0.0, prior=config.prior)
+    return best_cells(part, estimate([part]), loose, min(2, config.most))
 
 
 def align_lines(
@@ -349,24 +358,48 @@ def align_lines(
     """
     for side in (source, target):
         side.centre()
-    ends = [(0, 0), *(cell for bead in anchors for cell in bead), (len(source), len(target))]
-    corners = list(zip(ends[::2], ends[1::2], strict=True))
-    parts = []
-    for (a, b), (c, d) in corners:
-        left, right = source.part(a, c), target.part(b, d)
-        parts.append(Part(left, right, band_of(left, right, config)))
-    prices = estimate(parts)
+    rooms = between(anchors, len(source), len(target))
+    parts = [part_of(source.part(a, c), target.part(b, d), config) for (a, b), (c, d) in rooms]
     with bar("align", total=_TURNS * (len(source) + len(target)), unit="line") as progress:
-        for _ in range(_TURNS):
-            found, narrowed = [], []
-            for part, (corner, _) in zip(parts, corners, strict=True):
-                cells = best_cells(part, prices, config, config.most)
-                found.append(cells + np.array(corner))
-                narrowed.append(replace(part, band=Band.near(cells, len(part.source), len(part.target), config.search)))
-                progress.update(len(part.source) + len(part.target))
-            parts = narrowed
-            prices = _learnt(np.concatenate([np.diff(cells, axis=0) for cells in found]), prices, config.most)
-    return np.concatenate(found), prices
+        found, prices = best_of_parts(parts, config, progress.update)
+    return np.concatenate([cells + np.array(corner) for cells, (corner, _) in zip(found, rooms, strict=True)]), prices
+
+
+def between(anchors: Sequence[tuple[Cell, Cell]], n: int, m: int) -> list[tuple[Cell, Cell]]:
+    """Return what lies before, between and after anchors, from cell to cell; with no anchors, the whole."""
+    ends = [(0, 0), *(cell for bead in anchors for cell in bead), (n, m)]
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+def part_of(source: Lines, target: Lines, config: AlignConfig) -> Part:
+    """Find where the path of two runs of lines, which are centred, lies."""
+    return Part(source, target, band_of(source, target, config))
+
+
+def best_of_parts(
+    parts: Sequence[Part], config: AlignConfig, tell: Callable[[int], object]
+) -> tuple[list[np.ndarray], Prices]:
+    """Align parts of two texts, and learn from all of them what translations, beads and gaps are like.
+
+    Args:
+        parts: what to align.
+        config: how.
+        tell: is told of lines that were looked at: of all, once a turn.
+
+    Returns:
+        For each part int64 (k, 2), its path's cells; and what was learnt.
+    """
+    prices = estimate(parts)
+    for _ in range(_TURNS):
+        found, narrowed = [], []
+        for part in parts:
+            cells = best_cells(part, prices, config, config.most)
+            found.append(cells)
+            narrowed.append(replace(part, band=Band.near(cells, len(part.source), len(part.target), config.search)))
+            tell(len(part.source) + len(part.target))
+        parts = narrowed
+        prices = _learnt(np.concatenate([np.diff(cells, axis=0) for cells in found]), prices, config.most)
+    return found, prices
 
 
 def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:

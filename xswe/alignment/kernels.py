@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import INNER, LEAN
 
 _LEAST = -1e300
 
@@ -47,7 +47,7 @@ def run_properties(sums: np.ndarray, sizes: np.ndarray, inverse: np.ndarray, log
             logs[a, i] = np.log(size)
 
 
-@njit(**LEAN, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _products(row: np.ndarray, targets: np.ndarray, first: int, last: int, out: np.ndarray) -> None:
     """out[j - first] = the inner product of a line and line j of the target."""
     width = len(row)
@@ -99,7 +99,7 @@ def best_in_band(
         row_best[0, i], row_best[1, i] = best, place
 
 
-@njit(**LEAN, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _add_rows(
     i: int, left: int, cells: int, runs: int, products: np.ndarray, begins: np.ndarray, columns: np.ndarray
 ) -> None:
@@ -115,7 +115,7 @@ def _add_rows(
                 total[c] = under[c] + row[c + offset]
 
 
-@njit(**LEAN, fastmath=True)
+@njit(**INNER, fastmath=True)
 def _try_beads(
     i: int,
     runs_source: tuple,
@@ -157,7 +157,7 @@ def _try_beads(
                 code[j - first] = step if better else code[j - first]
 
 
-@njit(**LEAN)
+@njit(**INNER)
 def _try_gaps(i: int, low: np.ndarray, high: np.ndarray, opening: float, room: tuple, code: np.ndarray) -> None:
     """Let each cell of row i be reached by a gap, where that is better."""
     scores, gaps = room[0], room[1]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from xswe.alignment.anchors import Anchor, find_anchors
-from xswe.alignment.beads import AlignConfig, Prices, align_lines, bead_cosines, line_sums
+from xswe.alignment.beads import AlignConfig, Prices
 from xswe.alignment.output import Bead, bead_format, write_beads
+from xswe.alignment.windows import align_texts
 from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
@@ -179,9 +180,8 @@ def align(
     texts = [side[0] for side in sides]
     threads = config.threads or available_threads()
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
-    lines = [line_sums(model, one, threads) for one in texts]
-    cells, prices = align_lines(lines[0], lines[1], config, anchors)
-    scores = np.nan_to_num(prices.score(bead_cosines(cells, *lines))).astype(np.float32)
+    cells, cosines, prices = align_texts(model, texts[0], texts[1], config, anchors, threads)
+    scores = np.nan_to_num(prices.score(cosines)).astype(np.float32)
     known = _known(cells, anchors)
     if config.min_score is not None:
         cells, scores, known = _without(cells, scores, known, config.min_score)

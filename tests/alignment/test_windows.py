@@ -1,0 +1,95 @@
+"""Long texts, aligned window by window: the same beads as of the whole, whatever the windows and the anchors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from xswe.alignment import windows
+from xswe.alignment.beads import AlignConfig
+from xswe.alignment.windows import align_texts
+from xswe.io.ragged import Texts
+
+MISSING = 300
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Windows of some hundred lines, so that a text of some thousand has many."""
+    for name, value in {"_WHOLE": 100, "_WINDOW": 800, "_COARSE": 1000, "_LEARN": 3000, "_BEYOND": 60, "_STEPS": 6}.items():
+        monkeypatch.setattr(windows, name, value)
+
+
+@pytest.fixture(scope="module")
+def sides(sample):
+    rows = np.random.default_rng(5).permutation(np.tile(np.arange(len(sample["en"])), 2))[:3000].tolist()
+    english = Texts.of(sample["en"][row] for row in rows)
+    return english, Texts.of(sample["de"][row] for row in rows[:1000] + rows[1000 + MISSING :])
+
+
+def share_right(cells: np.ndarray) -> float:
+    """The share of lines with a partner that lie in a bead with it alone."""
+    i, j = cells[:-1][(np.diff(cells, axis=0) == 1).all(1)].T
+    return float(np.where(i < 1000, i == j, i - MISSING == j).sum() / (3000 - MISSING))
+
+
+def is_path(cells: np.ndarray) -> bool:
+    steps = np.diff(cells, axis=0)
+    return cells[0].tolist() == [0, 0] and cells[-1].tolist() == [3000, 3000 - MISSING] and bool((steps.sum(1) > 0).all())
+
+
+def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
+    model = xswe.load("mini")
+    cells, cosines, prices = align_texts(model, *sides, AlignConfig(), threads=2)
+    assert is_path(cells)
+    assert len(cosines) == len(cells) - 1
+    assert share_right(cells) > 0.97
+    bead = (np.diff(cells, axis=0) > 0).all(1)
+    assert np.array_equal(np.isnan(cosines), ~bead)
+    again = align_texts(model, *sides, AlignConfig(), threads=1)
+    assert np.array_equal(again[0], cells)
+    assert np.array_equal(again[1], cosines, equal_nan=True)
+    monkeypatch.setattr(windows, "_WHOLE", 1 << 20)
+    whole, of_whole, known = align_texts(model, *sides, AlignConfig())
+    same = {tuple(cell) for cell in cells.tolist()} & {tuple(cell) for cell in whole.tolist()}
+    assert len(same) > 0.99 * len(whole)
+    assert np.nanmedian(cosines) == pytest.approx(np.nanmedian(of_whole), abs=0.01)
+    assert prices.signal == pytest.approx(known.signal, abs=0.05)
+
+
+def test_anchors_are_kept_in_long_texts(sides, small):
+    anchors = [((500, 480), (501, 483)), ((501, 483), (502, 484)), ((2000, 2000 - MISSING), (2001, 2001 - MISSING))]
+    cells, cosines, _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), anchors)
+    assert is_path(cells)
+    ends = zip(cells[:-1].tolist(), cells[1:].tolist(), strict=True)
+    steps = {(tuple(a), tuple(b)): cosine for (a, b), cosine in zip(ends, cosines, strict=True)}
+    assert set(anchors) <= set(steps)
+    assert steps[anchors[2]] > 0.3  # of a true bead
+    assert share_right(cells) > 0.95
+
+
+def test_an_ensemble_is_encoded_anew_in_each_window(sides, small):
+    class Opaque:  # not a static model: its vectors are no sums
+        def encode(self, texts, *, threads=1):
+            return model.encode(texts, threads=threads)
+
+    model = xswe.load("mini")
+    cells, _, _ = align_texts(Opaque(), *sides, AlignConfig())
+    assert share_right(cells) > 0.95
+
+
+def test_windows_without_a_cell_in_common_are_aligned_as_one():
+    window = windows.Window((0, 0), (4, 4), (4, 4), (3, 3))
+    path = windows.Path(np.array([[0, 0], [1, 0], [4, 4]]), np.full(2, np.nan, np.float32))
+    other = windows.Window((2, 2), (6, 6), (6, 6), (6, 6))
+    further = windows.Path(np.array([[2, 2], [2, 4], [6, 6]]), np.full(2, np.nan, np.float32))
+    asked = []
+
+    def again(one: windows.Window) -> windows.Path:
+        asked.append(one)
+        return windows.Path(np.array([one.start, one.stop]), np.zeros(1, np.float32))
+
+    out = list(windows._joined(iter([(window, path), (other, further)]), again))
+    assert asked == [windows.Window((0, 0), (6, 6), (6, 6), (6, 6))]
+    assert [one.cells.tolist() for one in out] == [[[0, 0], [6, 6]]]

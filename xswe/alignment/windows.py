@@ -1,0 +1,256 @@
+"""Long texts: encoded and aligned a window at a time, so that memory holds the texts, their ids and a few windows.
+
+Many lines as one, the whole text is short, and its path is found as that of any text. It is cut into windows, each of which
+begins some lines before the one before it ends; both find a path through the lines that they share, and where these meet
+one goes on with the other. What translations of the texts look like is learnt from some windows, evenly spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xswe.alignment.beads import (
+    AlignConfig,
+    Cell,
+    Lines,
+    Prices,
+    align_lines,
+    bead_cosines,
+    best_cells,
+    best_of_parts,
+    between,
+    coarse_cells,
+    line_sums,
+    part_of,
+)
+from xswe.io.parallel import in_order
+from xswe.io.ragged import Bags, Texts, concatenate_bags, id_type
+from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel, pool
+from xswe.progress import bar
+
+# Lines of both sides together:
+_WHOLE = 1 << 17  # of texts that are aligned as a whole
+_WINDOW = 1 << 15  # of a window
+_COARSE = 1 << 17  # of the text whose lines are many as one
+_LEARN = 1 << 16  # of the windows that prices are learnt from
+_BEYOND = 512  # by which a window goes beyond its cuts, and
+_STEPS = 16  # steps of the coarse path, if these are more lines
+# Lines of a side:
+_MEAN = 1 << 15  # lines that the mean is taken of
+_READ = 1 << 14  # lines encoded at a time
+
+
+class Window(NamedTuple):
+    """A part of two texts, from cell to cell.
+
+    Attributes:
+        start: cell where its path begins.
+        stop: cell where it ends.
+        end: cell where a known bead ends that begins at ``stop``; ``stop`` if there is none.
+        cut: cell near which its path should pass over to the next window's.
+    """
+
+    start: Cell
+    stop: Cell
+    end: Cell
+    cut: Cell
+
+    @property
+    def lines(self) -> int:
+        """Lines of both sides."""
+        return sum(self.stop) - sum(self.start)
+
+
+class Side:
+    """One side of two long texts: of a static model the ids of its lines, which are pooled when a window is looked at.
+
+    Attributes:
+        mean: float32 (d,), what its lines have in common.
+    """
+
+    def __init__(self, model: AnyModel, texts: Texts, threads: int) -> None:
+        self._model, self._texts = model, texts
+        self._bags: Bags | None = None
+        if isinstance(model, StaticModel):
+            kind = id_type(len(model.matrix))
+            read = (texts[start : start + _READ] for start in range(0, len(texts), _READ))
+            found = in_order(model.units.bags, read, threads)
+            self._bags = concatenate_bags([Bags(bags.ids.astype(kind), bags.offsets) for bags in found])
+        rows = np.unique(np.linspace(0, len(texts) - 1, min(len(texts), _MEAN)).astype(np.int64))
+        self.mean = self._of(rows).mean()
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def _of(self, rows: np.ndarray) -> Lines:
+        if self._bags is None:
+            return line_sums(self._model, self._texts.take(rows))
+        return self._pooled(self._bags.take(rows), self._texts.take(rows))
+
+    def _pooled(self, bags: Bags, texts: Texts) -> Lines:
+        assert isinstance(self._model, StaticModel)
+        sums = pool(self._model.matrix, bags, normalise=False, scales=self._model.scales)
+        sums *= bags.lengths.astype(np.float32)[:, None]
+        return Lines(sums, np.fromiter(map(len, texts), np.float32, len(texts)))
+
+    def lines(self, start: int, stop: int) -> Lines:
+        """Return some of its lines, centred."""
+        texts = self._texts[start:stop]
+        if self._bags is None:
+            out = line_sums(self._model, texts)
+        else:
+            bags = self._bags.block(start, stop)
+            out = self._pooled(Bags(bags.ids.astype(np.int32), bags.offsets), texts)
+        out.centre(self.mean)
+        return out
+
+    def coarse(self, start: int, stop: int, level: int, threads: int) -> Lines:
+        """Return some of its lines, every ``2 ** level`` of them as one, centred."""
+
+        def one(begin: int) -> Lines:
+            lines = self.lines(begin, min(stop, begin + size))
+            for _ in range(level):
+                lines = lines.halved()
+            return lines
+
+        size = max(_READ, 1 << level)
+        found = list(in_order(one, range(start, stop, size), threads))
+        return Lines(np.concatenate([one.sums for one in found]), np.concatenate([one.sizes for one in found]))
+
+
+def align_texts(
+    model: AnyModel,
+    source: Texts,
+    target: Texts,
+    config: AlignConfig,
+    anchors: Sequence[tuple[Cell, Cell]] = (),
+    threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray, Prices]:
+    """Encode and align two texts, however long.
+
+    Args:
+        model: what encodes.
+        source: the lines.
+        target: the lines.
+        config: how.
+        anchors: beads that are known, from cell to cell, in order.
+        threads: how many windows are aligned at a time.
+
+    Returns:
+        int64 (k, 2), the path's cells from (0, 0) to (n, m); float32 (k - 1,), the cosine of each bead, nan for gaps; and
+        what was learnt.
+    """
+    if len(source) + len(target) <= _WHOLE:
+        lines = line_sums(model, source, threads), line_sums(model, target, threads)
+        cells, prices = align_lines(*lines, config, anchors)
+        return cells, bead_cosines(cells, *lines), prices
+    pair = Pair(Side(model, source, threads), Side(model, target, threads), config)
+    rooms = between(anchors, len(source), len(target))
+    ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
+    windows = [one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)]
+    prices = pair.learn(windows)
+    cells, cosines = [], []
+    with bar("align", total=len(source) + len(target), unit="line") as progress:
+        paths = in_order(lambda window: pair.path(window, prices), windows, threads)
+        for path in _joined(zip(windows, paths, strict=True), lambda window: pair.path(window, prices)):
+            progress.update(int((path.cells[-1] - path.cells[0]).sum()))
+            cells.append(path.cells[:-1])
+            cosines.append(path.cosines)
+    return np.concatenate([*cells, [(len(source), len(target))]]), np.concatenate(cosines), prices
+
+
+class Path(NamedTuple):
+    """A path and its beads' cosines.
+
+    Attributes:
+        cells: int64 (k, 2).
+        cosines: float32 (k - 1,), nan for gaps.
+    """
+
+    cells: np.ndarray
+    cosines: np.ndarray
+
+    def part(self, start: int, stop: int) -> Path:
+        """Return its cells from one to another, both included."""
+        return Path(self.cells[start : stop + 1], self.cosines[start:stop])
+
+
+class Pair:
+    """Two sides, window by window."""
+
+    def __init__(self, source: Side, target: Side, config: AlignConfig) -> None:
+        self._sides, self._config = (source, target), config
+
+    def windows(self, start: Cell, stop: Cell, end: Cell, threads: int) -> list[Window]:
+        """Cut what lies between two cells into windows along a coarse path."""
+        whole = Window(start, stop, end, end)
+        count = -(-whole.lines // _WINDOW)
+        if whole.lines <= 2 * _WINDOW:
+            return [whole]
+        level = 0
+        while whole.lines >> level > _COARSE:
+            level += 1
+        coarse = [side.coarse(a, b, level, threads) for side, a, b in zip(self._sides, start, stop, strict=True)]
+        path = coarse_cells(part_of(coarse[0], coarse[1], self._config), self._config)
+        path = np.minimum(path << level, np.subtract(stop, start)) + start
+        ways = path.sum(1)
+        cuts = np.searchsorted(ways, np.linspace(ways[0], ways[-1], count + 1))
+        beyond = max(_BEYOND, 2 * _STEPS << level)
+        first = np.searchsorted(ways, ways[cuts] - beyond)
+        last = np.minimum(np.searchsorted(ways, ways[cuts] + beyond), len(path) - 1)
+        cells: list[Cell] = [(int(a), int(b)) for a, b in path.tolist()]
+        out = [Window(cells[first[k]], cells[last[k + 1]], cells[last[k + 1]], cells[cuts[k + 1]]) for k in range(count)]
+        return [*out[:-1], Window(out[-1].start, stop, end, end)]
+
+    def learn(self, windows: Sequence[Window]) -> Prices:
+        """Learn from some windows, evenly spread."""
+        some = windows[:: 1 + sum(window.lines for window in windows) // _LEARN]
+        parts = [part_of(*self._lines(window.start, window.stop), self._config) for window in some]
+        return best_of_parts(parts, self._config, lambda lines: None)[1]
+
+    def path(self, window: Window, prices: Prices) -> Path:
+        """Align a window."""
+        source, target = self._lines(window.start, window.end)
+        n, m = np.subtract(window.stop, window.start).tolist()
+        cells = best_cells(
+            part_of(source.part(0, n), target.part(0, m), self._config), prices, self._config, self._config.most
+        )
+        if window.end != window.stop:
+            cells = np.concatenate([cells, [np.subtract(window.end, window.start)]])
+        return Path(cells + window.start, bead_cosines(cells, source, target))
+
+    def _lines(self, start: Cell, stop: Cell) -> tuple[Lines, Lines]:
+        source, target = (side.lines(a, b) for side, a, b in zip(self._sides, start, stop, strict=True))
+        return source, target
+
+
+def _joined(found: Iterator[tuple[Window, Path]], again: Callable[[Window], Path]) -> Iterator[Path]:
+    """Let each path go over to the next one at a cell that both pass, nearest to the cut; yield them up to there.
+
+    Where two paths have no cell in common, their windows are aligned anew, as one.
+    """
+    window, path = next(found)
+    for new, further in found:
+        place = _meeting(path.cells, further.cells, window.cut)
+        if place is None:
+            first = (int(path.cells[0, 0]), int(path.cells[0, 1]))
+            window = Window(first, *new[1:])
+            path = again(window)
+            continue
+        yield path.part(0, place[0])
+        window, path = new, further.part(place[1], len(further.cells) - 1)
+    yield path
+
+
+def _meeting(cells: np.ndarray, further: np.ndarray, cut: Cell) -> tuple[int, int] | None:
+    """Return where two paths pass the same cell: the place in either of the one nearest to a cell, if there is one."""
+    width = 1 + max(int(cells[-1, 1]), int(further[-1, 1]))
+    _, own, other = np.intersect1d(cells @ (width, 1), further @ (width, 1), assume_unique=True, return_indices=True)
+    if not len(own):
+        return None
+    best = np.abs(cells[own].sum(1) - sum(cut)).argmin()
+    return int(own[best]), int(other[best])
