@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xswe
 from xswe.__main__ import main
 from xswe.errors import ConfigError, InputError
+from xswe.io.files import file_stamp
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
+from xswe.text.running import as_lines
 
 pytest.importorskip("sentencex")
 BOOK = {"de": ["Der Zug kam um 8 Uhr.", "Er war leer."], "ja": ["電車が来た。", "空だった。"]}
@@ -133,3 +137,41 @@ def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary):
     with pytest.raises(SystemExit, match="2"):
         main(["split", *given, f"output={tmp_path / 's.doc'}"])
     assert b"the suffix says the format" in capsysbinary.readouterr().err
+
+
+def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
+    """encode, mine, search and phrases: with ``split=true`` of any text, of Markdown unasked."""
+    (tmp_path / "en.md").write_text("# Trains\n\nThe train is late. A cat sleeps\non the roof.\n", "utf-8")
+    (tmp_path / "de.txt").write_text("Eine Katze schläft auf dem Dach. Der Zug hat Verspätung.\n", "utf-8")
+    english, german = tmp_path / "en.md", tmp_path / "de.txt"
+    assert main(["encode", "model=mini", f"input={english}", "language=en", f"output={tmp_path / 'a.npy'}"]) == 0
+    expected = xswe.load("mini").encode(["Trains", "The train is late.", "A cat sleeps on the roof."])
+    assert np.array_equal(np.load(tmp_path / "a.npy"), expected)
+    made = ["model=mini", f"output={tmp_path / 'pairs.tsv'}", "threshold=null", "languages=[en,de]"]
+    assert main(["mine", f"source={english}", f"target={german}", "split=true", *made]) == 0
+    pairs = {tuple(line.split("\t")[1:]) for line in (tmp_path / "pairs.tsv").read_text("utf-8").splitlines()}
+    assert ("A cat sleeps on the roof.", "Eine Katze schläft auf dem Dach.") in pairs
+    given = ["search", "model=mini", f"documents={german}", "split=true", "language=de", "queries=the late train", "k=1"]
+    assert main([*given, f"output={tmp_path / 'hits.tsv'}"]) == 0
+    assert "\tDer Zug hat Verspätung.\t1" in (tmp_path / "hits.tsv").read_text("utf-8")
+    given = ["phrases", "model=mini", "queries=the roof", f"passages={german}", "split=true", "languages=[en,de]"]
+    assert main([*given, f"output={tmp_path / 'found.tsv'}"]) == 0
+    assert "\tEine Katze schläft auf dem Dach.\n" in (tmp_path / "found.tsv").read_text("utf-8")
+    assert not [path.name for path in tmp_path.iterdir() if "sentences" in path.name]
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        main(["encode", "model=mini", f"input={english}", f"output={tmp_path / 'b.npy'}"])
+    assert "en.md is cut into sentences by its language" in capsys.readouterr().err
+
+
+def test_sentences_of_a_file_are_known_again(tmp_path):
+    """What resumes knows a file by its name, size and time: those of the sentences are the same in each run."""
+    (tmp_path / "a.txt").write_text("Es regnet. Es schneit.", "utf-8")
+    stamps = []
+    for _ in range(2):
+        with as_lines(str(tmp_path / "a.txt"), True, "de", tmp_path / "out.npy") as path:
+            assert Path(path).read_text("utf-8") == "Es regnet.\nEs schneit.\n"
+            stamps.append(file_stamp(path))
+    assert stamps[0] == stamps[1]
+    with as_lines(str(tmp_path / "a.txt"), None, None, tmp_path / "out.npy") as path:
+        assert path == str(tmp_path / "a.txt")

@@ -153,14 +153,14 @@ def align_texts(
     ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
     windows = [one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)]
     prices = pair.learn(windows)
-    cells, cosines = [], []
+    found: list[Path] = []
     with bar("align", total=len(source) + len(target), unit="line") as progress:
         paths = in_order(lambda window: pair.path(window, prices), windows, threads)
         for path in _joined(zip(windows, paths, strict=True), lambda window: pair.path(window, prices)):
             progress.update(int((path.cells[-1] - path.cells[0]).sum()))
-            cells.append(path.cells[:-1])
-            cosines.append(path.cosines)
-    return np.concatenate([*cells, [(len(source), len(target))]]), np.concatenate(cosines), prices
+            found.append(path)
+    cells = np.concatenate([*(path.cells[:-1] for path in found), [(len(source), len(target))]])
+    return cells, np.concatenate([path.cosines for path in found]), prices
 
 
 class Path(NamedTuple):

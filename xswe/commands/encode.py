@@ -25,6 +25,8 @@ class EncodeConfig:
     dtype: str = "float32"
     threads: int | None = None
     execution: ExecutionConfig = LOCAL
+    split: bool | None = None
+    language: str | None = None
 
 
 def run(values: dict[str, Any]) -> str:
@@ -32,7 +34,8 @@ def run(values: dict[str, Any]) -> str:
     config = build(EncodeConfig, values, "encode")
     if "*" not in config.output:
         check_output(config.output, expand(config.input))  # before the model is loaded
-    how: dict[str, Any] = {"dtype": config.dtype, "threads": config.threads, "execution": config.execution}
+    names = ("dtype", "threads", "execution", "split", "language")
+    how: dict[str, Any] = {name: getattr(config, name) for name in names}
     made = encode_file(load_any(locate(config.model)), config.input, config.output, **how)
     rate = speed(made.rows - made.kept, made.seconds, "lines")
     fast = f"{made.seconds:.1f} s {rate}".rstrip() + f" on {made.threads} thread{'s' if made.threads > 1 else ''}"

@@ -34,6 +34,8 @@ class SearchVerb:
     storage: Storage
     probes: int
     threads: int | None
+    split: bool | None
+    language: str | None
 
 
 def run(values: dict[str, Any]) -> str:
@@ -42,8 +44,9 @@ def run(values: dict[str, Any]) -> str:
     if config.output:
         check_suffix(config.output)
     asked = None if config.queries is None and sys.stdin.isatty() else read_queries(config.queries or "-")
-    model, how = xswe.load(config.model) if config.model else None, {"method": config.method, "storage": config.storage}
-    index = open_index(config.index, model, config.documents, **how, threads=config.threads)  # type: ignore[arg-type]
+    model = xswe.load(config.model) if config.model else None
+    how: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "split", "language")}
+    index = open_index(config.index, model, config.documents, **how)
     if asked is None:
         return _prompt(index, config)
     found = index.search(asked, config.k, probes=config.probes, threads=config.threads)

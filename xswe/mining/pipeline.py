@@ -40,6 +40,7 @@ from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.shards import search_shards
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
+from xswe.text.running import as_lines
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
@@ -64,7 +65,8 @@ class MineConfig:
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
-        languages: of source and target, for ``filters.script``.
+        split: cut files into sentences; None for those of formats of running text only.
+        languages: of source and target, for ``split`` and ``filters.script``.
         format: ``laser``, ``bucc``, ``jsonl``, ``parquet``, or ``auto`` (by the output's name).
         on_error: what a damaged line does: ``raise``, or ``skip`` (and count).
         neighbours: how neighbours are sought.
@@ -86,6 +88,7 @@ class MineConfig:
     rerank_share: float = 0.05
     storage: Storage = "float32"
     ids: bool = False
+    split: bool | None = None
     languages: tuple[str, ...] = ()
     format: Format = "auto"
     on_error: OnError = "raise"
@@ -395,8 +398,12 @@ def mine_sides(
             break
         language = config.languages[n] if config.languages else None
         path, texts = (lines, None) if isinstance(lines, str) else ("-", lines)
-        how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
-        with held(folder / f".{name}") if config.execution.kind == "array" else nullcontext():  # others wait for the first
+        known = language or (model.pair[n] if len(model.pair) == 2 else None)
+        with (
+            held(folder / f".{name}") if config.execution.kind == "array" else nullcontext(),  # others wait for the first
+            as_lines(path, config.split if texts is None else False, known, folder / name) as path,
+        ):
+            how = SideConfig(path, config.ids, language, config.filters, config.storage, config.on_error)
             sides.append(prepare_side(folder / name, how, encode, model.dim, model.identity, name, texts))
     both = (sides[0], sides[-1])
     seconds["read and encode"] = time.monotonic() - start

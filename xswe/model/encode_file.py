@@ -20,6 +20,7 @@ from xswe.model.encode_shards import encode_shards
 from xswe.model.ensemble import AnyModel
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
+from xswe.text.running import as_lines, is_running
 from xswe.version import __version__
 
 
@@ -59,6 +60,8 @@ def encode_file(
     dtype: str = "float32",
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
+    split: bool | None = None,
+    language: str | None = None,
 ) -> EncodedFile:
     r"""Encode the lines of text files, of any size, into a file of vectors; a killed run goes on where it stopped.
 
@@ -71,9 +74,12 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
+        split: cut the text into sentences, and encode these; None for files of running text only (Markdown, HTML, EPUB,
+            DOCX, PDF). ``xswe.split_text`` gives the same sentences. Of one file and in this process only.
+        language: of the text, to cut it.
 
     Raises:
-        ConfigError: the output is no regular file, of another format, or one of the inputs.
+        ConfigError: the output is no regular file, of another format, or one of the inputs; or no language is named.
         InputError: the input is missing, or a line is not UTF-8.
         Unfinished: with an array, the tasks that have other shards are not done yet.
 
@@ -90,6 +96,8 @@ def encode_file(
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     files, target, threads = expand(input), Path(output), threads or available_threads()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
+        if split or (split is None and any(map(is_running, files))):
+            raise ConfigError("split=true is for one file and execution.kind=local: cut the others by  xswe split  first")
         made = encode_shards(model, files, target, dtype, execution, threads)
         beside = target.with_name(f"{target.stem}.scales.npy") if dtype == "int8" and target.suffix == ".npy" else None
         return EncodedFile(made.path, made.rows, made.kept, model.dim, dtype, beside, made.seconds, threads)
@@ -99,9 +107,12 @@ def encode_file(
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
     begun = time.monotonic()
-    with open_writer(file, _signature(model, source, file)) as writer:
+    with (
+        as_lines(source, split, language, target) as lines,
+        open_writer(file, _signature(model, lines, file)) as writer,
+    ):
         kept = writer.kept
-        _encode(model, source, writer, threads)
+        _encode(model, lines, writer, threads)
     scales = file.scales if file.dtype == "int8" and file.path.suffix == ".npy" else None
     return EncodedFile(file.path, writer.rows, kept, model.dim, file.dtype, scales, time.monotonic() - begun, threads)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import WordSource, load_words
 from xswe.text.languages import check_languages
+from xswe.text.running import as_lines, is_running
 
 MODES = ("phrases", "terms")
 _EXCHANGE = (".tbx", ".tmx")
@@ -41,6 +42,7 @@ class PhraseFiles:
         mode: ``phrases``, or ``terms`` for distinct candidates, counted.
         languages: of the phrases and of the passages, empty where they do not matter.
         on_error: what a damaged line of the passages does.
+        split: cut the passages into sentences; None for files of formats of running text only.
     """
 
     queries: str
@@ -49,6 +51,7 @@ class PhraseFiles:
     mode: str = "phrases"
     languages: tuple[str, ...] = ()
     on_error: OnError = "raise"
+    split: bool | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -61,13 +64,13 @@ class PhraseFiles:
             raise ConfigError(f"output={self.output}: terms are written as .tbx: set mode=terms")
         if kind not in _EXCHANGE:
             check_suffix(self.output)
-        needed = kind in _EXCHANGE or self._suffix in _BITEXTS
+        needed = kind in _EXCHANGE or self._suffix in _BITEXTS or self.is_cut
         if len(named) != 2 and (named or needed):
             raise ConfigError(
                 f"languages={list(named)}: name the language of the phrases and the passages', as in languages=[en,ja]"
             )
-        if named and kind not in _EXCHANGE and not self.is_bitext:
-            raise ConfigError("languages= is for bitext as passages, and for .tmx and .tbx as output: leave it out")
+        if named and kind not in _EXCHANGE and not self.is_bitext and not self.is_cut:
+            raise ConfigError("languages= is for bitext as passages, .tmx and .tbx as output, and split: leave it out")
         if self.passages != "-":
             check_input(self.passages)
 
@@ -83,9 +86,14 @@ class PhraseFiles:
         return without_packing(Path(self.passages)).suffix.lower()
 
     @property
+    def is_cut(self) -> bool:
+        """Whether the passages are running text, which is cut into sentences."""
+        return self.split or (self.split is None and self.passages != "-" and is_running(self.passages))
+
+    @property
     def is_bitext(self) -> bool:
         """Whether the passages have another side."""
-        return len(self.languages) == 2 and self._suffix in (*_BITEXTS, ".tsv", ".jsonl")
+        return not self.is_cut and len(self.languages) == 2 and self._suffix in (*_BITEXTS, ".tsv", ".jsonl")
 
     def pairs(self, skipped: Skipped) -> Iterator[tuple[str, str]]:
         """Stream a bitext: the side in the language of the phrases, and the passage."""
@@ -159,9 +167,11 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
     config, queries = config or SpanConfig(), read_queries(files.queries)
     source = load_words(model, config.threads) if isinstance(model, str) else model
     lines, skipped, begun = count(), Skipped(), time.monotonic()
-    how: dict[str, Any] = {"checkpoint": files.checkpoint, "passages_identity": files.identity}
     search: Any = find_terms if files.mode == "terms" else find_phrases
-    found = search(source, queries, _passages(files, lines, skipped), config, **how)
+    with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:
+        read = replace(files, passages=path, split=files.is_cut)
+        how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}
+        found = search(source, queries, _passages(read, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
     other = _other_sides(files, found)
     _write(files, queries, found, config.examples, other)

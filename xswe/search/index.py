@@ -30,6 +30,7 @@ from xswe.search.scan import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
+from xswe.text.running import as_lines, is_running
 
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
@@ -358,6 +359,8 @@ def open_index(
     method: IndexMethod = "exact",
     storage: Storage = "float32",
     threads: int | None = None,
+    split: bool | None = None,
+    language: str | None = None,
 ) -> Index:
     """Open the index of a file that is kept in a folder, or build it where it is not there yet.
 
@@ -368,12 +371,16 @@ def open_index(
         method: of an index that is built, see :func:`index`.
         storage: likewise.
         threads: likewise.
+        split: cut the file into sentences; None if it is of a format of running text (Markdown, HTML, EPUB, DOCX, PDF).
+        language: of the file, to cut it.
 
     Raises:
         ConfigError: the index is of another model or file, or the file has changed; or there is nothing to build it from.
     """
     note = Path(folder or "") / "documents.json"
     stamp = file_stamp(documents) if documents not in (None, "-") else None
+    if stamp and (split or (split is None and is_running(str(documents)))):
+        stamp += ["sentences", language]
     if folder and Path(folder).exists():
         found = load_index(folder)
         if model is not None and model.identity != found.model.identity:
@@ -386,8 +393,9 @@ def open_index(
         return found
     if model is None or documents is None:
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
-    texts = (text or "" for _, text in read_lines("-")) if documents == "-" else documents
-    made = index(model, texts, folder=folder, method=method, storage=storage, threads=threads)
+    with as_lines(str(documents), split, language, folder or "-") as lines:
+        texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
+        made = index(model, texts, folder=folder, method=method, storage=storage, threads=threads)
     if folder:
         write_json(note, stamp)
     return made

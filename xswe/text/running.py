@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, overload
 
+from xswe.errors import ConfigError
 from xswe.io.archives import without_packing
-from xswe.io.files import whole_file
+from xswe.io.files import file_stamp, fingerprint, whole_file
 from xswe.io.lines import open_binary
 from xswe.io.results import Result, check_suffix
 from xswe.text.languages import check_languages, has_cjk
@@ -148,6 +152,42 @@ def split_text(given: str | Path, language: str) -> SplitText:
             line = one_line(text[start + a : start + b])
             found.append(Sentence(line, start + a, start + b, number))
     return SplitText(text, tuple(found), language)
+
+
+@contextmanager
+def as_lines(path: str, split: bool | None, language: str | None, output: str | Path = "-") -> Iterator[str]:
+    """Give a file as one that has a sentence a line: the file itself, or while the block lasts its sentences.
+
+    These stand beside the output, under a name that tells of the file and the language, and are as old as the file, so that
+    what goes on with unfinished work knows them again. They are gone after the block.
+
+    Args:
+        path: a file; ``-`` for standard input.
+        split: cut it into sentences; None if it is of a format of running text (:func:`is_running`).
+        language: its language.
+        output: what is written; ``-`` for standard output, and sentences then are where temporary files are.
+
+    Raises:
+        ConfigError: it is running text, and its language is not given.
+        InputError: the file is missing or damaged.
+    """
+    if split is False or (split is None and (path == "-" or not is_running(path))):
+        yield path
+        return
+    if not language:
+        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it")
+    stamp = None if path == "-" else file_stamp(path)
+    name = f".{Path(output).name}.{fingerprint(stamp, language)}.sentences.txt"
+    with ExitStack() as stack:
+        folder = Path(output).parent
+        if str(output) == "-" or stamp is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xswe-")))
+        file = folder / name
+        stack.callback(file.unlink, missing_ok=True)
+        split_text(Path(path), language).write(file)
+        if stamp is not None and isinstance(stamp[2], int):
+            os.utime(file, ns=(stamp[2], stamp[2]))
+        yield str(file)
 
 
 def _plain(path: Path) -> str:
