@@ -40,6 +40,7 @@ FILES = (
     *("en-ja/msdocs", "en-zh/python-docs", "en-zh/coursera", "en-zh/newstest17-18"),
 )
 PAIRS, DOCUMENTS, MOST = 300, 3, 7
+LINES, SIDE, SHARED = 10, 2000, 1800  # lines of a document to be paired, documents a side, and those on both
 RESULTS = Path(__file__).parent / "results" / "align.json"
 DEFAULTS: dict[str, Any] = {
     "model": "mini",
@@ -154,7 +155,7 @@ def growth(name: str, data: Path, size: int) -> dict[str, float]:
     before = memory("RssAnon")
     with watched() as largest:
         begun = time.process_time()
-        cells, _, _ = align_texts(model, *texts, AlignConfig())
+        (cells, _, _), _ = align_texts(model, *texts, AlignConfig())
         seconds = time.process_time() - begun
     row = {"lines": size, "seconds": seconds, "lines a second": 2 * size / seconds, "MiB": (largest[0] - before) / 2**20}
     beads = cells[:-1][(np.diff(cells, axis=0) > 0).all(1)].tolist()
@@ -170,6 +171,30 @@ def growth(name: str, data: Path, size: int) -> dict[str, float]:
         row |= {"vecalign encode": middle - begun, "vecalign align": time.process_time() - middle}
         row["ratio"] = (row["vecalign encode"] + row["vecalign align"]) / seconds
     return row
+
+
+def paired(model: AnyModel, data: Path) -> dict[str, float]:
+    """Return how well shuffled documents of ten lines find each other, of which a tenth is alone."""
+    sides: tuple[list[list[str]], list[list[str]]] = ([], [])
+    for name in ("kyoto-wiki", "coursera", "msdocs"):
+        pairs = read_bitext(data / "train" / "en-ja" / f"{name}.tsv.gz")
+        for start in np.linspace(0, len(pairs) - LINES, 734).astype(int).tolist():
+            for k in (0, 1):
+                sides[k].append([pair[k] for pair in pairs[start : start + LINES]])
+    draw = np.random.default_rng(7)
+    rows = draw.permutation(len(sides[0]))[: 2 * SIDE - SHARED]
+    source, target = rows[:SIDE], draw.permutation(np.concatenate([rows[:SHARED], rows[SIDE:]]))
+    begun = time.process_time()
+    found = xswe.pair_documents(model, [sides[0][row] for row in source], [sides[1][row] for row in target], threads=1)
+    right = sum(source[pair.source] == target[pair.target] for pair in found)
+    seconds = time.process_time() - begun
+    return {
+        "documents": SIDE,
+        "found": len(found),
+        "precision": float(right / len(found)),
+        "recall": float(right / SHARED),
+        "seconds": seconds,
+    }
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -190,6 +215,8 @@ def main(settings: dict[str, Any]) -> None:
     for kind in ("strict", "lax"):
         rows = [[name, *(one[key][kind] for key in names)] for name, one in result["f1"].items()]
         print(f"\n{kind} F1\n{table(['method', *names], rows)}", flush=True)
+    result["documents"] = paired(model, data)
+    print(result["documents"])
     write_json(Path(settings["output"]), result)  # growth takes long
     for size in numbers(settings["sizes"], "sizes"):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:

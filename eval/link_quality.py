@@ -4,8 +4,8 @@
 
 ``gold`` holds ``jaen.src-tgt`` and ``jaen.gold`` (KFTT's test set, Neubig 2011), ``zhen.src-tgt`` and ``zhen.gold``
 (TsinghuaAligner's, Liu and Sun 2015): tokenised pairs as ``source ||| target``, links counted from 1, ``p`` for possible
-ones; and ``test.de``, ``test.en`` and ``de-en.wa`` (100 sentences of Europarl, Biçici 2011). ``teacher`` is an encoder, whose
-token states are linked by SimAlign's rule (itermax, mean state of a word's tokens).
+ones; and ``test.de``, ``test.en`` and ``de-en.wa`` (100 sentences of Europarl, Biçici 2011). ``teacher`` is an encoder,
+whose token states are linked by SimAlign's rule (itermax, mean state of a word's tokens).
 eflomal (Östling and Tiedemann 2016), where it is installed, learns from the gold's own sentences, and from these and
 ``train`` pairs of XSWE_DATA, cut into words by the segmenters of the library; its links are symmetrised by grow-diag-final.
 The settings of ``transport`` were chosen on the two larger sets. ``function`` is the recall on the 100 most frequent words.

@@ -12,6 +12,7 @@ from xswe.alignment.windows import align_texts
 from xswe.io.ragged import Texts
 
 MISSING = 300
+NONE = np.zeros(0, np.float32)
 
 
 @pytest.fixture
@@ -41,17 +42,17 @@ def is_path(cells: np.ndarray) -> bool:
 
 def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
     model = xswe.load("mini")
-    cells, cosines, prices = align_texts(model, *sides, AlignConfig(), threads=2)
+    (cells, cosines, _), prices = align_texts(model, *sides, AlignConfig(), threads=2)
     assert is_path(cells)
     assert len(cosines) == len(cells) - 1
     assert share_right(cells) > 0.97
     bead = (np.diff(cells, axis=0) > 0).all(1)
     assert np.array_equal(np.isnan(cosines), ~bead)
-    again = align_texts(model, *sides, AlignConfig(), threads=1)
+    again, _ = align_texts(model, *sides, AlignConfig(), threads=1)
     assert np.array_equal(again[0], cells)
     assert np.array_equal(again[1], cosines, equal_nan=True)
     monkeypatch.setattr(windows, "_WHOLE", 1 << 20)
-    whole, of_whole, known = align_texts(model, *sides, AlignConfig())
+    (whole, of_whole, _), known = align_texts(model, *sides, AlignConfig())
     same = {tuple(cell) for cell in cells.tolist()} & {tuple(cell) for cell in whole.tolist()}
     assert len(same) > 0.99 * len(whole)
     assert np.nanmedian(cosines) == pytest.approx(np.nanmedian(of_whole), abs=0.01)
@@ -60,7 +61,7 @@ def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
 
 def test_anchors_are_kept_in_long_texts(sides, small):
     anchors = [((500, 480), (501, 483)), ((501, 483), (502, 484)), ((2000, 2000 - MISSING), (2001, 2001 - MISSING))]
-    cells, cosines, _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), anchors)
+    (cells, cosines, _), _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), anchors)
     assert is_path(cells)
     ends = zip(cells[:-1].tolist(), cells[1:].tolist(), strict=True)
     steps = {(tuple(a), tuple(b)): cosine for (a, b), cosine in zip(ends, cosines, strict=True)}
@@ -75,20 +76,20 @@ def test_an_ensemble_is_encoded_anew_in_each_window(sides, small):
             return model.encode(texts, threads=threads)
 
     model = xswe.load("mini")
-    cells, _, _ = align_texts(Opaque(), *sides, AlignConfig())
+    (cells, _, _), _ = align_texts(Opaque(), *sides, AlignConfig())
     assert share_right(cells) > 0.95
 
 
 def test_windows_without_a_cell_in_common_are_aligned_as_one():
     window = windows.Window((0, 0), (4, 4), (4, 4), (3, 3))
-    path = windows.Path(np.array([[0, 0], [1, 0], [4, 4]]), np.full(2, np.nan, np.float32))
+    path = windows.Path(np.array([[0, 0], [1, 0], [4, 4]]), np.full(2, np.nan, np.float32), NONE)
     other = windows.Window((2, 2), (6, 6), (6, 6), (6, 6))
-    further = windows.Path(np.array([[2, 2], [2, 4], [6, 6]]), np.full(2, np.nan, np.float32))
+    further = windows.Path(np.array([[2, 2], [2, 4], [6, 6]]), np.full(2, np.nan, np.float32), NONE)
     asked = []
 
     def again(one: windows.Window) -> windows.Path:
         asked.append(one)
-        return windows.Path(np.array([one.start, one.stop]), np.zeros(1, np.float32))
+        return windows.Path(np.array([one.start, one.stop]), np.zeros(1, np.float32), NONE)
 
     out = list(windows._joined(iter([(window, path), (other, further)]), again))
     assert asked == [windows.Window((0, 0), (6, 6), (6, 6), (6, 6))]

@@ -18,6 +18,7 @@ import numpy as np
 
 from xswe.alignment.kernels import best_in_band, best_path, run_properties, trace
 from xswe.errors import ConfigError
+from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
@@ -31,6 +32,7 @@ _ENOUGH_PAIRS = 20_000  # from which as much is learnt as from more
 _USUAL_SHAPES, _USUAL_GAPS = 0.2, 0.05  # how much rarer beads get a line, and how often a gap begins, before a text is seen
 _USUAL_BEADS = 30.0  # beads that what is usual counts for
 _TURNS = 3
+_AWAY = 4  # beads by which a mismatch is off
 _BLOCK = 1 << 16  # lines that are worked on at a time
 _CROSSED = 0.3  # what a bead loses beside, for each line by which it could have been two beads
 
@@ -49,6 +51,8 @@ class AlignConfig:
         prior: weight of how often beads of each shape, and gaps, occur.
         search: lines by which the path may depart from the coarser one.
         min_score: beads with a lower score are left out of the result, their lines then in gaps; null for none.
+        precision: the same, with the lowest score from which at least this share of the beads is expected to be right.
+        evidence: keep what a report shows of how well beads score.
         threads: null for all processors.
     """
 
@@ -59,6 +63,8 @@ class AlignConfig:
     prior: float = 2.0
     search: int = 8
     min_score: float | None = None
+    precision: float | None = None
+    evidence: bool = False
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -69,6 +75,7 @@ class AlignConfig:
         for name in ("merge", "length", "prior"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}={getattr(self, name)}: give no negative number")
+        check_threshold(self.min_score, self.precision)
         if not 0 <= self.gap < 1:
             raise ConfigError(f"gap={self.gap}: give a number from 0 to below 1")
 
@@ -415,8 +422,16 @@ def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:
     return Prices(*fields, float(gaps), shapes / shapes.sum())
 
 
-def bead_cosines(cells: np.ndarray, source: Lines, target: Lines) -> np.ndarray:
-    """Return the cosine of each bead of a path, float32 (k - 1,); nan for gaps."""
+def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:
+    """Return the cosine of each bead of a path, float32 (k - 1,); nan for gaps.
+
+    Args:
+        cells: of the path.
+        source: the lines, centred.
+        target: likewise.
+        mismatched: return what the bead's source and the target of the most similar of the beads near to it have, which is
+            what a bead scores that is wrong.
+    """
     steps = np.diff(cells, axis=0)
     bead = (steps > 0).all(1)
     out = np.full(len(steps), np.nan, np.float32)
@@ -430,5 +445,12 @@ def bead_cosines(cells: np.ndarray, source: Lines, target: Lines) -> np.ndarray:
             longer = sizes > line
             total[longer] += side.sums[starts[longer] + line]
         sums.append(total)
-    out[bead] = np.einsum("ij,ij->i", *sums) / (_norms(sums[0]) * _norms(sums[1]))
+    left, right = (one / _norms(one)[:, None] for one in sums)
+    found = np.full(len(left), -1.0 if mismatched else np.nan, np.float32)
+    if not mismatched:
+        found = np.einsum("ij,ij->i", left, right)
+    for away in range(1, min(_AWAY, len(left) - 1) + 1) if mismatched else ():
+        both = np.einsum("ij,ij->i", left[away:], right[:-away]), np.einsum("ij,ij->i", left[:-away], right[away:])
+        found[away:], found[:-away] = np.maximum(found[away:], both[0]), np.maximum(found[:-away], both[1])
+    out[bead] = found
     return out

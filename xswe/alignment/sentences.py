@@ -21,12 +21,14 @@ from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
+from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import speed
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.running import Sentence, is_running, split_text
 
 Side = str | Path | Sequence[str]
+_ALL = Threshold(-np.inf, "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,8 @@ class AlignedTexts(Result):
         languages: of source and target; empty if they are not known.
         places: where the sentences of each side stand in its running text; None where lines were given.
         seconds: how long it took.
+        threshold: the least score of a bead, and what is expected of those above.
+        expected: how many beads down to every score are expected to be right; None where nobody asked.
     """
 
     cells: np.ndarray
@@ -54,6 +58,8 @@ class AlignedTexts(Result):
     languages: tuple[str, ...] = ()
     places: tuple[Sequence[Sentence] | None, Sequence[Sentence] | None] = (None, None)
     seconds: float = 0.0
+    threshold: Threshold = _ALL
+    expected: Expected | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -82,7 +88,9 @@ class AlignedTexts(Result):
         lines = len(self.source) + len(self.target)
         beads = int((np.diff(self.cells, axis=0) > 0).all(1).sum())
         sizes = f"{len(self.source):,} and {len(self.target):,} lines"
-        return f"{sizes}, {beads:,} beads with {shares} of them, {self.seconds:.1f} s {speed(lines, self.seconds, 'lines')}"
+        cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
+        fast = f"{self.seconds:.1f} s {speed(lines, self.seconds, 'lines')}"
+        return f"{sizes}, {beads:,} beads with {shares} of them{cut}, {fast}"
 
     @property
     def pairs(self) -> list[Bead]:
@@ -180,14 +188,16 @@ def align(
     texts = [side[0] for side in sides]
     threads = config.threads or available_threads()
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
-    cells, cosines, prices = align_texts(model, texts[0], texts[1], config, anchors, threads)
-    scores = np.nan_to_num(prices.score(cosines)).astype(np.float32)
+    path, prices = align_texts(model, texts[0], texts[1], config, anchors, threads)
+    cells, scores = path.cells, np.nan_to_num(prices.score(path.cosines)).astype(np.float32)
+    expected = _expected(prices.score(path.cosines), prices.score(path.mismatched)) if len(path.mismatched) else None
+    threshold = _threshold(config, expected)
     known = _known(cells, anchors)
-    if config.min_score is not None:
-        cells, scores, known = _without(cells, scores, known, config.min_score)
+    if threshold.value > -np.inf:
+        cells, scores, known = _without(cells, scores, known, threshold.value)
     places = sides[0][1], sides[1][1]
     seconds = time.monotonic() - begun
-    found = AlignedTexts(cells, scores, known, texts[0], texts[1], prices, codes, places, seconds)
+    found = AlignedTexts(cells, scores, known, texts[0], texts[1], prices, codes, places, seconds, threshold, expected)
     if output is not None:
         found.write(output, format=format)
     return found
@@ -208,6 +218,20 @@ def read_side(given: Side, split: bool | None, language: str) -> tuple[Texts, Se
         return Texts.of([place.text for place in places]), places
     lines = [text or "" for _, text in read_lines(given)] if isinstance(given, (str, Path)) else given
     return Texts.of([line.strip() for line in lines]), None
+
+
+def _expected(scores: np.ndarray, mismatched: np.ndarray) -> Expected:
+    """Estimate how many beads are right: by what their sources score with the beads around."""
+    bead = ~np.isnan(scores)
+    return from_mismatches(scores[bead], mismatched[bead], int(bead.sum()))
+
+
+def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:
+    """Return the least score of a bead."""
+    if config.precision is None or expected is None:
+        return _ALL if config.min_score is None else Threshold(config.min_score, "given")
+    value = max(expected.choose(precision=config.precision), -np.inf if config.min_score is None else config.min_score)
+    return Threshold(value, "mismatched neighbours", *expected.between(value, None), expected.unsure)
 
 
 def _known(cells: np.ndarray, anchors: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> np.ndarray:

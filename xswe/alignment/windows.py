@@ -129,7 +129,7 @@ def align_texts(
     config: AlignConfig,
     anchors: Sequence[tuple[Cell, Cell]] = (),
     threads: int = 1,
-) -> tuple[np.ndarray, np.ndarray, Prices]:
+) -> tuple[Path, Prices]:
     """Encode and align two texts, however long.
 
     Args:
@@ -141,13 +141,12 @@ def align_texts(
         threads: how many windows are aligned at a time.
 
     Returns:
-        int64 (k, 2), the path's cells from (0, 0) to (n, m); float32 (k - 1,), the cosine of each bead, nan for gaps; and
-        what was learnt.
+        The path from (0, 0) to (n, m), and what was learnt.
     """
     if len(source) + len(target) <= _WHOLE:
         lines = line_sums(model, source, threads), line_sums(model, target, threads)
         cells, prices = align_lines(*lines, config, anchors)
-        return cells, bead_cosines(cells, *lines), prices
+        return _measured(cells, *lines, config), prices
     pair = Pair(Side(model, source, threads), Side(model, target, threads), config)
     rooms = between(anchors, len(source), len(target))
     ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
@@ -160,7 +159,8 @@ def align_texts(
             progress.update(int((path.cells[-1] - path.cells[0]).sum()))
             found.append(path)
     cells = np.concatenate([*(path.cells[:-1] for path in found), [(len(source), len(target))]])
-    return cells, np.concatenate([path.cosines for path in found]), prices
+    cosines, mismatched = (np.concatenate(values) for values in zip(*(path[1:] for path in found), strict=True))
+    return Path(cells, cosines, mismatched), prices
 
 
 class Path(NamedTuple):
@@ -169,14 +169,23 @@ class Path(NamedTuple):
     Attributes:
         cells: int64 (k, 2).
         cosines: float32 (k - 1,), nan for gaps.
+        mismatched: float32 (k - 1,), see :func:`xswe.alignment.beads.bead_cosines`; empty where nobody asks for it.
     """
 
     cells: np.ndarray
     cosines: np.ndarray
+    mismatched: np.ndarray
 
     def part(self, start: int, stop: int) -> Path:
         """Return its cells from one to another, both included."""
-        return Path(self.cells[start : stop + 1], self.cosines[start:stop])
+        return Path(self.cells[start : stop + 1], self.cosines[start:stop], self.mismatched[start:stop])
+
+
+def _measured(cells: np.ndarray, source: Lines, target: Lines, config: AlignConfig, start: Cell = (0, 0)) -> Path:
+    """Return a path, as it stands from ``start`` on, with what its beads score."""
+    wanted = config.evidence or config.precision is not None
+    mismatched = bead_cosines(cells, source, target, True) if wanted else np.zeros(0, np.float32)
+    return Path(cells + start, bead_cosines(cells, source, target), mismatched)
 
 
 class Pair:
@@ -221,7 +230,7 @@ class Pair:
         )
         if window.end != window.stop:
             cells = np.concatenate([cells, [np.subtract(window.end, window.start)]])
-        return Path(cells + window.start, bead_cosines(cells, source, target))
+        return _measured(cells, source, target, self._config, window.start)
 
     def _lines(self, start: Cell, stop: Cell) -> tuple[Lines, Lines]:
         source, target = (side.lines(a, b) for side, a, b in zip(self._sides, start, stop, strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 from xswe.alignment.beads import AlignConfig
 from xswe.alignment.documents import align_documents
 from xswe.alignment.sentences import align
-from xswe.commands.config import aside
+from xswe.commands.config import aside, check_report, reported
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
@@ -20,24 +20,21 @@ from xswe.model.resolve import locate
 def run(values: dict[str, Any]) -> str:
     """Align, write the beads, and say how it went."""
     source, target, output = (str(values[name]) for name in ("source", "target", "output"))
-    config = build(AlignConfig, {field.name: values[field.name] for field in fields(AlignConfig)}, "align")
+    given = {**values, "evidence": bool(values["report"])}
+    config = build(AlignConfig, {field.name: given[field.name] for field in fields(AlignConfig)}, "align")
     how: dict[str, Any] = {"languages": values["languages"], "split": values["split"], "config": config}
     if source == target == "-":
         raise ConfigError("source=- target=-: one of them can be read from standard input")
     if Path(source).is_dir() or values["manifest"]:
-        if values["fixed"] is not None:
-            raise ConfigError("fixed= is of one pair of texts: give files as source and target")
+        for name in ("fixed", "report"):
+            if values[name] is not None:
+                raise ConfigError(f"{name}= is of one pair of texts: give files as source and target")
         how |= {"pairing": values["pairing"], "manifest": values["manifest"], "format": values["format"]}
         model = load_any(locate(values["model"]))
         return str(align_documents(model, source, target, output, **how))
     check_output(output, [path for path in (source, target, values["fixed"]) if path not in (None, "-")])
-    found = align(
-        load_any(locate(values["model"])),
-        source,
-        target,
-        fixed=values["fixed"],
-        format=values["format"],
-        output=output,
-        **how,
-    )
-    return aside(f"{found.summary()}: {output}", output)
+    check_report(values, [path for path in (source, target) if path != "-"])
+    how |= {"fixed": values["fixed"], "format": values["format"], "output": output}
+    model = load_any(locate(values["model"]))
+    found = align(model, source, target, **how)
+    return aside(f"{found.summary()}: {output}{reported(values, found, model)}", output)

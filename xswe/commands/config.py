@@ -44,7 +44,10 @@ def check_report(values: dict[str, Any], inputs: Iterable[str] = ()) -> bool:
     from xswe.report.page import check_page
 
     check_page(values["report"])
-    check_output(values["report"], inputs)
+    try:
+        check_output(values["report"], inputs)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("output=", "report=", 1)) from None
     if values["report"] == values.get("output"):
         raise ConfigError(f"report={values['report']}: is the output, too; give another name")
     return True

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from xswe.alignment.sentences import AlignedTexts
 from xswe.corpus.records import Record, RecordFile
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
-from xswe.mining.evidence import Evidence
+from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
-from xswe.mining.sampling import Group, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.sampling import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.report import figures
@@ -89,6 +90,33 @@ def _pair(mined: MinedPairs, row: int) -> Shown:
     a, b = int(mined.source_rows[row]), int(mined.target_rows[row])
     source, target = ("", "") if mined.source is None or mined.target is None else (mined.source[row], mined.target[row])
     return Shown(row, float(mined.scores[row]), source, target, str(a + 1), str(b + 1))
+
+
+def view_of_aligned(found: AlignedTexts) -> PairsView:
+    """Return the view of two texts that were aligned: their beads, and the lines without a counterpart."""
+    steps = np.diff(found.cells, axis=0)
+    beads = np.flatnonzero((steps > 0).all(1))
+    scores = found.scores[beads].astype(np.float64)
+    evidence = _of_arrays(scores, lambda row: _bead(found, int(beads[row]), row), found.threshold.value)
+    if found.expected is not None:
+        evidence = replace(evidence, scores=found.expected.falling, expected=found.expected)
+    alone = Reservoir()
+    for side, name, texts in ((0, "source", found.source), (1, "target", found.target)):
+        for cell in np.flatnonzero((steps[:, side] > 0) & (steps[:, 1 - side] == 0)).tolist():
+            alone.offer(name, (texts[int(found.cells[cell, side])],))
+    removed = [Removed("no counterpart", name, count, tuple(alone.kept[name])) for name, count in alone.counts.items()]
+    about = "What stands beside what, how well it scores, and which lines have no counterpart."
+    view = PairsView(
+        "Aligned texts", about, replace(evidence, removed=tuple(removed)), found.threshold, len(beads), "score"
+    )
+    read = len(found.source) + len(found.target)
+    return replace(view, languages=found.languages, summary=found.summary(), read=read)
+
+
+def _bead(found: AlignedTexts, place: int, row: int) -> Shown:
+    bead = found[place]
+    lines = (", ".join(str(line + 1) for line in side) for side in (bead.source_lines, bead.target_lines))
+    return Shown(row, bead.score, bead.source, bead.target, *lines)
 
 
 def view_of_filtered(found: Filtered) -> PairsView:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from xswe.alignment.sentences import AlignedTexts
 from xswe.errors import ConfigError
 from xswe.evaluation.compare import Comparison
 from xswe.io.files import check_output
@@ -16,7 +17,7 @@ from xswe.phrases.in_files import FoundInFiles
 from xswe.report.analysis import open_space, space_page
 from xswe.report.comparison import comparison_page, read_comparison, sweep_page
 from xswe.report.page import check_page, write_page
-from xswe.report.pairs import pairs_page, view_of_file, view_of_filtered, view_of_mined
+from xswe.report.pairs import pairs_page, view_of_aligned, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.terms import TermView, terms_page, view_of_hits, view_of_search
 from xswe.report.training import training_page
 
@@ -35,9 +36,9 @@ def write_report(
     """Write a report: one HTML file that needs nothing else, to be read, marked, printed or sent by mail.
 
     Args:
-        result: what ``mine``, ``filter``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
+        result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
             :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
-            Ask ``mine`` and ``filter`` for ``evidence=True``: else their reports show the pairs that stay, and no more.
+            Ask ``mine``, ``filter`` and ``align`` for ``evidence=True``: else their pages show what stays, and no more.
         output: the file, ``.html``.
         kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
             ``compare`` wrote, a bitext whose ``space`` in the model is looked at; ``auto`` by what it is.
@@ -73,6 +74,8 @@ def write_report(
 def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
     if isinstance(result, MinedPairs):
         return pairs_page(view_of_mined(result), model, settings)
+    if isinstance(result, AlignedTexts):
+        return pairs_page(view_of_aligned(result), model, settings)
     if isinstance(result, Filtered):
         return pairs_page(view_of_filtered(result), model, settings)
     if isinstance(result, FoundInFiles):
