@@ -18,7 +18,7 @@ BELOW = {
     "model": {"io", "text", "corpus"},
     "teacher": {"io", "text"},
     "training": {"io", "text", "corpus", "model", "teacher", "evaluation"},
-    "search": {"io", "model"},
+    "search": {"io", "text", "model"},
     "mining": {"io", "text", "corpus", "model", "search"},
     "phrases": {"io", "text", "corpus", "model", "teacher"},
     "alignment": {"io", "text", "corpus", "model", "search", "mining"},

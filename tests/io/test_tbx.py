@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from xswe.errors import ConfigError
 from xswe.io.exchange import Candidate, write_concepts, write_tbx
 
 etree = pytest.importorskip("lxml.etree")
@@ -87,3 +88,10 @@ def test_the_schema_refuses_what_is_not_tbx():
     ):
         assert wrong != good
         assert not SCHEMA.validate(etree.fromstring(wrong.encode()))
+
+
+def test_without_a_term_nothing_is_written():
+    """The schema asks for an entry: there is no document of none."""
+    for concepts in ([], [{}, {}]):
+        with pytest.raises(ConfigError, match="no term was found"):
+            list(write_concepts(concepts))

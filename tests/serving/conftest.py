@@ -49,7 +49,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="session")
 def app(mini: xswe.StaticModel, corpora: list[str]) -> object:
-    return xswe.make_app(mini, corpora, threads=1, seconds=2.0)
+    return xswe.make_app(mini, corpora, threads=1, seconds=2.0, keep=False)
 
 
 @pytest.fixture(scope="session")

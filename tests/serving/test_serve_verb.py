@@ -20,7 +20,7 @@ def test_it_serves_until_it_is_interrupted(corpora):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    command = [sys.executable, "-m", "xswe", "serve", f"corpora=[{corpora[2]}]", f"port={port}", "threads=1"]
+    command = [sys.executable, "-m", "xswe", "serve", f"corpora=[{corpora[2]}]", f"port={port}", "threads=1", "keep=false"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             deadline = time.monotonic() + 60

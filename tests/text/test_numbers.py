@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xswe
+from xswe.mining.side import FilterConfig
 from xswe.text.numbers import same_numbers, spoken_numbers
 
 SAME = [
@@ -62,3 +63,11 @@ def test_the_filter_takes_a_number_in_words_for_no_fault():
     found = xswe.filter(xswe.load("mini"), pairs, numbers=True, threshold=None)
     assert found.kept.tolist() == [True, True, False]
     assert found.counts["numbers"] == 1
+
+
+def test_mining_and_filtering_know_the_same_numbers():
+    """A number in words is no fault of a mined pair either, and another number is."""
+    source = ["We open at 7 a.m.", "The book has 12 pages and a picture."]
+    target = ["Wir öffnen um sieben Uhr morgens.", "Das Buch hat 14 Seiten und ein Bild."]
+    found = xswe.mine(xswe.load("mini"), source, target, filters=FilterConfig(numbers=True), threshold=None, threads=1)
+    assert [(pair.source, pair.target) for pair in found] == [(source[0], target[0])]

@@ -11,7 +11,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -257,6 +257,24 @@ def align_words(
     return WordLinks(tuple(out))
 
 
+def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Any) -> list[tuple[int, int]]:
+    """Link the words of one pair by vectors that are at hand, float32 (words, d) of either side; see :func:`align_words`.
+
+    Returns:
+        Pairs of numbers of words, from 0, in order.
+    """
+
+    def read(texts: list[str]) -> Read:
+        rows = sides.pop()
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        unit = np.ascontiguousarray(rows / np.where(norms > 0, norms, 1), np.float32)
+        return unit, np.array([0, len(rows)], np.int64), [np.zeros((len(rows), 2), np.int32)]
+
+    sides = [target, source]
+    (pair,) = _linked(read, [[""], [""]], changed(LinkConfig(), settings, "link_vectors"))
+    return list(pair.links)
+
+
 Read = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # unit vectors of words, where each text's begin, where they stand
 
 
@@ -299,7 +317,7 @@ def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
     return vectors
 
 
-def _linked(reader: _Words | _Tokens, texts: list[list[str]], config: LinkConfig) -> Iterator[LinkedPair]:
+def _linked(reader: Callable[[list[str]], Read], texts: list[list[str]], config: LinkConfig) -> Iterator[LinkedPair]:
     """Link a block of pairs."""
     (a, bounds_a, places_a), (b, bounds_b, places_b) = (reader(side) for side in texts)
     wide, high = (max(1, int(np.diff(bounds).max(initial=1))) for bounds in (bounds_a, bounds_b))

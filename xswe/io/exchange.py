@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from xswe.errors import ConfigError
 from xswe.version import __version__
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -99,7 +101,13 @@ def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source
     Args:
         concepts: of each language the terms that say it; contexts and notes may be empty.
         source: code of the document's language.
+
+    Raises:
+        ConfigError: there is no concept with terms, and so no document that is valid.
     """
+    numbered = ((number, concept) for number, concept in enumerate(concepts, 1) if concept)
+    if (first := next(numbered, None)) is None:
+        raise ConfigError("no term was found, and TBX holds at least one: nothing is written; .tsv may be empty")
 
     def text(given: str) -> str:
         return _xml(" ".join(_NOT_XML.sub(" ", given).split()))
@@ -112,9 +120,7 @@ def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source
     yield f'<martif type="TBX-Basic" xml:lang={_attribute(source)}>\n<martifHeader><fileDesc><sourceDesc><p>Candidates '
     yield 'found by xswe</p></sourceDesc></fileDesc><encodingDesc><p type="XCSURI">TBXBasicXCSV02.xcs</p></encodingDesc>'
     yield "</martifHeader>\n<text><body>\n"
-    for number, concept in enumerate(concepts, 1):
-        if not concept:
-            continue
+    for number, concept in chain([first], numbered):
         yield f'<termEntry id="c{number}">\n'
         for code, terms in concept.items():
             plain = len(terms) == 1 and not terms[0].context

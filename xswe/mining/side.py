@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +30,7 @@ from xswe.mining.sampling import Reservoir
 from xswe.progress import bar
 from xswe.search.vectors import Storage, Vectors, VectorWriter
 from xswe.text.languages import check_languages, in_script
-
-_NUMBER = re.compile(r"\d+(?:[.,'’٬ ](?=\d{3}(?!\d))\d{3})*")
-_SEPARATOR = re.compile(r"\D")
+from xswe.text.numbers import same_numbers, written_numbers
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,8 @@ class FilterConfig:
         identical: candidate pairs whose sides are the same but for case and blanks.
         length_ratio: candidate pairs one of whose sides has more than this many times the other's UTF-8 bytes, in which
             translations among the four languages are about equally long; 0 for no limit.
-        numbers: candidate pairs whose sides do not hold the same numbers in digits (separators of thousands ignored).
+        numbers: candidate pairs whose sides do not hold the same numbers: in digits (separators of thousands ignored), or
+            in digits on one side and in another way on the other (see :mod:`xswe.text.numbers`).
     """
 
     duplicates: bool = True
@@ -96,17 +94,11 @@ def identity_key(text: str) -> int:
     return _hash("".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
-def _plain_digits(number: str) -> str:
-    """Return a number's digits as ASCII, without separators and zeros in front."""
-    return "".join(str(unicodedata.decimal(digit)) for digit in _SEPARATOR.sub("", number)).lstrip("0")
-
-
 def number_key(text: str) -> int:
-    """Return a 64-bit key that two texts share if they hold the same numbers, in any order; 0 for no numbers."""
+    """Return a 64-bit key that two texts share if they hold the same numbers in digits, in any order; 0 for no numbers."""
     if text.isascii() and not any(map(str.isdigit, text)):
         return 0
-    found = _NUMBER.findall(unicodedata.normalize("NFKC", text))
-    numbers = sorted(_plain_digits(number) for number in found)
+    numbers = sorted(written_numbers(text).elements())
     return _hash(" ".join(numbers)) or 1 if numbers else 0
 
 
@@ -118,11 +110,13 @@ class Traits:
         sizes: UTF-8 bytes, int64 (n,).
         identities: uint64 (n,), see :func:`identity_key`; empty where the filter is off.
         numbers: uint64 (n,), see :func:`number_key`; empty where the filter is off.
+        texts: the lines.
     """
 
     sizes: np.ndarray
     identities: np.ndarray
     numbers: np.ndarray
+    texts: Sequence[str]
 
 
 def allowed(
@@ -136,7 +130,10 @@ def allowed(
         a, b = source.sizes[rows], target.sizes[columns]
         out["length ratio"] = np.maximum(a, b) <= config.length_ratio * np.minimum(a, b)
     if config.numbers:
-        out["numbers"] = source.numbers[rows] == target.numbers[columns]
+        same = source.numbers[rows] == target.numbers[columns]
+        for place in np.flatnonzero(~same).tolist():  # few lines have numbers
+            same[place] = same_numbers(source.texts[int(rows[place])], target.texts[int(columns[place])])
+        out["numbers"] = same
     return out
 
 
@@ -349,7 +346,7 @@ def prepare_side(
         numbers,
         Texts.open(folder, "ids") if config.ids else None,
         Vectors.open(folder / "vectors.npy"),
-        Traits(texts.sizes, identities, figures),
+        Traits(texts.sizes, identities, figures, texts),
         report["read"],
         report["dropped"],
         report.get("examples", {}),

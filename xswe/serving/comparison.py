@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from xswe.alignment.words import link_vectors
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.serving.messages import CompareRequest, Comparison, Word
@@ -31,7 +32,7 @@ def compare(model: AnyModel, part: StaticModel, request: CompareRequest) -> Comp
         [word_of(word, share) for word, share in zip(words, shares.sum(1), strict=True)],
         [word_of(word, share) for word, share in zip(others, shares.sum(0), strict=True)],
         np.round(shares.astype(np.float64), 5).tolist(),
-        links(vectors, theirs),
+        link_vectors(vectors, theirs, method="intersection", prior=0.0, min_score=_LINKED),
     )
 
 
@@ -65,13 +66,3 @@ def _goes_on(text: str, starts: list[int], ends: list[int], k: int) -> bool:
         return starts[k] < ends[k - 1]  # of one character
     before, after = text[starts[k - 1] : ends[k - 1]], text[starts[k] : ends[k]]
     return not (has_cjk(before + after) or is_punctuation(before[-1:]) or is_punctuation(after[:1]))
-
-
-def links(left: np.ndarray, right: np.ndarray) -> list[tuple[int, int]]:
-    """Return the pairs of words each of which is the other's nearest."""
-    norms = np.linalg.norm(left, axis=1)[:, None] * np.linalg.norm(right, axis=1)[None]
-    cosines = left @ right.T / np.where(norms > 0, norms, np.inf)
-    if not cosines.size:
-        return []
-    best, back = cosines.argmax(1), cosines.argmax(0)
-    return [(i, int(j)) for i, j in enumerate(best) if back[j] == i and cosines[i, j] >= _LINKED]

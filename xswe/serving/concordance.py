@@ -12,22 +12,22 @@ from functools import partial
 
 import numpy as np
 
+from xswe.alignment.words import align_words
 from xswe.io.parallel import run
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
-from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.terms import Term, core, find_terms
+from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords
-from xswe.search.index import Index, index
+from xswe.serving.kept import open_corpora
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
-from xswe.serving.passages import Corpus, read_corpora
-from xswe.serving.postings import Postings
+from xswe.serving.passages import Corpus
 from xswe.text.languages import has_cjk, has_kana
 
 NEAR = 64  # units of the model that count as near to a phrase
 LOOKED_AT = 1000  # passages of a language that are searched span by span
-_NEAREST, _COUNTERPART = 0.3, 0.35  # least cosine of a near unit, and of what is marked in a translation
+_NEAREST = 0.3  # least cosine of a near unit
 _LONGEST = 8  # words of a span that is marked
 
 
@@ -39,7 +39,7 @@ class Words:
     """
 
     def __init__(self, model: StaticModel) -> None:
-        self.source = StaticWords(model)
+        self._model, self.source = model, StaticWords(model)
         norms = np.linalg.norm(self.source.matrix, axis=1, keepdims=True)
         self._units = self.source.matrix / np.where(norms > 0, norms, np.inf)
 
@@ -58,18 +58,13 @@ class Words:
         hits = find_phrases(self.source, [query], texts, settings, distinct=True)[0]
         return [Term(hit.places[0].text, hit.score, hit.times, hit.passages, (), hit.places) for hit in hits]
 
-    def counterparts(self, query: str, texts: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Return the span of each text that is nearest to a phrase, without the function words at its rims; or none."""
-        out: list[list[tuple[int, int]]] = [[] for _ in texts]
-        settings = SpanConfig(k=min(4 * len(texts) + 1, 1000), min_score=_COUNTERPART, max_size=_LONGEST)
-        best: dict[int, Hit] = {}
-        for hit in find_phrases(self.source, [query], texts, settings)[0]:  # the best first
-            best.setdefault(hit.places[0].passage, hit)
-        for (row, hit), form in zip(best.items(), core(self.source, list(best.values())), strict=True):
-            place = hit.places[0]
-            start = place.context.find(form, place.start, place.end) if form else place.start
-            out[row].append((start, start + len(form)) if form else (place.start, place.end))
-        return out
+    def mark_counterparts(self, lines: Sequence[Line]) -> None:
+        """Mark what in the translations of passages probably says what is marked in these, by links of their words."""
+        both = [(line.passage, other) for line in lines for other in line.translations]
+        links = align_words(self._model, [one.text for one, _ in both], [other.text for _, other in both])
+        for (passage, other), pair in zip(both, links, strict=True):
+            found = (pair.counterpart(*span) for span in passage.spans)
+            other.spans.extend(span for span in found if span is not None)
 
 
 class Concordance:
@@ -81,22 +76,26 @@ class Concordance:
         threads: how many share the work.
         words: what is known of words.
         part: the model that cuts texts into units.
+        keep: leave what is made of the files for the next start; see :func:`xswe.serving.kept.open_corpora`.
 
     Attributes:
         corpora: the names of the files.
         passages: the passages by language.
     """
 
-    def __init__(self, model: AnyModel, corpora: Sequence[Corpus], threads: int, words: Words, part: StaticModel) -> None:
+    def __init__(
+        self,
+        model: AnyModel,
+        corpora: Sequence[Corpus],
+        threads: int,
+        words: Words,
+        part: StaticModel,
+        keep: bool = False,
+    ) -> None:
         self.corpora = [corpus.name for corpus in corpora]
         self._words, self._threads, self._encode = words, threads, model.encode
-        self.passages = read_corpora(corpora, model.languages)
-        self._postings = {
-            code: Postings.of(part.units.bags(own.texts), len(part.matrix)) for code, own in self.passages.items()
-        }
-        self._indexes: dict[str, Index] = {
-            code: index(model, own.texts, storage="int8", threads=threads) for code, own in self.passages.items()
-        }
+        opened = open_corpora(model, part, corpora, threads, keep)
+        self.passages, self._postings, self._indexes = opened.passages, opened.postings, opened.indexes
         first = next(iter(self.passages.values())).texts[0][:40]  # what is compiled is loaded before anybody waits for it
         self.phrases(PhrasesRequest(first))
         self.search(SearchRequest(first))
@@ -129,7 +128,7 @@ class Concordance:
             partial(self._variants, code, request, *near) for code in self._wanted(request.languages)
         ]
         variants = [variant for found in run(tasks, self._threads) for variant in found]
-        self._mark(request.query, [other for variant in variants for line in variant.lines for other in line.translations])
+        self._words.mark_counterparts([line for variant in variants for line in variant.lines])
         return Phrases(request.query, variants, round(time.perf_counter() - started, 4))
 
     def _variants(self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray) -> list[Variant]:
@@ -163,13 +162,6 @@ class Concordance:
         for other, passages in self.passages.items():
             if other != code and (place := passages.row_of(unit)) is not None:
                 yield self._marked(other, place)
-
-    def _mark(self, query: str, translations: list[Marked]) -> None:
-        """Mark what probably says a phrase in translations."""
-        texts = list(dict.fromkeys(one.text for one in translations))
-        spans = dict(zip(texts, self._words.counterparts(query, texts), strict=True))
-        for one in translations:
-            one.spans.extend(spans[one.text])
 
     def _wanted(self, languages: Sequence[str]) -> list[str]:
         return [code for code in self.passages if not languages or code in languages]

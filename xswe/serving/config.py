@@ -28,6 +28,8 @@ class ServeConfig:
         seconds: that a request's head and body, and the sending of an answer, may take.
         threads: how many requests are worked on at once; null for all processors.
         access_log: log every request.
+        keep: leave the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), and open them when
+            it starts again; what has changed is made anew.
     """
 
     host: str = "127.0.0.1"
@@ -42,6 +44,7 @@ class ServeConfig:
     seconds: float = 30.0
     threads: int | None = None
     access_log: bool = False
+    keep: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:

@@ -45,7 +45,10 @@ class Postings(NamedTuple):
             float32 (passages,).
         """
         out = np.zeros(passages, np.float32)
-        _add(self.rows, self.bounds, units.astype(np.int64), weights.astype(np.float32), out)
+        rows, bounds = self.rows.view(), self.bounds.view()
+        for view in (rows, bounds):
+            view.flags.writeable = False  # as where they are mapped from a file, so that code is compiled for one kind
+        _add(rows, bounds, units.astype(np.int64), weights.astype(np.float32), out)
         return out
 
 

@@ -56,7 +56,9 @@ class Service:
             raise ConfigError(
                 f"corpora: two are called {min(twice)}; give one a name of its own, as in {{path: …, name: …}}"
             )
-        self.corpora = Concordance(model, files, config.workers, self.words, self.part) if files else None
+        self.corpora: Concordance | None = None
+        if files:
+            self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep)
         self.operations = self._operations()
         paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
         self.metrics = Metrics(paths, self.gate)

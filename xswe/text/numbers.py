@@ -116,11 +116,17 @@ def spoken_numbers(text: str) -> set[int]:
 
 
 def _plain(digits: str) -> str:
-    return _SEPARATOR.sub("", digits).lstrip("0") or "0"
+    bare = _SEPARATOR.sub("", digits)
+    return (bare if bare.isascii() else "".join(str(unicodedata.decimal(digit)) for digit in bare)).lstrip("0") or "0"
 
 
 def _written(text: str) -> Counter[str]:
     return Counter(map(_plain, _NUMBER.findall(text)))
+
+
+def written_numbers(text: str) -> Counter[str]:
+    """Count the numbers that a text holds in digits: as ASCII, without separators of thousands and zeros in front."""
+    return _written(unicodedata.normalize("NFKC", text))
 
 
 def _at_full_length(match: re.Match[str]) -> str:
