@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xswe
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.cascade import judge_pairs, window
@@ -86,3 +87,59 @@ def test_mining_asks_the_judge_for_no_more_than_its_share(model, sample):
 def test_what_a_judge_cannot_work_with_is_refused(model, settings, found):
     with pytest.raises(ConfigError, match=found):
         mine(model, ["a"], ["b"], rerank=Judge(), **settings)
+
+
+class Counting:
+    """A model as a judge: counts the texts that it is asked for."""
+
+    def __init__(self, model):
+        self.model, self.asked = model, 0
+
+    def encode(self, texts):
+        self.asked += len(texts)
+        return self.model.encode(texts)
+
+
+def test_a_filter_asks_a_judge_near_its_threshold(sample, tmp_path):
+    """Of 16 dimensions little is known; the whole model, which looks at a fifth of the texts, mends some of it."""
+    whole = xswe.load("mini")
+    weak = xswe.load("mini").truncate(16)
+    right = np.random.default_rng(2).random(900) < 0.5
+    german = [sample["de"][row] if right[row] else sample["de"][(row * 7 + 31) % 900] for row in range(900)]
+    pairs = list(zip(sample["en"][:900], german, strict=True))
+    judge = Counting(whole)
+
+    def f1(found):
+        return 2 * (found.kept & right).sum() / (found.kept.sum() + right.sum())
+
+    alone = xswe.filter(weak, pairs, threads=1)
+    both = xswe.filter(weak, pairs, threads=1, rerank=judge, rerank_share=0.2)
+    assert 0 < judge.asked <= 0.2 * 1800 + 4
+    assert f1(both) > f1(alone) + 0.01
+    (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
+    written = xswe.filter(weak, tmp_path / "a.tsv", tmp_path / "b.tsv", threads=1, rerank=judge, rerank_share=0.2)
+    assert np.array_equal(written.kept, both.kept)
+    assert len((tmp_path / "b.tsv").read_text("utf-8").splitlines()) == both.kept.sum()
+    assert "judged by the encoder" in str(both)
+    for wrong, message in (({"threshold": 0.5}, "set threshold=auto"), ({"rerank_share": 0.0}, "rerank_share=0.0")):
+        with pytest.raises(ConfigError, match=message):
+            xswe.filter(weak, pairs, rerank=judge, **wrong)
+
+
+def test_a_search_is_judged_among_its_candidates(sample):
+    whole, weak = xswe.load("mini"), xswe.load("mini").truncate(16)
+    index = xswe.index(weak, sample["de"][:800])
+    judge = Counting(whole)
+    queries = sample["en"][:60]
+
+    def right(found):
+        return sum(hits[0].row == row for row, hits in enumerate(found))
+
+    alone, both = index.search(queries, 3, threads=1), index.search(queries, 3, threads=1, rerank=judge)
+    assert right(both) > right(alone) + 5
+    assert judge.asked <= 60 * 51
+    assert all(len(hits) == 3 and hits[0].score >= hits[1].score >= hits[2].score for hits in both)
+    assert index.search(queries[0], 1, rerank=judge)[0].row == both[0][0].row
+    assert not index.search("", 3, rerank=judge).hits
+    with pytest.raises(ConfigError, match="texts of the queries"):
+        index.search(weak.encode(queries), rerank=judge)

@@ -65,6 +65,16 @@ def reported(values: dict[str, Any], result: Any, model: Any = None) -> str:
     return f"\nreport: {values['report']}"
 
 
+def open_judge(name: str | None, threads: int | None) -> Any:
+    """Open the encoder of ``rerank=``; None where none is asked for."""
+    if not name:
+        return None
+    from xswe.evaluation.models import open_encoder  # not needed without a judge, and slow to import
+    from xswe.io.parallel import available_threads
+
+    return open_encoder(name, threads or available_threads())
+
+
 def aside(summary: str, output: object) -> str:
     """Return what to print of a run: nothing where the output itself goes there, and the summary to standard error."""
     if output != "-":

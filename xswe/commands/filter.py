@@ -6,7 +6,7 @@ import time
 from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import aside, check_report, reported
+from xswe.commands.config import aside, check_report, open_judge, reported
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
@@ -31,7 +31,7 @@ def run(values: dict[str, Any]) -> str:
         BitextFilter, {f.name: values[f.name] for f in fields(BitextFilter) if f.name in values} | wanted, "filter"
     )
     started = time.monotonic()
-    model = load_any(locate(values["model"]))
+    model, how["rerank"] = load_any(locate(values["model"])), open_judge(values["rerank"], values["threads"])
     found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
     seconds = time.monotonic() - started
     summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"

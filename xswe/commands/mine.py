@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from xswe.commands.config import aside, check_report, reported
+from xswe.commands.config import aside, check_report, open_judge, reported
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -71,11 +71,7 @@ def _mine(values: dict[str, Any]) -> str:
     output, target = str(values["output"]), str(values["target"]) if values["target"] else None
     if not config.languages:  # known at once what cannot be written, where the model's own languages do not say
         output_format(config.format, output, ("", ""))
-    model, judge = load_any(locate(values["model"])), None
-    if values["rerank"]:
-        from xswe.evaluation.models import open_encoder  # not needed without a judge, and slow to import
-
-        judge = open_encoder(values["rerank"], config.neighbours.workers)
+    model, judge = load_any(locate(values["model"])), open_judge(values["rerank"], config.neighbours.workers)
     mined = mine(model, str(values["source"]), target, config=config, output=output, work=values["work"], rerank=judge)
     return f"{mined.report}\npairs: {output}{reported(values, mined, model)}"
 

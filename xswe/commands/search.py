@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import xswe
+from xswe.commands.config import open_judge
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import build
 from xswe.model.static import StaticModel
@@ -36,6 +37,8 @@ class SearchVerb:
     threads: int | None
     split: bool | None
     language: str | None
+    rerank: str | None
+    candidates: int
 
 
 def run(values: dict[str, Any]) -> str:
@@ -44,12 +47,14 @@ def run(values: dict[str, Any]) -> str:
     if config.output:
         check_suffix(config.output)
     asked = None if config.queries is None and sys.stdin.isatty() else read_queries(config.queries or "-")
+    judge = open_judge(config.rerank, config.threads)
     model = xswe.load(config.model) if config.model else None
     how: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "split", "language")}
     index = open_index(config.index, model, config.documents, **how)
+    how = {name: getattr(config, name) for name in ("probes", "threads", "candidates")} | {"rerank": judge}
     if asked is None:
-        return _prompt(index, config)
-    found = index.search(asked, config.k, probes=config.probes, threads=config.threads)
+        return _prompt(index, config, how)
+    found = index.search(asked, config.k, **how)
     if not config.output:
         return "\n\n".join(_shown(found, index, config, titled=len(found) > 1))
     rows = [(hits.query, hit.score, hit.text, hit.row) for hits in found for hit in hits]
@@ -57,12 +62,12 @@ def run(values: dict[str, Any]) -> str:
     return f"{len(asked):,} queries, {len(rows):,} hits: {config.output}"
 
 
-def _prompt(index: Index, config: SearchVerb) -> str:
+def _prompt(index: Index, config: SearchVerb, how: dict[str, Any]) -> str:
     """Ask for one phrase after the other, until an empty line or the end of input."""
     sys.stdout.write(f"{index}; an empty line ends\n> ")
     sys.stdout.flush()
     while query := sys.stdin.readline().strip():
-        hits = index.search(query, config.k, probes=config.probes, threads=config.threads)
+        hits = index.search(query, config.k, **how)
         sys.stdout.write(f"{_shown([hits], index, config)[0]}\n\n> ")
         sys.stdout.flush()
     return ""

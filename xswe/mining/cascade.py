@@ -8,27 +8,36 @@ slower, and what decides is more than either model has.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import numpy as np
 
+from xswe.corpus.records import Record
+from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs
 from xswe.mining.score import row_cosines
-from xswe.progress import bar
+from xswe.search.rerank import Encoder, combined, judged_vectors
 
-logger = logging.getLogger(__name__)
-_BATCH = 256
 _LEAST = 10  # pairs, for standardised scores to mean something
 
 
-class Encoder(Protocol):
-    """Whatever makes sentence vectors."""
+def check_share(share: float) -> None:
+    """Refuse what is no share of the lines.
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Return unit vectors, float32 (n, d)."""
+    Raises:
+        ConfigError: it is none.
+    """
+    if not 0 < share <= 1:
+        raise ConfigError(f"rerank_share={share}: give a share of the lines, as in rerank_share=0.05")
+
+
+class Column(Protocol):
+    """The texts of one side."""
+
+    def take(self, rows: np.ndarray, /) -> Texts:
+        """Return those of some rows."""
 
 
 def window(scores: np.ndarray, threshold: float, most: int) -> slice:
@@ -45,7 +54,7 @@ def window(scores: np.ndarray, threshold: float, most: int) -> slice:
 
 
 def judge_pairs(
-    pairs: Pairs, decoys: Pairs, threshold: float, texts: tuple[Texts, Texts], encoder: Encoder, most: int
+    pairs: Pairs, decoys: Pairs, threshold: float, texts: tuple[Column, Column], encoder: Encoder, most: int
 ) -> np.ndarray:
     """Tell which pairs are kept, bool (n,).
 
@@ -63,10 +72,7 @@ def judge_pairs(
     if len(asked) < _LEAST:
         return np.asarray(pairs.scores >= np.float32(threshold))
     cosines = _cosines(asked, wrong, texts, encoder)
-    ranks = np.zeros(len(asked) + len(wrong))
-    for scores in (np.concatenate([asked.scores, wrong.scores]).astype(np.float64), cosines.astype(np.float64)):
-        own = scores[: len(asked)]
-        ranks += (scores - own.mean()) / max(float(own.std()), 1e-9)
+    ranks = combined(np.concatenate([asked.scores, wrong.scores]), cosines, len(asked))
     falling, false = np.sort(ranks[: len(asked)])[::-1], np.sort(ranks[len(asked) :])
     count = np.arange(1, len(falling) + 1)
     right = np.maximum.accumulate(np.maximum(count - (len(false) - np.searchsorted(false, falling)) - 1, 0))
@@ -76,25 +82,55 @@ def judge_pairs(
     return kept
 
 
-def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[Texts, Texts], encoder: Encoder) -> np.ndarray:
+class _Read:
+    """One side of some records, which are read when they are asked for."""
+
+    def __init__(self, records: Callable[[], Iterable[Record]], side: int) -> None:
+        self._records, self._side = records, side
+
+    def take(self, rows: np.ndarray, /) -> Texts:
+        """Return the texts of some records."""
+        wanted = set(rows.tolist())
+        texts = {row: record.texts or ("", "") for row, record in enumerate(self._records()) if row in wanted}
+        return Texts.of([texts[row][self._side] for row in rows.tolist()])
+
+
+def judge_bitext(
+    scores: np.ndarray,
+    compared: np.ndarray,
+    decoys: np.ndarray,
+    threshold: float,
+    records: Callable[[], Iterable[Record]],
+    encoder: Encoder,
+    most: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which pairs of an aligned bitext are kept.
+
+    Args:
+        scores: float32 (n,), of each record; NaN where there is a reason to drop it.
+        compared: int64 (d,), records whose source was compared with the next one's target.
+        decoys: float32, the cosines of these.
+        threshold: see :func:`judge_pairs`, as of ``encoder`` and ``most``.
+        records: reads the records anew.
+        encoder: the judge.
+        most: pairs that it judges, and decoys.
+
+    Returns:
+        The records that have a score, best first, and which of them are kept.
+    """
+    rows = np.flatnonzero(np.isfinite(scores))
+    # A decoy is a source and the next target; at the end of a block of records the first one, no translation either.
+    sources = compared[: len(decoys)]
+    pairs = Pairs.of(scores[rows], rows, rows).best_first()
+    wrong = Pairs.of(decoys[: len(sources)], sources, np.roll(sources, -1)).best_first()
+    return pairs.source, judge_pairs(pairs, wrong, threshold, (_Read(records, 0), _Read(records, 1)), encoder, most)
+
+
+def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[Column, Column], encoder: Encoder) -> np.ndarray:
     """Return the judge's cosines of the pairs and of the decoys."""
     sides = []
     for side, column in zip(texts, ("source", "target"), strict=True):
         rows = np.concatenate([getattr(asked, column), getattr(wrong, column)]).astype(np.int64)
         distinct, place = np.unique(rows, return_inverse=True)
-        sides.append(_encoded(encoder, list(side.take(distinct)))[place])
+        sides.append(judged_vectors(encoder, list(side.take(distinct)))[place])
     return row_cosines(*sides)
-
-
-def _encoded(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
-    """Encode texts in batches of about the same length, float32 (n, d)."""
-    order = np.argsort([len(text) for text in texts], kind="stable")
-    parts = []
-    with bar("judge", len(texts), unit="line") as progress:
-        for start in range(0, len(order), _BATCH):
-            parts.append(np.asarray(encoder.encode([texts[i] for i in order[start : start + _BATCH].tolist()]), np.float32))
-            progress.update(len(parts[-1]))
-    out = np.concatenate(parts)
-    out[order] = out.copy()
-    logger.info("the judge encoded %d texts", len(texts))
-    return out

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -34,6 +34,7 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
+from xswe.mining.cascade import check_share, judge_bitext
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
@@ -41,6 +42,7 @@ from xswe.mining.score import row_cosines
 from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
+from xswe.search.rerank import Encoder
 from xswe.text.numbers import same_numbers
 
 _BLOCK = 1 << 14
@@ -75,6 +77,7 @@ class BitextFilter:
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
         evidence: keep what a report shows of how the pairs were judged, which reads a file once more.
+        rerank_share: share of the texts that a judge (``rerank=``) encodes at most; it reads a file once more.
     """
 
     threshold: Any = "auto"
@@ -92,9 +95,11 @@ class BitextFilter:
     language: str = ""
     on_error: OnError = "raise"
     evidence: bool = False
+    rerank_share: float = 0.05
 
     def __post_init__(self) -> None:
         check_threshold(self.threshold, self.precision)
+        check_share(self.rerank_share)
         if self.precision is not None and self.threshold != "auto":
             raise ConfigError("precision= is for threshold=auto")
 
@@ -283,6 +288,7 @@ def filter_bitext(
     languages: Sequence[str] = (),
     threads: int | None = None,
     config: BitextFilter | None = None,
+    rerank: Encoder | None = None,
     **settings: Any,
 ) -> Filtered:
     """Leave out what is no translation.
@@ -298,6 +304,8 @@ def filter_bitext(
         languages: of source and target; a model of two languages knows them.
         threads: None for all processors.
         config: which pairs stay.
+        rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
+            threshold, and encodes at most ``rerank_share`` of the texts.
         settings: single fields of it, see :class:`BitextFilter`.
 
     Returns:
@@ -316,29 +324,37 @@ def filter_bitext(
     """
     config = changed(config or BitextFilter(), settings, "filter")
     spoken = tuple(languages) or model.pair
+    if rerank is not None and config.threshold != "auto":
+        raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
     judge = _Judge(model, config, spoken, threads or available_threads())
+
+    def decided(blocks: Iterable[RecordBlock], records: Callable[[], Iterable[Record]], found: _Found) -> Filtered:
+        """Decide on every record, and gather what a report shows."""
+        made = _decide(_first_pass(judge, iter(blocks), found), config)
+        if rerank is not None:
+            made = _judged(made, found, records, rerank, config.rerank_share)
+        return _shown(made, records() if config.evidence else (), spoken)
+
     pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
     if pairs or not bitext:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
         blocks = (RecordBlock.of(given[start : start + _BLOCK]) for start in range(0, len(given), _BLOCK))
-        return _shown(_decide(_first_pass(judge, blocks, _Found(None)), config), given, spoken)
+        return decided(blocks, lambda: given, _Found(None))
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, tuple(columns), spoken, config.on_error)
     if output is None:
-        if config.evidence and "-" in paths:
-            raise ConfigError("what a report shows is read once more than standard input can be: give a file, or output=")
-        return _shown(_decide(_first_pass(judge, file.blocks(_BLOCK), _Found(None)), config), file.read(), spoken)
+        if (config.evidence or rerank is not None) and "-" in paths:
+            raise ConfigError("a report and rerank= read once more than standard input can be: give a file, or output=")
+        return decided(file.blocks(_BLOCK), file.read, _Found(None))
     kind = output_format("auto", str(output), spoken)
     with work_folder(str(output), None, False) as work:
         file = file.spooled(work)
-        settings = asdict(replace(config, threshold=None, precision=None, evidence=False))
+        settings = asdict(replace(config, threshold=None, precision=None, evidence=False, rerank_share=1.0))
         identity = fingerprint([model.identity, settings, spoken, *columns])
         identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
-        found = _shown(
-            _decide(_first_pass(judge, file.blocks(_BLOCK), _Found(work, identity)), config), file.read(), spoken
-        )
+        found = decided(file.blocks(_BLOCK), file.read, _Found(work, identity))
         _second_pass(file, found, str(output), None if kind == format_of(file) else kind, spoken, rejects)
     return found
 
@@ -384,6 +400,19 @@ def _decide(found: _Found, config: BitextFilter) -> Filtered:
     if config.evidence and expected is not None:
         evidence = Evidence(expected.falling, expected, draw_groups(scores, threshold.value))
     return Filtered(scores, reasons, threshold, evidence=evidence)
+
+
+def _judged(
+    found: Filtered, held: _Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
+) -> Filtered:
+    """Let an encoder judge the pairs near the threshold: which of them stay."""
+    reasons, scores, decoys = held.arrays()
+    compared = np.flatnonzero(np.isfinite(scores) | (reasons == _COPY))
+    value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
+    rows, kept = judge_bitext(scores, compared, decoys, value, records, encoder, most)
+    again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs judged by the encoder"
+    again[rows] = np.where(kept, 0, _LOW)
+    return replace(found, reasons=again, threshold=Threshold(found.threshold.value, origin))
 
 
 def _shown(found: Filtered, records: Iterable[Record], languages: tuple[str, ...]) -> Filtered:

@@ -16,7 +16,6 @@ from xswe.io.files import work_folder
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.cascade import Encoder
 from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
@@ -24,6 +23,7 @@ from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, check_giv
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
+from xswe.search.rerank import Encoder
 
 
 class Pair(NamedTuple):

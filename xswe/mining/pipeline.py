@@ -17,7 +17,7 @@ from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
-from xswe.mining.cascade import Encoder, judge_pairs
+from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.evidence import Evidence, evidence_of
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format
@@ -37,6 +37,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import speed
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
+from xswe.search.rerank import Encoder
 from xswe.search.shards import search_shards
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
@@ -107,8 +108,7 @@ class MineConfig:
         for name in ("min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):
                 raise ConfigError(f"{name}=nan: give a number, or null for none")
-        if not 0 < self.rerank_share <= 1:
-            raise ConfigError(f"rerank_share={self.rerank_share}: give a share of the lines, as in rerank_share=0.05")
+        check_share(self.rerank_share)
         if self.k < 1 or self.best < 1:
             raise ConfigError("k and best must be at least 1")
         if self.gold and not self.calibrates:

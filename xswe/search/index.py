@@ -26,6 +26,7 @@ from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.clusters import Members, assign, mean_vector, train_centroids
+from xswe.search.rerank import Encoder, rerank_hits
 from xswe.search.scan import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
@@ -108,14 +109,35 @@ class Index:
 
     @overload
     def search(  # type: ignore[overload-overlap]  # one str is also a sequence of them
-        self, queries: str, k: int = 10, *, probes: int = 16, threads: int | None = None
+        self,
+        queries: str,
+        k: int = 10,
+        *,
+        probes: int = 16,
+        threads: int | None = None,
+        rerank: Encoder | None = None,
+        candidates: int = 50,
     ) -> Hits: ...
     @overload
     def search(
-        self, queries: Sequence[str] | np.ndarray, k: int = 10, *, probes: int = 16, threads: int | None = None
+        self,
+        queries: Sequence[str] | np.ndarray,
+        k: int = 10,
+        *,
+        probes: int = 16,
+        threads: int | None = None,
+        rerank: Encoder | None = None,
+        candidates: int = 50,
     ) -> list[Hits]: ...
     def search(
-        self, queries: str | Sequence[str] | np.ndarray, k: int = 10, *, probes: int = 16, threads: int | None = None
+        self,
+        queries: str | Sequence[str] | np.ndarray,
+        k: int = 10,
+        *,
+        probes: int = 16,
+        threads: int | None = None,
+        rerank: Encoder | None = None,
+        candidates: int = 50,
     ) -> Hits | list[Hits]:
         """Find the sentences nearest to each query, in any language of the model.
 
@@ -124,6 +146,9 @@ class Index:
             k: hits a query.
             probes: clusters that are looked at, where ``method`` is ``clusters``.
             threads: how many share the sentences; None for all processors.
+            rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder, that judges the nearest
+                sentences: both opinions order the hits.
+            candidates: how many it judges a query, at least ``k``.
 
         Returns:
             The hits of the text, or a list of those of each; of equal cosines the lower row first. What holds nothing that
@@ -138,10 +163,14 @@ class Index:
             >>> xswe.index(xswe.load("mini"), texts).search("猫が屋根で寝ている。", k=1)[0].text
             'Eine Katze schläft auf dem Dach.'
         """
-        if min(k, probes) < 1:
-            raise ConfigError(f"k={k}, probes={probes}: give at least 1")
+        if min(k, probes, candidates) < 1:
+            raise ConfigError(f"k={k}, probes={probes}, candidates={candidates}: give at least 1")
         if isinstance(queries, str):
-            return self.search([queries], k, probes=probes, threads=threads)[0]
+            return self.search([queries], k, probes=probes, threads=threads, rerank=rerank, candidates=candidates)[0]
+        if rerank is not None:
+            if isinstance(queries, np.ndarray):
+                raise ConfigError("rerank= needs the texts of the queries, not their vectors")
+            return rerank_hits(self.search(queries, max(k, candidates), probes=probes, threads=threads), rerank, k)
         names: Sequence[str | None] = [None] * len(queries) if isinstance(queries, np.ndarray) else list(queries)
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
