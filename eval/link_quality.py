@@ -1,6 +1,6 @@
 """Word links against published gold: alignment error rate of each choice, beside an encoder's states and eflomal.
 
-    python eval/link_quality.py gold=FOLDER [model=mini] [teacher=FOLDER] [train=20000] [output=eval/results/links.json]
+    python eval/link_quality.py gold=FOLDER [model=mini] [teacher=FOLDER] [train=20000] [sentences=0] [output=FILE]
 
 ``gold`` holds ``jaen.src-tgt`` and ``jaen.gold`` (KFTT's test set, Neubig 2011), ``zhen.src-tgt`` and ``zhen.gold``
 (TsinghuaAligner's, Liu and Sun 2015): tokenised pairs as ``source ||| target``, links counted from 1, ``p`` for possible
@@ -8,17 +8,20 @@ ones; and ``test.de``, ``test.en`` and ``de-en.wa`` (100 sentences of Europarl, 
 whose token states are linked by SimAlign's rule (itermax, mean state of a word's tokens).
 eflomal (Östling and Tiedemann 2016), where it is installed, learns from the gold's own sentences, and from these and
 ``train`` pairs of XSWE_DATA, cut into words by the segmenters of the library; its links are symmetrised by grow-diag-final.
-The settings of ``transport`` were chosen on the two larger sets. ``function`` is the recall on the 100 most frequent words.
+``sentences`` takes the first so many alone; 0 all. The settings of ``transport`` were chosen on the two larger sets.
+``function`` is the recall on the 100 most frequent words.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,9 @@ from xswe.text.languages import around_runs, has_cjk
 from xswe.text.segmenters import Segmenter, make_segmenter
 
 RESULTS = Path(__file__).parent / "results" / "links.json"
-DEFAULTS: dict[str, Any] = {"gold": None, "model": "mini", "teacher": "", "train": 20_000, "output": str(RESULTS)}
+DEFAULTS: dict[str, Any] = {
+    **{"gold": None, "model": "mini", "teacher": "", "train": 20_000, "sentences": 0, "output": str(RESULTS)},
+}
 SETS = {
     "ja-en": ("jaen", "en-ja/kyoto-wiki"),
     "zh-en": ("zhen", "en-zh/newstest17-18"),
@@ -93,29 +98,30 @@ def _cut(text: str, segmenter: Segmenter | None) -> str:
     return " ".join(" ".join(re.findall(r"\w+|[^\w\s]", part)) for part in parts)
 
 
-def by_states(folder: str, sides: tuple[list[str], list[str]], method: str) -> Links:
-    """Link words by the mean states of their tokens in an encoder."""
+def states_of(folder: str, texts: list[str]) -> own.Read:
+    """Read texts as the mean states of each word's tokens in an encoder."""
     from xswe.teacher.protocol import TeacherConfig
     from xswe.teacher.transformer import load_teacher
 
     teacher = load_teacher(TeacherConfig(folder, device="cpu"))
+    places = [np.array([match.span() for match in re.finditer(r"[^ ]+", text)], np.int32) for text in texts]
+    bounds = np.concatenate([[0], np.cumsum([len(one) for one in places])]).astype(np.int64)
+    vectors = np.zeros((bounds[-1], teacher.dim), np.float32)
+    for states in teacher.states(texts, teacher.batches(texts)):
+        for k, row in enumerate(states.rows.tolist()):
+            part = slice(int(states.offsets[k]), int(states.offsets[k + 1]))
+            middle = (states.starts[part] + states.ends[part]) // 2
+            word = np.searchsorted(places[row][:, 1], middle, side="right")
+            there = word < len(places[row])
+            np.add.at(vectors, bounds[row] + word[there], states.hidden[part][there])
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+    return vectors, bounds, places
 
-    def read(texts: list[str]) -> own.Read:
-        places = [np.array([match.span() for match in re.finditer(r"[^ ]+", text)], np.int32) for text in texts]
-        bounds = np.concatenate([[0], np.cumsum([len(one) for one in places])]).astype(np.int64)
-        vectors = np.zeros((bounds[-1], teacher.dim), np.float32)
-        for states in teacher.states(texts, teacher.batches(texts)):
-            for k, row in enumerate(states.rows.tolist()):
-                part = slice(int(states.offsets[k]), int(states.offsets[k + 1]))
-                middle = (states.starts[part] + states.ends[part]) // 2
-                word = np.searchsorted(places[row][:, 1], middle, side="right")
-                there = word < len(places[row])
-                np.add.at(vectors, bounds[row] + word[there], states.hidden[part][there])
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
-        return vectors, bounds, places
 
-    config = own.LinkConfig(method=method, prior=0.0, min_score=-1.0)
-    return [set(pair.links) for pair in own._linked(read, list(sides), config)]
+def by_states(read: tuple[own.Read, own.Read], source: list[str], target: list[str], method: str) -> Links:
+    """Link words by what was read of both sides."""
+    config, sides = own.LinkConfig(method=method, prior=0.0, min_score=-1.0), iter(read)
+    return [set(pair.links) for pair in own._linked(lambda texts: next(sides), [source, target], config)]
 
 
 def by_eflomal(sides: tuple[list[str], list[str]], more: list[tuple[str, str]]) -> Links:
@@ -153,47 +159,48 @@ def _grown(forward: set[tuple[int, int]], backward: set[tuple[int, int]]) -> set
     return out
 
 
-def main(settings: dict[str, Any]) -> None:
-    """Measure and write."""
+def measure(pair: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of one pair of languages."""
+    name, corpus = SETS[pair]
     model, data = xswe.load(settings["model"]), Path(os.environ.get("XSWE_DATA", "../shared/data"))
-    rows = []
-    for pair, (name, corpus) in SETS.items():
-        *both, sure, possible = read_gold(Path(settings["gold"]), name)
-        sides = (both[0], both[1])
-        for method in ("transport", "itermax", "intersection", "forward", "union"):
-            begun = time.process_time()
-            links = xswe.align_words(model, *sides, tokens=True, method=method)
-            seconds = time.process_time() - begun
-            found = [set(one.links) for one in links]
-            rows.append(
-                {
-                    "pair": pair,
-                    "method": f"{settings['model']}, {method}",
-                    "seconds": seconds,
-                    **figures(found, sure, possible, both[0]),
-                }
-            )
-        if settings["teacher"]:
-            for method in ("itermax", "intersection"):
-                begun = time.process_time()
-                found = by_states(settings["teacher"], sides, method)
-                row = {"pair": pair, "method": f"encoder's states, {method}", "seconds": time.process_time() - begun}
-                rows.append({**row, **figures(found, sure, possible, both[0])})
-        try:
-            import eflomal  # noqa: F401
-        except ImportError:
-            continue
+    a, b, sure, possible = (part[: settings["sentences"] or None] for part in read_gold(Path(settings["gold"]), name))
+    rows: list[dict[str, Any]] = []
+
+    def add(method: str, seconds: float, found: Links) -> None:
+        row = {"pair": pair, "sentences": len(a), "method": method, "seconds": round(seconds, 2)}
+        rows.append({**row, **figures(found, sure, possible, a)})
+        print(rows[-1], flush=True)
+
+    for method in ("transport", "itermax", "intersection", "forward", "union"):
+        begun = time.process_time()
+        found = [set(one.links) for one in xswe.align_words(model, a, b, tokens=True, method=method)]
+        add(f"{settings['model']}, {method}", time.process_time() - begun, found)
+    if settings["teacher"]:
+        begun = time.process_time()
+        read = states_of(settings["teacher"], a), states_of(settings["teacher"], b)
+        seconds = time.process_time() - begun
+        for method in ("itermax", "intersection"):
+            add(f"{Path(settings['teacher']).name}'s states, {method}", seconds, by_states(read, a, b, method))
+    if settings["train"] and find_spec("eflomal"):
         kind = {"ja": "fugashi", "zh": "jieba"}.get(pair[:2])
         cut = make_segmenter(kind, pair[:2], None) if kind else None
         pairs = read_bitext(data / "train" / f"{corpus}.tsv.gz")[: settings["train"]]
         more = [(_cut(b.lower(), cut), " ".join(re.findall(r"\w+|[^\w\s]", a.lower()))) for a, b in pairs]
         for title, further in (("alone", []), (f"and {len(more):,} pairs", more)):
             begun = time.monotonic()
-            found = by_eflomal(sides, further)
-            row = {"pair": pair, "method": f"eflomal, {title}", "seconds": time.monotonic() - begun}
-            rows.append({**row, **figures(found, sure, possible, both[0])})
+            found = by_eflomal((a, b), further)
+            add(f"eflomal, {title}", time.monotonic() - begun, found)
+    return rows
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure and write; rows of other numbers of sentences stay in the file."""
+    path = Path(settings["output"])
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    rows = [row for pair in SETS for row in measure(pair, settings)]
     print(table(list(rows[0]), [list(row.values()) for row in rows]))
-    write_json(Path(settings["output"]), rows)
+    new = {(row["pair"], row["sentences"], row["method"]) for row in rows}
+    write_json(path, [*(row for row in kept if (row["pair"], row["sentences"], row["method"]) not in new), *rows])
 
 
 if __name__ == "__main__":
