@@ -23,7 +23,19 @@ from xswe.search.types import SearchConfig
 
 Config = TypeVar("Config", MineConfig, ScoreConfig, NegativesConfig)
 _NEGATIVES = ("negatives", "candidates", "relative_margin")
-_CHOICE = ("rerank", "rerank_share", "select", "best", "threshold", "precision", "gold", "ids", "max_score", "filters")
+_CHOICE = (
+    "rerank",
+    "rerank_share",
+    "split",
+    "select",
+    "best",
+    "threshold",
+    "precision",
+    "gold",
+    "ids",
+    "max_score",
+    "filters",
+)
 # What the other modes have settings for, and what says why it is refused.
 _UNUSED = {
     "mine": (_NEGATIVES, "mode=mine: it is for mode=negatives"),
