@@ -29,6 +29,7 @@ from xswe.io.results import markdown
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from align_tables import ALIGN  # noqa: E402
 from encode_tables import ENCODING  # noqa: E402
 from lever_tables import LEVERS  # noqa: E402
 from phrase_tables import PHRASES  # noqa: E402
@@ -104,7 +105,7 @@ STUDIES = {
     "pca_level": "PCA fitted on",
     "segmenters": "segmenters",
 }
-LAID_OUT = {**SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
+LAID_OUT = {**ALIGN, **SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
 # What tables call the steps of the method, by main_job.py's names.
 STEPS = {
     "extraction": "extraction",
