@@ -49,11 +49,12 @@ def side_cars(output: Path) -> dict[str, float]:
     return found
 
 
-def workers() -> list[int]:
-    """Return the processes of Ray's workers that belong to this cluster and are at work or wait for it."""
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    found = [line.split(None, 1) for line in listed.splitlines()]
-    return [int(number) for number, what in found if what.startswith("ray::attempt")]
+def workers(address: str) -> list[int]:
+    """Return the processes of the workers that this cluster, and no other, has at work."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
+    found = {int(line.split()[0]): line.split(None, 2)[1:] for line in listed.splitlines()[1:]}
+    ours = {pid for pid, (_, what) in found.items() if "raylet" in what and address in what}
+    return [pid for pid, (parent, what) in found.items() if what.startswith("ray::attempt") and int(parent) in ours]
 
 
 def small_files() -> None:
@@ -76,7 +77,7 @@ def once(fault: str, source: Path, expected: bytes, nodes: Any, chance: random.R
         before, broken = side_cars(output), set()
         hit = first.poll() is None
         if fault == "worker":
-            found = workers()
+            found = workers(address)
             hit = bool(found)
             if hit:
                 os.kill(chance.choice(found), signal.SIGKILL)

@@ -115,7 +115,7 @@ def test_what_killed_runs_left_is_removed_by_the_next_of_the_same_output(here):
 def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypatch):
     original = files.lock
 
-    def lock(stream, busy=None):
+    def lock(stream, busy=None, shared=False):
         original(stream, busy)
         monkeypatch.setattr(files, "lock", original)
         shutil.rmtree(here / "work")  # as by the process that held it until now

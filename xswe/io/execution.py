@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from xswe.errors import ConfigError, DependencyError, InputError, Unfinished, XsweError
-from xswe.io.files import held, read_json, whole_folder, work_folder, write_json
+from xswe.io.files import held, read_json, remove_leftovers, whole_folder, work_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.shards import Stage
 from xswe.progress import bar
@@ -156,6 +156,7 @@ def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | 
         index, count = execution.slice
         mine = range(index, stage.count, count)
     failed: dict[int, str] = {}
+    remove_leftovers(stage.folder)
     with bar(stage.name, len(mine), "shard") as progress:
 
         def todo() -> Iterator[int]:

@@ -103,18 +103,28 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _temporary(path: Path, end: str = "tmp") -> Path:
+def _temporary(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
     """Name a hidden sibling of ``path`` for this process, and remove those that killed processes left.
 
     The host is part of the name: in a folder that several share, only one's own processes are known to be dead.
     """
-    ours = f".{path.name}.{fingerprint(platform.node(), length=6)}-"
-    if os.name == "posix" and path.parent.is_dir():  # elsewhere the signal 0 is no question
-        for leftover in path.parent.glob(f"{glob.escape(ours)}*.{end}"):
-            process = leftover.name.removeprefix(ours).removesuffix(f".{end}")
-            if process.isdecimal() and not _is_alive(int(process)):
-                shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
-    return path.with_name(f"{ours}{os.getpid()}.{end}")
+    host = f"{fingerprint(platform.node(), length=6)}-"
+    if not crowded:
+        remove_leftovers(path.parent, f".{path.name}.", end)
+    return path.with_name(f".{path.name}.{host}{os.getpid()}.{end}")
+
+
+def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
+    """Remove what killed processes of this host left of their unfinished files in a folder."""
+    if os.name != "posix" or not folder.is_dir():  # elsewhere the signal 0 is no question
+        return
+    host = f".{fingerprint(platform.node(), length=6)}"
+    for leftover in folder.glob(f"{glob.escape(begin)}*.{end}"):
+        name, _, process = leftover.name.removesuffix(f".{end}").rpartition("-")
+        if not name.endswith(host):
+            continue
+        if process.isdecimal() and not _is_alive(int(process)):
+            shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
 
 def _share(path: Path) -> None:
@@ -126,11 +136,16 @@ def _share(path: Path) -> None:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
+def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
 
     A link stays, and the file that it points to is written. Into a pipe or a device, which no file may replace, all is
     written at the end.
+
+    Args:
+        path: the file.
+        crowded: its folder holds many thousands of files, and is not gone through for what a killed process left; see
+            :func:`remove_leftovers`.
 
     Example:
         with whole_file("a.txt") as temporary:
@@ -146,7 +161,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         return
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
+    temporary = _temporary(path, crowded=crowded)
     try:
         yield temporary
         _share(temporary)

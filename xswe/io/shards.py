@@ -129,7 +129,7 @@ class Stage:
             state = path.stat()
             files.append([path.name, state.st_size, state.st_mtime_ns, file_checksum(path)])
         seconds = {"begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
-        with whole_file(self.side_car(shard)) as temporary:
+        with whole_file(self.side_car(shard), crowded=True) as temporary:
             told = {"identity": self.identity, "counts": counts, "files": files, **seconds}
             temporary.write_text(json.dumps(told) + "\n", encoding="utf-8")
         self.failure(shard).unlink(missing_ok=True)

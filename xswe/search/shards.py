@@ -103,7 +103,7 @@ class _Job:
         """Write arrays, whole or not at all."""
         from safetensors.numpy import save_file
 
-        with whole_file(output) as temporary:
+        with whole_file(output, crowded=True) as temporary:
             save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, temporary)
 
 

@@ -91,7 +91,7 @@ class ExtractJob:
         for states in opened.teacher.states(texts, batches[first:last]):
             harvest_batch(states, opened.units, texts, contexts, opened.sums, counts)
         found = np.flatnonzero(counts).astype(np.int32)
-        with whole_file(output) as temporary:
+        with whole_file(output, crowded=True) as temporary:
             save_file({"units": found, "sums": opened.sums[found], "counts": counts[found]}, temporary)
         return {"lines": sum(len(rows) for rows in batches[first:last])}
 
