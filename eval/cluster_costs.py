@@ -3,7 +3,7 @@
     python eval/cluster_costs.py [page=docs/how-to/several-machines.md]
 
 reads ``results/bench_encode.json`` and ``results/bench_mine.json``, writes ``results/cluster_costs.json``, and fills the
-table between ``<!-- table:costs -->`` and ``<!-- end -->`` of the page. Nothing of this was run: it is arithmetic, and all
+table between ``<!-- costs -->`` and ``<!-- end -->`` of the page. Nothing of this was run: it is arithmetic, and all
 numbers that were not measured here stand below under their names.
 """
 
@@ -117,9 +117,9 @@ def main(settings: dict[str, Any]) -> None:
     print(text)
     if settings["page"]:
         page = Path(settings["page"])
-        filled = f"<!-- table:costs -->\n{text.strip()}\n<!-- end -->"
+        filled = f"<!-- costs -->\n{text.strip()}\n<!-- end -->"
         before = page.read_text(encoding="utf-8")
-        page.write_text(re.sub(r"<!-- table:costs -->.*?<!-- end -->", lambda _: filled, before, flags=re.DOTALL), "utf-8")
+        page.write_text(re.sub(r"<!-- costs -->.*?<!-- end -->", lambda _: filled, before, flags=re.DOTALL), "utf-8")
 
 
 if __name__ == "__main__":
