@@ -3,8 +3,8 @@
     python eval/bench_shards.py data=$XSWE_DATA/train lines=200000 [shards=10,100,1000,10000] [ray=true]
         output=eval/results/shards.json
 
-Encoding: a file into vectors as one stream, and cut into shards that this process does (as an array's task does), in turns
-in one process; processor seconds are compared, which a busy machine does not change much. Handing out: shards that hold
+Encoding: a file into vectors as one stream; by shards that are joined; and into a file a shard (``parts``); in turns in one
+process; processor seconds are compared, which a busy machine does not change much. Handing out: shards that hold
 nothing: processor seconds a shard and this process's memory, here and on Ray, whose start is told apart. Seconds of the
 clock are given as well, with the load, and mean something only where nothing else runs.
 """
@@ -12,6 +12,7 @@ clock are given as well, with the load, and mean something only where nothing el
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -75,19 +76,26 @@ def encoding(settings: dict[str, Any], place: Path) -> dict[str, Any]:
     ways = {
         "stream": lambda: xswe.encode_file(model, text, place / "a.npy", threads=1),
         "shards": lambda: xswe.encode_file(model, [text, place / "none.txt"], place / "b.npy", threads=1),
+        "parts": lambda: xswe.encode_file(model, text, place / "parts" / "*.npy", threads=1),
     }
     (place / "none.txt").write_bytes(b"")  # a second file makes shards of it, whoever does them
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
     for turn in range(settings["rounds"] + 1):
         for name, work in ways.items():
+            shutil.rmtree(place / "parts", ignore_errors=True)
             row = timed(work)
             if turn:  # the first compiles
                 rounds[name].append(row)
     if (place / "a.npy").read_bytes() != (place / "b.npy").read_bytes():
         raise AssertionError("the bytes differ")
-    pairs = zip(*(rounds[name] for name in ways), strict=True)
-    ratio = median(shards["processor_seconds"] / stream["processor_seconds"] for stream, shards in pairs)
-    return {"lines": settings["lines"], "rounds": rounds, "processor_ratio": round(ratio, 3)}
+    ratios = {
+        name: median(
+            row["processor_seconds"] / stream["processor_seconds"]
+            for stream, row in zip(rounds["stream"], rounds[name], strict=True)
+        )
+        for name in ("shards", "parts")
+    }
+    return {"lines": settings["lines"], "rounds": rounds, "processor_ratios": ratios}
 
 
 def handing_out(count: int, place: Path, execution: ExecutionConfig) -> dict[str, Any]:
