@@ -93,6 +93,10 @@ def test_pairs_print_and_convert(mini):
 
 def test_mistakes_in_mining_are_named(mini, tmp_path):
     vectors = np.eye(256, dtype=np.float32)[:3]
+    strict = xswe.mine(mini, ["7 cats", "A dog."], ["8 Katzen", "Ein Hund."], threshold=None, filters={"numbers": True})
+    assert [(pair.source, pair.target) for pair in strict] == [("A dog.", "Ein Hund.")]
+    with pytest.raises(ConfigError, match="number: there is no such setting; mine's filters has"):
+        xswe.mine(mini, ["a"], ["b"], filters={"number": True})
     with pytest.raises(ConfigError, match="treshold: there is no such setting; mine has score"):
         xswe.mine(mini, EN, DE, treshold=1.0)
     with pytest.raises(ConfigError, match="give both sides alike"):

@@ -89,7 +89,7 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
 
     Args:
         config: a dataclass of settings; where it has ``neighbours``, ``threads`` and ``method`` are those of its search.
-        settings: new values, by the names of fields.
+        settings: new values, by the names of fields; a mapping changes some fields of a dataclass within it.
         what: whose settings they are, for the message.
 
     Raises:
@@ -103,4 +103,7 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
         raise ConfigError(f"{unknown[0]}: there is no such setting; {what} has {', '.join([*known, *nested])}")
     if search:
         own["neighbours"] = dataclasses.replace(own.get("neighbours", config.neighbours), **search)
+    for name, value in own.items():
+        if isinstance(value, Mapping) and dataclasses.is_dataclass(held := getattr(config, name)):
+            own[name] = changed(held, value, f"{what}'s {name}")
     return dataclasses.replace(config, **own)
