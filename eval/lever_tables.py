@@ -98,7 +98,6 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
     "static": ("static_levers.json", static),
-    "static.base": ("static_base.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
     "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }
