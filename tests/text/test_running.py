@@ -140,10 +140,11 @@ def test_the_verb_writes_lines_and_places(tmp_path, capsysbinary):
 
 
 def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
-    """encode, mine, search and phrases: with ``split=true`` of any text, of Markdown unasked."""
-    (tmp_path / "en.md").write_text("# Trains\n\nThe train is late. A cat sleeps\non the roof.\n", "utf-8")
+    """encode, mine, search and phrases: with ``split=true`` of any text, of HTML unasked."""
+    page = "<h1>Trains</h1>\n<p>The train is late. A cat sleeps\non the roof.</p>\n"
+    (tmp_path / "en.html").write_text(page, "utf-8")
     (tmp_path / "de.txt").write_text("Eine Katze schläft auf dem Dach. Der Zug hat Verspätung.\n", "utf-8")
-    english, german = tmp_path / "en.md", tmp_path / "de.txt"
+    english, german = tmp_path / "en.html", tmp_path / "de.txt"
     assert main(["encode", "model=mini", f"input={english}", "language=en", f"output={tmp_path / 'a.npy'}"]) == 0
     expected = xswe.load("mini").encode(["Trains", "The train is late.", "A cat sleeps on the roof."])
     assert np.array_equal(np.load(tmp_path / "a.npy"), expected)
@@ -161,7 +162,16 @@ def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
     capsys.readouterr()
     with pytest.raises(SystemExit, match="2"):
         main(["encode", "model=mini", f"input={english}", f"output={tmp_path / 'b.npy'}"])
-    assert "en.md is cut into sentences by its language" in capsys.readouterr().err
+    assert "en.html is cut into sentences by its language" in capsys.readouterr().err
+
+
+def test_lines_of_markdown_are_lines_unless_it_is_to_be_cut(tmp_path):
+    (tmp_path / "a.md").write_text("# Trains\n\nOne\nline.\n", "utf-8")
+    for split, rows in ((None, 4), (True, 2)):
+        assert (
+            xswe.encode_file(xswe.load("mini"), tmp_path / "a.md", tmp_path / "a.npy", split=split, language="en").rows
+            == rows
+        )
 
 
 def test_sentences_of_a_file_are_known_again(tmp_path):

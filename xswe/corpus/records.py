@@ -199,7 +199,8 @@ class RecordFile:
             while count := min(ready := [stream.ready(most) for stream in streams]):
                 lines = tuple(stream.take(count) for stream in streams)
                 for part, path in zip(lines, self.paths, strict=True):
-                    if (long := np.flatnonzero(part.sizes > MAX_LINE_BYTES + 1)).size:
+                    ended = part.data[part.offsets[1:] - 1] == 0x0A
+                    if (long := np.flatnonzero(part.sizes - ended > MAX_LINE_BYTES)).size:
                         found = f"a line of over {MAX_LINE_BYTES >> 20} MiB"
                         raise InputError(path, found, "cut the file into lines", number + int(long[0]))
                 yield lines

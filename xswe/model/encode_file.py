@@ -20,7 +20,7 @@ from xswe.model.encode_shards import encode_shards
 from xswe.model.ensemble import AnyModel
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
-from xswe.text.running import as_lines, is_running
+from xswe.text.running import as_lines, is_document
 from xswe.version import __version__
 
 
@@ -74,7 +74,7 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-        split: cut the text into sentences, and encode these; None for files of running text only (Markdown, HTML, EPUB,
+        split: cut the text into sentences, and encode these; None for documents only (HTML, EPUB,
             DOCX, PDF). ``xswe.split_text`` gives the same sentences. Of one file and in this process only.
         language: of the text, to cut it.
 
@@ -96,7 +96,7 @@ def encode_file(
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     files, target, threads = expand(input), Path(output), threads or available_threads()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
-        if split or (split is None and any(map(is_running, files))):
+        if split or (split is None and any(map(is_document, files))):
             raise ConfigError("split=true is for one file and execution.kind=local: cut the others by  xswe split  first")
         made = encode_shards(model, files, target, dtype, execution, threads)
         beside = target.with_name(f"{target.stem}.scales.npy") if dtype == "int8" and target.suffix == ".npy" else None

@@ -22,7 +22,7 @@ from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import WordSource, load_words
 from xswe.text.languages import check_languages
-from xswe.text.running import as_lines, is_running
+from xswe.text.running import as_lines, is_document
 
 MODES = ("phrases", "terms")
 _EXCHANGE = (".tbx", ".tmx")
@@ -42,7 +42,7 @@ class PhraseFiles:
         mode: ``phrases``, or ``terms`` for distinct candidates, counted.
         languages: of the phrases and of the passages, empty where they do not matter.
         on_error: what a damaged line of the passages does.
-        split: cut the passages into sentences; None for files of formats of running text only.
+        split: cut the passages into sentences; None for documents only (HTML, EPUB, DOCX, PDF).
     """
 
     queries: str
@@ -88,7 +88,7 @@ class PhraseFiles:
     @property
     def is_cut(self) -> bool:
         """Whether the passages are running text, which is cut into sentences."""
-        return self.split or (self.split is None and self.passages != "-" and is_running(self.passages))
+        return self.split or (self.split is None and self.passages != "-" and is_document(self.passages))
 
     @property
     def is_bitext(self) -> bool:

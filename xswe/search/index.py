@@ -31,7 +31,7 @@ from xswe.search.scan import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
-from xswe.text.running import as_lines, is_running
+from xswe.text.running import as_lines, is_document
 
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
@@ -400,7 +400,7 @@ def open_index(
         method: of an index that is built, see :func:`index`.
         storage: likewise.
         threads: likewise.
-        split: cut the file into sentences; None if it is of a format of running text (Markdown, HTML, EPUB, DOCX, PDF).
+        split: cut the file into sentences; None if it is a document (HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it.
 
     Raises:
@@ -408,7 +408,7 @@ def open_index(
     """
     note = Path(folder or "") / "documents.json"
     stamp = file_stamp(documents) if documents not in (None, "-") else None
-    if stamp and (split or (split is None and is_running(str(documents)))):
+    if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
     if folder and Path(folder).exists():
         found = load_index(folder)

@@ -18,7 +18,7 @@ from xswe.io.files import file_stamp, fingerprint, whole_file
 from xswe.io.lines import open_binary
 from xswe.io.results import Result, check_suffix
 from xswe.text.languages import check_languages, has_cjk
-from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of
+from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
 from xswe.text.sentences import split_sentences
 
 _BREAK = re.compile(r"\s*\n\s*")
@@ -113,6 +113,11 @@ def is_running(path: str | Path) -> bool:
     return without_packing(Path(path)).suffix.lower() in READERS
 
 
+def is_document(path: str | Path) -> bool:
+    """Tell whether a file is of a format of running text whose lines mean nothing: all but Markdown."""
+    return is_running(path) and READERS[without_packing(Path(path)).suffix.lower()] is not read_markdown
+
+
 def split_text(given: str | Path, language: str) -> SplitText:
     """Cut running text into its sentences.
 
@@ -163,7 +168,7 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
 
     Args:
         path: a file; ``-`` for standard input.
-        split: cut it into sentences; None if it is of a format of running text (:func:`is_running`).
+        split: cut it into sentences; None if its lines mean nothing (:func:`is_document`).
         language: its language.
         output: what is written; ``-`` for standard output, and sentences then are where temporary files are.
 
@@ -171,11 +176,11 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
         ConfigError: it is running text, and its language is not given.
         InputError: the file is missing or damaged.
     """
-    if split is False or (split is None and (path == "-" or not is_running(path))):
+    if split is False or (split is None and (path == "-" or not is_document(path))):
         yield path
         return
     if not language:
-        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it")
+        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
     stamp = None if path == "-" else file_stamp(path)
     name = f".{Path(output).name}.{fingerprint(stamp, language)}.sentences.txt"
     with ExitStack() as stack:
