@@ -47,6 +47,9 @@ class Units(Protocol):
     def __len__(self) -> int:
         """How many ids there are."""
 
+    def __hash__(self) -> int:
+        """Units are what they are: what is made of them is kept by their identity."""
+
     @property
     def tokens(self) -> list[str]:
         """The units' strings, by id; an empty string for an id that is no unit and has no vector."""
