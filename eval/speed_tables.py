@@ -108,6 +108,30 @@ def filtering(record: Record) -> str:
     return markdown(["threads", "pairs/s", "pairs/s of processor", "processors at work"], rows)
 
 
+def serving(record: Record) -> str:
+    """What `serve` answers, beside StaticEmbedding behind the same kind of server (eval/bench_serve.py)."""
+    found = {(row["server"], row["clients"], row["texts"]): row for row in record["rows"] if row["what"] == "embeddings"}
+    rows = []
+    for ratio in record["ratios"]:
+        clients, texts = ratio["clients"], ratio["texts"]
+        own, other = (found[server, clients, texts] for server in ("xswe", "sentence-transformers"))
+        speeds = [f"{one['texts_per_s']:,.0f}" for one in (own, other)]
+        waits = [f"{own[key]:.1f}" for key in ("p50_ms", "p99_ms")]
+        rows.append([str(clients), str(texts), *speeds, f"{ratio['clock']:.1f}", *waits])
+    titles = ["clients", "texts a request", "texts/s", "StaticEmbedding's", "times as many", "median ms", "99 % within ms"]
+    return markdown(titles, rows)
+
+
+def asking(record: Record) -> str:
+    """What a question to the passages of a server takes (eval/bench_serve.py)."""
+    names = {"phrases": "the concordance", "search": "the search of sentences"}
+    keys = ("median_ms", "least_ms", "processor_ms", "build_s")
+    rows = [
+        [names[row["what"]], f"{row['passages']:,}", *(f"{row[key]:,.0f}" for key in keys)] for row in record["questions"]
+    ]
+    return markdown(["question to", "passages", "median ms", "least ms", "ms of processor", "s to start"], rows)
+
+
 def corpora(record: Record) -> str:
     """How the phases of a corpus scale (eval/bench_corpus.py)."""
     rows = [
@@ -202,6 +226,8 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "filter": ("filter_quality.json", noise),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
+    "speed.serve": ("serve.json", serving),
+    "speed.questions": ("serve.json", asking),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
     "agreement": ("agreement.json", agreement),
