@@ -12,7 +12,6 @@ score as sound ones do, and numbers have a filter of their own.
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -24,7 +23,6 @@ import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig
-from xswe.corpus.kernels import may_be_copies
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
@@ -35,6 +33,7 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.cascade import check_share, judge_bitext
+from xswe.mining.copies import find_copies
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
@@ -51,8 +50,6 @@ _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
 _NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
 _ALIKE = 0.95  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
-_WORDS = 256  # a side of a copy with more different words is looked at letter by letter
-_COPIED = 0.8  # share of the words of the shorter side that the other side has, too
 
 
 @dataclass(frozen=True)
@@ -243,7 +240,7 @@ class _Judge:
         cosines = row_cosines(left, right)
         decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else cosines[:0]
         if self._config.copies:
-            reasons[alive[_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = _COPY
+            reasons[alive[find_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = _COPY
         scores = np.full(len(block), np.nan, np.float32)
         scores[alive] = cosines
         scores[reasons > 0] = np.nan
@@ -255,27 +252,6 @@ def _has_digit(texts: Texts) -> np.ndarray:
     data = np.asarray(texts.data)
     found = np.concatenate([np.zeros(1, np.int64), np.cumsum(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))])
     return np.diff(found[np.asarray(texts.offsets)]) > 0
-
-
-def _copies(source: Texts, target: Texts, rows: np.ndarray) -> list[int]:
-    """Return those of some pairs whose sides are copies."""
-    found = np.zeros(len(rows), bool)
-    sides = source.take(rows), target.take(rows)
-    may_be_copies(*sides[0].frozen, *sides[1].frozen, _COPIED, np.empty((2, _WORDS), np.uint64), found)
-    return [row for row in rows[found].tolist() if _is_copy(source[row], target[row])]
-
-
-def _is_copy(source: str, target: str) -> bool:
-    """Return True if two texts are the same letters, or hold mostly the same words of three letters and more."""
-    a, b = source.casefold(), target.casefold()
-    words = [{word for word in text.split() if len(word) > 2} for text in (a, b)]
-    least = min(map(len, words))
-    if least > 1 and len(words[0] & words[1]) >= _COPIED * least:
-        return True
-    if 4 * min(len(a), len(b)) < 3 * max(len(a), len(b)):
-        return False
-    letters = ["".join(filter(str.isalnum, unicodedata.normalize("NFKC", text))) for text in (a, b)]
-    return letters[0] == letters[1]
 
 
 def filter_bitext(
