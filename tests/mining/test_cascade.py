@@ -8,6 +8,7 @@ import pytest
 import xswe
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
+from xswe.mining import filter as filtering
 from xswe.mining.cascade import judge_pairs, window
 from xswe.mining.margin import Pairs
 from xswe.mining.mined import mine
@@ -124,6 +125,26 @@ def test_a_filter_asks_a_judge_near_its_threshold(sample, tmp_path):
     for wrong, message in (({"threshold": 0.5}, "set threshold=auto"), ({"rerank_share": 0.0}, "rerank_share=0.0")):
         with pytest.raises(ConfigError, match=message):
             xswe.filter(weak, pairs, rerank=judge, **wrong)
+
+
+def test_every_mismatch_is_judged_with_its_own_score(sample, monkeypatch):
+    """Blocks of four pairs, of which some, one or none have two sides: a pair that is alone has no mismatch."""
+    mini, draw = xswe.load("mini"), np.random.default_rng(0)
+    pairs = [(a, b if draw.random() < 0.5 else "") for a, b in zip(sample["en"][:400], sample["de"][:400], strict=True)]
+    taken, taken_as = [], filtering.judge_bitext
+    monkeypatch.setattr(filtering, "_BLOCK", 4)
+    monkeypatch.setattr(filtering, "judge_bitext", lambda *given: taken_as(*taken.append(given) or given))
+    xswe.filter(mini, pairs, threads=1, rerank=Judge(), rerank_share=1e-9)
+    _, compared, decoys, *_ = taken[0]
+    blocks = [[row for row in range(start, start + 4) if pairs[row][1]] for start in range(0, 400, 4)]
+    assert {len(block) for block in blocks} >= {0, 1, 2, 3}
+    assert compared.tolist() == [row for block in blocks for row in block]
+    assert len(decoys) == len(compared)
+    scored = dict(zip(compared.tolist(), decoys.tolist(), strict=True))
+    for block in blocks:
+        for source, other in zip(block, [*block[1:], *block[:1]], strict=True):
+            cosine = float(mini.encode([pairs[source][0]])[0] @ mini.encode([pairs[other][1]])[0])
+            assert np.isnan(scored[source]) if len(block) == 1 else scored[source] == pytest.approx(cosine, abs=1e-5)
 
 
 def test_a_search_is_judged_among_its_candidates(sample):

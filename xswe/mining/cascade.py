@@ -109,7 +109,7 @@ def judge_bitext(
     Args:
         scores: float32 (n,), of each record; NaN where there is a reason to drop it.
         compared: int64 (d,), records whose source was compared with the next one's target.
-        decoys: float32, the cosines of these.
+        decoys: float32 (d,), the cosines of these; NaN where there was no next one.
         threshold: see :func:`judge_pairs`, as of ``encoder`` and ``most``.
         records: reads the records anew.
         encoder: the judge.
@@ -120,9 +120,9 @@ def judge_bitext(
     """
     rows = np.flatnonzero(np.isfinite(scores))
     # A decoy is a source and the next target; at the end of a block of records the first one, no translation either.
-    sources = compared[: len(decoys)]
+    there = np.isfinite(decoys)
     pairs = Pairs.of(scores[rows], rows, rows).best_first()
-    wrong = Pairs.of(decoys[: len(sources)], sources, np.roll(sources, -1)).best_first()
+    wrong = Pairs.of(decoys[there], compared[there], np.roll(compared, -1)[there]).best_first()
     return pairs.source, judge_pairs(pairs, wrong, threshold, (_Read(records, 0), _Read(records, 1)), encoder, most)
 
 

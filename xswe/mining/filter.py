@@ -228,7 +228,7 @@ class _Judge:
         return found
 
     def compared(self, block: RecordBlock, reasons: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return reasons, cosines (NaN where there is a reason) and the cosines of decoys; any thread may do it."""
+        """Return reasons, cosines (NaN where there is a reason) and those of decoys, one a pair that was encoded."""
         rows, reasons = block.rows, reasons.copy()
         if self._config.numbers:
             digits = np.flatnonzero((reasons == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
@@ -238,7 +238,8 @@ class _Judge:
         sides = [side.take(alive) for side in (rows.source, rows.target)]
         left, right = (self._model.encode(side, threads=1) for side in sides)
         cosines = row_cosines(left, right)
-        decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else cosines[:0]
+        # A pair that is alone in its block is no decoy to itself.
+        decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else np.full_like(cosines, np.nan)
         if self._config.copies:
             reasons[alive[find_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = _COPY
         scores = np.full(len(block), np.nan, np.float32)
@@ -364,7 +365,7 @@ def _decide(found: _Found, config: BitextFilter) -> Filtered:
     alive = scores[np.isfinite(scores)]
     threshold, expected = Threshold(-np.inf, "none"), None
     if config.threshold == "auto" or config.evidence:
-        expected = from_mismatches(alive, decoys, len(alive))
+        expected = from_mismatches(alive, decoys[np.isfinite(decoys)], len(alive))
     if config.threshold == "auto" and expected is not None:
         value = expected.choose(None, config.precision)
         threshold = Threshold(value, "the next pair's other side", *expected.between(value, None), expected.unsure)
