@@ -139,13 +139,14 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
     raise AssertionError
 
 
-def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | None = None) -> None:
+def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | None = None, opened: Any = None) -> None:
     """Do all shards of a stage that are not done yet.
 
     Args:
         stage: what is to be done; its manifest must be there, see :meth:`xswe.io.shards.Stage.begin`.
         execution: who does it.
         threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
+        opened: what the job opens, where this process has it already; workers of a cluster open their own.
 
     Raises:
         XsweError: shards failed; what was done is kept, and the same command tries the others again.
@@ -167,7 +168,7 @@ def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | 
                 else:
                     progress.update(1)
 
-        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads)
+        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
         with closing(work) as done:
             for shard, found in done:
                 progress.update(1)
@@ -182,11 +183,14 @@ def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | 
         _await_others(stage, execution)
 
 
-def _here(stage: Stage, todo: Iterator[int], threads: int | None) -> Generator[tuple[int, dict[str, Any]], None, None]:
+def _here(
+    stage: Stage, todo: Iterator[int], threads: int | None, opened: Any
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
     """Do shards in this process."""
     if (first := next(todo, None)) is None:
         return
-    opened = _load(cast(Any, stage.job))  # before there are threads, of which each would load it
+    if opened is None:
+        opened = _load(cast(Any, stage.job))  # before there are threads, of which each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 

@@ -124,12 +124,13 @@ def encode_shards(
         if not many and execution.kind == "array" and (made := _made(done, identity, target)):
             return made
         models = folder / (".model" if many else "model")
-        once(models, model.identity, lambda place: model.save(place / "model"))
+        if execution.kind == "ray":
+            once(models, model.identity, lambda place: model.save(place / "model"))
         stage_folder = stage_folder.absolute()
         job = EncodeJob(stage_folder, models.absolute() / "model", dtype)
         stage = Stage(stage_folder, "encode", plan.count, output.suffix if many else ".npy", job, identity)
         stage.begin(plan={"files": plan.files, "sizes": plan.sizes, "shard_bytes": plan.shard_bytes})
-        run_shards(stage, execution, threads)
+        run_shards(stage, execution, threads, (model, plan))
 
         def join(place: Path) -> None:
             """Make the output of the shards."""
@@ -141,9 +142,8 @@ def encode_shards(
             write_json(place / "encoded.json", {"identity": identity, "rows": rows, "kept": kept, "shards": plan.count})
 
         if many:
-            if execution.kind != "array":  # whose other tasks may still read it
-                shutil.rmtree(models)
-                shutil.rmtree(models.with_name(f".{models.name}.making"), ignore_errors=True)
+            for path in (models, models.with_name(f".{models.name}.making")):
+                shutil.rmtree(path, ignore_errors=True)
             return EncodedShards(output, *_rows(stage, begun), plan.count, time.time() - begun)
         if not target.is_file():  # an earlier one, which was moved away since
             shutil.rmtree(done, ignore_errors=True)

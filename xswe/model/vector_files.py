@@ -13,6 +13,7 @@ end the header is filled in and the file renamed (``.npy``, ``.safetensors``), o
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -141,11 +142,7 @@ class VectorWriter:
             pairs.append((part.scales, self._scales, 4))
         for path, stream, size in pairs:
             with path.open("rb") as source:
-                source.seek(_HEADER)
-                place = _HEADER + self.rows * size
-                while data := source.read(_COPIED):
-                    _write_at(stream, data, place)
-                    place += len(data)
+                _copy(source, stream, _HEADER + self.rows * size)
         self.rows += rows
 
     def save(self, rows: int, digest: str, every: float = _SAVE_EVERY) -> None:
@@ -228,6 +225,21 @@ def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
     while len(left):
         done = os.pwrite(stream.fileno(), left, place)
         left, place = left[done:], place + done
+
+
+def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
+    """Copy all behind a header to a place of another file: within the system, where it can."""
+    done, size = _HEADER, os.fstat(source.fileno()).st_size
+    while done < size:
+        try:
+            moved = os.copy_file_range(source.fileno(), stream.fileno(), size - done, done, place)
+        except (AttributeError, OSError) as error:
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+                raise
+            data = os.pread(source.fileno(), _COPIED, done)
+            _write_at(stream, data, place)
+            moved = len(data)
+        done, place = done + moved, place + moved
 
 
 def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:

@@ -162,7 +162,7 @@ def extract_by_shards(
         folder, "extract", sum(map(len, bounds)), ".safetensors", ExtractJob(folder, settings, os.getcwd()), identity
     )
     stage.begin(teacher=teacher.identity, languages=codes)
-    run_shards(stage, execution)
+    run_shards(stage, execution, opened=_Opened(folder / _INPUTS, teacher, units, len(samples)))
 
     def partial(language: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Read the shards of a language."""
