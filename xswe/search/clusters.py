@@ -18,7 +18,7 @@ from xswe.io.parallel import over_blocks, single_threaded_blas
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
 from xswe.search.exact import Checkpoint, work_off
-from xswe.search.kernels import empty_lists, merge, sweep
+from xswe.search.kernels import count_members, empty_lists, list_members, merge, sweep
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Vectors
 
@@ -43,12 +43,12 @@ class Members:
     @classmethod
     def of(cls, clusters: np.ndarray, count: int) -> Members:
         """Turn each line's clusters, int32 (n, p), -1 for none, into each cluster's lines."""
-        flat = clusters.ravel()
-        order = np.argsort(flat, kind="stable")
-        order = order[np.searchsorted(flat[order], 0) :]
         bounds = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(flat[order], minlength=count), out=bounds[1:])
-        return cls((order // clusters.shape[1]).astype(np.int32), bounds)
+        count_members(clusters, bounds)
+        np.cumsum(bounds, out=bounds)
+        lines = np.empty(bounds[-1], np.int32)
+        list_members(clusters, bounds[:-1].copy(), lines)
+        return cls(lines, bounds)
 
     def __getitem__(self, cluster: int) -> np.ndarray:
         return self.lines[self.bounds[cluster] : self.bounds[cluster + 1]]

@@ -122,3 +122,27 @@ def merge(
                 own_scores[hole], own_ids[hole] = own_scores[hole - 1], own_ids[hole - 1]
                 hole -= 1
             own_scores[hole], own_ids[hole] = score, new
+
+
+@njit(**LEAN)
+def count_members(clusters: np.ndarray, bounds: np.ndarray) -> None:
+    """Add how many lines each cluster has to ``bounds[cluster + 1]``, int64 (count + 1,).
+
+    Args:
+        clusters: int32 (n, p), the clusters of each line; negative for none.
+        bounds: changed in place.
+    """
+    for cluster in clusters.flat:
+        if cluster >= 0:
+            bounds[cluster + 1] += 1
+
+
+@njit(**LEAN)
+def list_members(clusters: np.ndarray, free: np.ndarray, lines: np.ndarray) -> None:
+    """Write the lines of every cluster, rising, from ``free[cluster]`` on, which moves behind them."""
+    for line in range(clusters.shape[0]):
+        for place in range(clusters.shape[1]):
+            cluster = clusters[line, place]
+            if cluster >= 0:
+                lines[free[cluster]] = line
+                free[cluster] += 1
