@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.clusters import slices
@@ -9,6 +10,8 @@ from xswe.errors import ConfigError, Unfinished
 from xswe.io.execution import ExecutionConfig
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
+from xswe.mining.pipeline import MineConfig, mine_vectors
+from xswe.search.types import SearchConfig
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +21,13 @@ def files(sample, tmp_path_factory):
     source.write_text("".join(f"{line}\n" for line in sample["en"][:600]), encoding="utf-8")
     target.write_text("".join(f"{line}\n" for line in sample["ja"][300:900]), encoding="utf-8")
     return source, target
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    a, noise = np.random.default_rng(0).standard_normal((2, 900, 16), np.float32)
+    b = np.roll(a, 300, 0) + 0.4 * noise
+    return [side / np.linalg.norm(side, axis=1, keepdims=True) for side in (a, b)]
 
 
 @pytest.mark.parametrize("method", ["exact", "clusters"])
@@ -33,6 +43,26 @@ def test_an_array(model, files, tmp_path, method):
             assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
             return
     raise AssertionError
+
+
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+def test_files_of_vectors_in_a_folder_that_is_gone_on_from(vectors, tmp_path, method):
+    config = MineConfig(neighbours=SearchConfig(method=method, threads=1))
+    names = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for name, side in zip(names, vectors, strict=True):
+        np.save(name, side)
+    for sides, given in ((vectors, names), (vectors[:1], names[:1])):
+        folder = tmp_path / str(len(sides))
+        expected = mine_vectors(*sides, config=config).pairs
+        for _ in range(2):
+            found = mine_vectors(*given, config=config, folder=folder).pairs
+            assert [getattr(found, name).tobytes() for name in vars(found)] == [
+                getattr(expected, name).tobytes() for name in vars(expected)
+            ]
+            assert (folder / "merge" / "000000.safetensors").is_file()
+            (folder / "merge" / "000000.safetensors").unlink()
+    with pytest.raises(ConfigError, match="save the arrays"):
+        mine_vectors(*vectors, folder=tmp_path)
 
 
 def test_ray_within_one_side(ray_cluster, model, files, tmp_path):

@@ -299,8 +299,19 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     return Threshold(value, origin, precision, recall, expected.unsure)
 
 
-def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None) -> Mined:
+def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:
     """Mine translations among unit vectors: arrays (n, d), or paths of ``.npy`` files; without a target, paraphrases.
+
+    Args:
+        source: vectors.
+        target: vectors of the other side.
+        config: how.
+        folder: for a search by shards, of files: a killed call goes on from there, and others may help (``execution``). It
+            must hold nothing of other vectors, and is left to be removed.
+
+    Raises:
+        ConfigError: ``gold`` is set, or a folder is given with arrays.
+        Unfinished: with ``execution=array``, the others are not done yet.
 
     Example:
         mined = mine_vectors(model.encode(english), model.encode(japanese))
@@ -313,6 +324,13 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     k, within = config.depth + config.struck, target is None
     if within:
         _check_within(config)
+    if folder is not None:
+        sides = [source] if within else [source, target]
+        if not all(isinstance(side, (str, Path)) for side in sides):
+            raise ConfigError("folder= is for files of vectors, which a later call and others can read: save the arrays")
+        lists = search_shards([Path(side) for side in sides], k, config.neighbours, folder, config.execution)
+        return choose_pairs(both_ways(lists) if within else lists, config, within=within)
+    if within:
         return choose_pairs(both_ways(neighbours_within(source, k, config.neighbours)), config, within=True)
     return choose_pairs(find_neighbours(source, target, k, config.neighbours), config)
 
