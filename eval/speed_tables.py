@@ -132,6 +132,15 @@ def asking(record: Record) -> str:
     return markdown(["question to", "passages", "median ms", "least ms", "ms of processor", "s to start"], rows)
 
 
+def pages(record: Record) -> str:
+    """What a page of many pairs weighs and takes (eval/bench_report.py)."""
+    rows = [
+        [f"{row['pairs']:,}", f"{row['bytes'] / 1000:,.0f}", f"{row['made_processor_s']:.1f}", f"{row['shown_ms']:,.0f}"]
+        for row in record["rows"]
+    ]
+    return markdown(["pairs", "kB", "s of processor to make", "ms to show"], rows)
+
+
 def corpora(record: Record) -> str:
     """How the phases of a corpus scale (eval/bench_corpus.py)."""
     rows = [
@@ -228,6 +237,7 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.search": ("search.json", searching),
     "speed.serve": ("serve.json", serving),
     "speed.questions": ("serve.json", asking),
+    "speed.pages": ("report.json", pages),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
     "agreement": ("agreement.json", agreement),

@@ -128,5 +128,5 @@ def comparison(models, items):
         rows = [Row(t, s, "f1", float(own.mean()), 80, items=own) for t in ("tatoeba", "news") for s in ("en-de", "en-ja")]
         size = model.matrix.nbytes
         rows = tuple(with_intervals(rows, Bootstrap(200)))
-        measured.append(Measured(f"model {k}", model.dim, size, 1, ("en", "de"), 1000.0 + k, rows))
+        measured.append(Measured(f"model {k}", model.dim, size, 1, ("en", "de"), 1000.0 + k, rows, 60.0 - k))
     return Comparison(tuple(measured), tuple(significance(measured, Bootstrap(200))), 1)

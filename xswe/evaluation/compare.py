@@ -13,6 +13,7 @@ from xswe.evaluation.evaluate import FIELDS, Model, as_encoder, check_measured, 
 from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists
 from xswe.evaluation.tasks import check
+from xswe.io.files import read_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, cell, table
 from xswe.progress import track
@@ -34,6 +35,7 @@ class Measured:
         languages: codes of the languages it was evaluated on.
         rate: sentences a second; None if not timed.
         rows: its figures.
+        training: seconds that its training took, where its run folder says so; None if not known.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Measured:
     languages: tuple[str, ...]
     rate: float | None
     rows: tuple[Row, ...]
+    training: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return a JSON object, without the rows."""
@@ -53,6 +56,7 @@ class Measured:
             "parameters": self.parameters,
             "languages": list(self.languages),
             "sentences_per_second": None if self.rate is None else round(self.rate),
+            "training_seconds": None if self.training is None else round(self.training, 1),
         }
 
     def only(self, rows: Sequence[Row]) -> Measured:
@@ -76,10 +80,16 @@ class PairedTest:
     p: float
 
 
-def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None) -> Measured:
+def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None, training: float | None = None) -> Measured:
     """Keep what a table says of an encoder, without its weights."""
     about = (encoder.name, encoder.dim, encoder.size, encoder.parameters, tuple(encoder.languages))
-    return Measured(*about, rate, tuple(rows))
+    return Measured(*about, rate, tuple(rows), training)
+
+
+def seconds_of_training(folder: str | Path) -> float | None:
+    """Return the seconds that the training of a run folder took, None where the folder does not say."""
+    path = Path(folder) / "run.json"
+    return float(sum(read_json(path)["seconds"].values())) if path.is_file() else None
 
 
 def figures_of(rows: Iterable[Row]) -> list[Key]:
@@ -262,7 +272,9 @@ def compare(
             raise ConfigError(f"two models are called {encoder.name!r}: name them, as in {{path: …, name: other}}")
         rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
         rate = sentences_per_second(encoder, sample_texts(encoder.languages), seconds) if seconds else None
-        done.append(measured(encoder, rows, rate))
+        named = isinstance(which, (str, Mapping)) and ModelSpec.of(which).path
+        training = seconds_of_training(Path(named).parent) if isinstance(named, str) else None
+        done.append(measured(encoder, rows, rate, training))
     return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
 
 

@@ -8,10 +8,11 @@ and part of speech; nearest neighbours both ways. And files for TensorBoard's pr
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ _PAIRS, _MAPPED = 1000, 200  # pairs that are looked at; sentences of a language
 _COMPONENTS = 10
 _WORDS, _LEAST = 2500, 3  # words whose norms are shown; times that a word must occur
 _NEAR = 10  # neighbours of a sentence in the files for maps
+_TAGGERS = {"en": "HanTa", "de": "HanTa", "zh": "jieba", "ja": "fugashi"}  # what tells the parts of speech
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Sentences of two languages in a model's space.
+    """Sentences of two and more languages in a model's space.
 
     Attributes:
         model: the model.
@@ -55,8 +57,9 @@ def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> S
 
     Args:
         model: a static model.
-        path: a bitext: tab-separated, ``.tmx``, ``.jsonl``, …; of more than 1,000 pairs, 1,000 are drawn.
-        languages: of its sides; a model of two languages knows them.
+        path: a bitext: tab-separated, ``.tmx``, ``.jsonl``, …; of more than 1,000 lines, 1,000 are drawn.
+        languages: of its sides, two or more; a model of two languages knows them. Of a tab-separated file they name the
+            columns in their order.
 
     Raises:
         ConfigError: the languages are not known, or the model is none of one table.
@@ -65,16 +68,30 @@ def open_space(model: Any, path: str | Path, languages: Sequence[str] = ()) -> S
     if not isinstance(model, StaticModel):
         raise ConfigError("space= needs a static model of one table: give model=, and no ensemble")
     spoken = tuple(languages) or tuple(model.pair)
-    if len(spoken) != 2:
+    if len(spoken) < 2 or len(set(spoken)) < len(spoken):
         raise ConfigError(f"languages={list(spoken)}: name those of the bitext, as in languages=[en,ja]")
-    pairs = [pair for file in find_pairs([str(path)], (spoken[0], spoken[1])) for pair in read_pairs(file) if all(pair)]
-    if len(pairs) < 2 * _COMPONENTS:
-        raise InputError(path, f"{len(pairs)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
-    rows = np.sort(np.random.default_rng(0).permutation(len(pairs))[:_PAIRS])
-    texts = {code: [pairs[row][k] for row in rows.tolist()] for k, code in enumerate(spoken)}
+    lines = _lines(path, spoken)
+    if len(lines) < 2 * _COMPONENTS:
+        raise InputError(path, f"{len(lines)} pairs are too few to look at", f"give a bitext of {2 * _COMPONENTS} and more")
+    rows = np.sort(np.random.default_rng(0).permutation(len(lines))[:_PAIRS])
+    texts = {code: [lines[row][k] for row in rows.tolist()] for k, code in enumerate(spoken)}
     return Space(model, texts, {code: model.encode(own) for code, own in texts.items()})
 
 
+def _lines(path: str | Path, languages: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the lines that have a text in every language, each first text once where they are three or more."""
+    sides = []
+    for k, code in enumerate(languages[1:], 1):
+        files = find_pairs([str(path)], (languages[0], code), (0, k))
+        sides.append([pair for file in files for pair in read_pairs(file) if all(pair)])
+    if len(sides) == 1:
+        return list(sides[0])
+    others = [dict(reversed(pairs)) for pairs in sides]
+    common = (text for text, _ in sides[0] if all(text in other for other in others))
+    return [(text, *(other[text] for other in others)) for text in dict.fromkeys(common)]
+
+
+@threadpool_limits.wrap(1)  # small matrices: threads would wait for each other more than work
 def space_page(space: Space) -> str:
     """Return the page."""
     drop = max(1, space.model.dim // 100)
@@ -85,8 +102,9 @@ def space_page(space: Space) -> str:
     clouds.append(plane(f"Without the first {drop}", removed, space.texts))
     if (mapped := _tsne(space)) is not None:
         clouds.append(mapped)
-    norms = list(_norms(space))
-    speech = _speech(space)
+    words = {code: _counted(space, code) for code in space.texts}
+    norms = list(_norms(words))
+    speech = _speech(space, words)
     sections = [("clouds", "Languages"), ("components", "Components"), ("neighbours", "Neighbours"), ("norms", "Norms")]
     return render(
         "space.html",
@@ -94,7 +112,7 @@ def space_page(space: Space) -> str:
         about="Where languages part, which axes hold them, whose neighbours agree, and which words are long vectors.",
         sections=sections,
         overview=[
-            ("sentences", number(len(every)), "half of either language"),
+            ("sentences", number(len(every)), "as many of each language"),
             ("dimensions", number(space.model.dim), ""),
             ("silhouette of languages", figure(silhouette(space.vectors), 3), "0 where they lie together"),
         ],
@@ -124,7 +142,7 @@ def _tsne(space: Space) -> Cloud | None:
     vectors = {code: rows[:_MAPPED] for code, rows in space.vectors.items()}
     every = np.concatenate(list(vectors.values()))
     how = {"perplexity": min(30, len(every) // 4), "init": "pca", "random_state": 0, "metric": "cosine", "max_iter": 500}
-    with threadpool_limits(1):  # a few hundred points: threads would wait for each other more than work
+    with threadpool_limits(1):  # the library that the import above has brought, too
         places = TSNE(2, n_jobs=1, **how).fit_transform(every)
     texts = {code: own[:_MAPPED] for code, own in space.texts.items()}
     return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), silhouette(vectors))
@@ -151,21 +169,16 @@ def _components(
 
 
 def _reciprocity(space: Space) -> list[tuple[str, ...]]:
-    """Return how often the nearest is the translation, and nearest both ways."""
-    (a, left), (b, right) = space.vectors.items()
-    cosines = left @ right.T
-    there, back, own = cosines.argmax(1), cosines.argmax(0), np.arange(len(left))
+    """Return, of each pair of languages, how often the nearest is the translation, and nearest both ways."""
     rows: list[tuple[str, ...]] = []
-    for name, hits in (
-        (f"{a} to {b}: the nearest is the translation", there == own),
-        (f"{b} to {a}: the nearest is the translation", back == own),
-        ("nearest both ways (reciprocity)", back[there] == own),
-    ):
-        low, high = proportion(float(hits.mean()), len(own))
-        rows.append((name, percent(float(hits.mean())), f"{percent(low)} to {percent(high)}"))
-    times = np.bincount(there, minlength=len(right))
-    rows.append((f"{b} sentences that are nearest to none", percent(float((times == 0).mean())), ""))
-    rows.append((f"most {a} sentences that one {b} sentence is nearest to", str(int(times.max())), ""))
+    for (a, left), (b, right) in combinations(space.vectors.items(), 2):
+        cosines = left @ right.T
+        there, back, own = cosines.argmax(1), cosines.argmax(0), np.arange(len(left))
+        hits = ((there == own).mean(), (back == own).mean(), (back[there] == own).mean())
+        low, high = proportion(float(hits[2]), len(own))
+        times = np.bincount(there, minlength=len(right))
+        cells = [*(percent(float(hit)) for hit in hits), f"{percent(low)} to {percent(high)}"]
+        rows.append((f"{a}-{b}", *cells, percent(float((times == 0).mean())), str(int(times.max()))))
     return rows
 
 
@@ -179,10 +192,9 @@ def _counted(space: Space, code: str) -> list[tuple[str, int, float]]:
     return sorted((one for one in found if one[1] >= _LEAST), key=lambda one: -one[1])[:_WORDS]
 
 
-def _norms(space: Space) -> Iterator[tuple[str, Any, float]]:
+def _norms(counted: Mapping[str, list[tuple[str, int, float]]]) -> Iterator[tuple[str, Any, float]]:
     """Yield, of each language, words by frequency and norm, and their correlation."""
-    for code in space.texts:
-        words = _counted(space, code)
+    for code, words in counted.items():
         if len(words) > 10:
             points = {code: [(float(times), norm, word) for word, times, norm in words]}
             title = f"{LANGUAGES[code].name}: norm of a word's vector by how often it occurs"
@@ -191,21 +203,35 @@ def _norms(space: Space) -> Iterator[tuple[str, Any, float]]:
             yield title, drawn, tied
 
 
-def _speech(space: Space) -> list[tuple[str, ...]]:
+def _speech(space: Space, counted: Mapping[str, list[tuple[str, int, float]]]) -> list[tuple[str, ...]]:
     """Return mean norms by part of speech, of the languages whose tagger is installed."""
     rows: list[tuple[str, ...]] = []
-    for code, tag in (("ja", _japanese), ("zh", _chinese)):
-        if code not in space.texts or find_spec({"ja": "fugashi", "zh": "jieba"}[code]) is None:
+    for code in space.texts:
+        if find_spec(_TAGGERS[code]) is None:
             continue
         kinds: dict[str, list[float]] = {}
-        norms = {word: norm for word, _, norm in _counted(space, code)}
-        for (word, kind), _ in Counter(tag(space.texts[code])).items():
+        norms = {word: norm for word, _, norm in counted[code]}
+        tagged = ((word if word in norms else word.lower(), kind) for word, kind in _tagged(code, space.texts[code]))
+        for word, kind in dict.fromkeys(tagged):
             if word in norms:
                 kinds.setdefault(kind, []).append(norms[word])
         for kind, own in sorted(kinds.items(), key=lambda one: -len(one[1])):
             if len(own) >= _LEAST:
                 rows.append((code, kind, number(len(own)), figure(float(np.mean(own)), 3), figure(float(np.std(own)), 3)))
     return rows
+
+
+def _tagged(code: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the words of texts with their parts of speech, as the language's tagger names them."""
+    if code in ("ja", "zh"):
+        yield from (_japanese if code == "ja" else _chinese)(texts)
+        return
+    from HanTa import HanoverTagger
+
+    tagger = HanoverTagger.HanoverTagger({"en": "morphmodel_en.pgz", "de": "morphmodel_ger.pgz"}[code])
+    for text in texts:
+        for word, _, tag in tagger.tag_sent(re.findall(r"\w+|[^\w\s]", text)):
+            yield word, str(tag)[:2]
 
 
 def _japanese(texts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import InputError
-from xswe.evaluation.compare import Comparison, Key, Measured, PairedTest, figures_of, title
+from xswe.evaluation.compare import Comparison, Key, Measured, PairedTest, figures_of, seconds_of_training, title
 from xswe.evaluation.evaluate import shown
 from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json
@@ -15,6 +15,7 @@ from xswe.report import figures
 from xswe.report.page import figure, number, percent, render
 
 _GROUPS = 5  # groups of bars side by side
+_TRAINING = "seconds of training"
 
 
 def read_comparison(path: str | Path) -> Comparison:
@@ -34,7 +35,7 @@ def read_comparison(path: str | Path) -> Comparison:
             ]
             size, rate = about["bytes"], about["sentences_per_second"]
             known = (about["name"], about["dim"], size, about["parameters"], tuple(about["languages"]))
-            models.append(Measured(*known, rate, tuple(rows)))
+            models.append(Measured(*known, rate, tuple(rows), about.get("training_seconds")))
         tests = tuple(PairedTest(**test) for test in held["tests"])
         return Comparison(tuple(models), tests, held["threads"])
     except FileNotFoundError:
@@ -57,6 +58,9 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
         plots.append(("Quality against size", _against(quality, sizes, "MB of the weights", low_is_good=True)))
         if len(rates) > 1:
             plots.append(("Quality against speed", _against(quality, rates, "sentences a second", low_is_good=False)))
+        seconds = {model.name: model.training for model in models if model.training}
+        if len(seconds) > 1:
+            plots.append(("Quality against training", _against(quality, seconds, _TRAINING, low_is_good=True)))
     sections = [("table", "Table")] + ([("cost", "Quality and cost")] if plots else [])
     sections += [("languages", "By task and language"), ("tests", "Tests")]
     return render(
@@ -100,7 +104,7 @@ def sweep_page(found: Any, settings: dict[str, Any] | None = None) -> str:
         if (values := [mean for key in keys if (mean := point.mean(key)) is not None])
     }
     plots = []
-    for about, costs, axis in (("size", sizes, "MB of the model"), ("training", seconds, "seconds of training")):
+    for about, costs, axis in (("size", sizes, "MB of the model"), ("training", seconds, _TRAINING)):
         if len(costs) > 1:
             plots.append((f"Quality against {about}", _against(quality, costs, axis, low_is_good=True)))
     tests = [
@@ -149,9 +153,7 @@ def _spread(key: Key, mean: float | None, deviation: float | None) -> Row | None
 
 def _seconds(folders: Sequence[Path]) -> float | None:
     """Return the mean seconds of training of some run folders, None where they do not say."""
-    found = [
-        sum(read_json(path)["seconds"].values()) for folder in folders if (path := Path(folder) / "run.json").is_file()
-    ]
+    found = [taken for folder in folders if (taken := seconds_of_training(folder)) is not None]
     return sum(found) / len(found) if found else None
 
 

@@ -28,6 +28,7 @@ from xswe.report.page import figure, number, percent, render
 from xswe.text.languages import cjk_runs, has_kana
 
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
+_FEWEST = 30  # pairs above a threshold of which a precision is drawn
 _CUT = 600  # characters of a text that are shown
 _NAMES = {
     "above": "Just above the cut",
@@ -327,6 +328,7 @@ def _curve(view: PairsView) -> Any:
     if expected is None or expected.unsure or not len(expected.falling):
         return ""
     low, high = _span(view.evidence.scores, _mismatches(view))
+    high = min(high, float(expected.falling[min(_FEWEST, len(expected.falling)) - 1]))
     points = [(float(step), *expected.between(float(step), None)) for step in np.linspace(low, high, 120)]
     names = ("expected precision", "expected recall")
     series = {name: [(p[0], 100 * (p[k] or 0.0)) for p in points if p[k] is not None] for k, name in enumerate(names, 1)}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
+from threadpoolctl import threadpool_limits
 
 from xswe.corpus.bitext import Bitext
 from xswe.errors import InputError
@@ -177,6 +178,7 @@ def _report(stage: StageFolder) -> dict[str, Any]:
     return dict(read_json(path)) if path.is_file() else {}
 
 
+@threadpool_limits.wrap(1)  # small matrices: threads would wait for each other more than work
 def training_page(folder: str | Path) -> str:
     """Return the page of a run folder.
 
