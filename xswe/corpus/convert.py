@@ -88,7 +88,7 @@ def convert(
             report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs).run()
             write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
             (partial / "progress.json").unlink()
-            (partial / ".lock").unlink()
+            (partial / ".lock").unlink(missing_ok=True)
             if folder.exists():
                 folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
             os.replace(partial, folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -16,6 +15,7 @@ from xswe.evaluation.metrics import Bootstrap, Row, with_intervals
 from xswe.evaluation.models import open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
+from xswe.io.files import scratch
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, table
 from xswe.model.ensemble import Ensemble
@@ -149,7 +149,7 @@ def run_tasks(
     check(tasks)
     rows: list[Row] = []
     with ExitStack() as stack:
-        place = Path(results or stack.enter_context(tempfile.TemporaryDirectory(prefix="xswe-mteb-")))
+        place = Path(results or stack.enter_context(scratch("xswe-mteb-")))
         for task in tasks:
             root = None if data is None else Path(data)
             rows += _file(encoder, task) if is_path(task) else run_task(encoder, task, root, place)

@@ -19,12 +19,19 @@ import numpy as np
 from xswe.errors import ConfigError, InputError
 from xswe.io.remote import is_remote, remote_state
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
+
 
 def _sync(path: Path) -> None:
     """Flush a file or directory to the disk, so that a later rename cannot outrun its content."""
-    if os.name == "nt" and path.is_dir():  # Windows opens no folder, and flushes only what may be written
+    if ON_WINDOWS and path.is_dir():  # Windows opens no folder, and flushes only what may be written
         return
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if ON_WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -153,7 +160,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """
     path = Path(path)
     if is_special(path):
-        with tempfile.TemporaryDirectory(prefix="xswe-") as folder:
+        with scratch() as folder:
             temporary = Path(folder) / path.name
             yield temporary
             with temporary.open("rb") as whole, path.open("wb") as sink:
@@ -232,7 +239,7 @@ def arrays_digest(*arrays: np.ndarray) -> str:
 
 
 def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None:
-    """Lock an open file until it is closed, where the system can.
+    """Lock an open file until it is closed, where the system can (not on Windows).
 
     Args:
         stream: the file.
@@ -242,9 +249,7 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
     Raises:
         ConfigError: another process holds it.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if fcntl is None:
         return
     try:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -257,14 +262,27 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
 def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterator[None]:
     """Hold a folder for one process; see :func:`lock`."""
     place = folder / ".lock"
-    while True:
+    while fcntl is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(place, "w") as stream:
+        with open(place, "wb") as stream:
             lock(stream, busy, shared)
             # The process that held the folder may have removed it, and with it the file that is locked here.
             if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):
                 yield
                 return
+    folder.mkdir(parents=True, exist_ok=True)  # no file is open in it that would keep it from being renamed
+    yield
+
+
+def let_go(*streams: IO[Any]) -> None:
+    """Close files that are to be renamed or removed, where the system does neither to an open one."""
+    for stream in streams if ON_WINDOWS else ():
+        stream.close()
+
+
+def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:
+    """Return a temporary folder; a file in it that is still mapped at the end stays there on Windows, which is no error."""
+    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=ON_WINDOWS)
 
 
 # Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
@@ -283,7 +301,7 @@ def work_folder(output: str, work: str | None, keep: bool, shared: bool = False)
         ConfigError: the folder is no work folder, or another process is at work in it.
     """
     if work is None and (output == "-" or is_special(Path(output))):
-        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
+        with scratch("xswe-mine-") as folder:
             yield Path(folder)
         return
     folder_path = Path(work) if work else Path(f"{output}.work")
@@ -295,7 +313,7 @@ def work_folder(output: str, work: str | None, keep: bool, shared: bool = False)
         write_json(folder_path / "work.json", {"output": output})
         yield folder_path
         if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
-            shutil.rmtree(folder_path, ignore_errors=os.name == "nt")
+            shutil.rmtree(folder_path, ignore_errors=ON_WINDOWS)
 
 
 def resource(name: str) -> Path:

@@ -7,7 +7,6 @@ to the test corpora as it is. This is not the nearest-neighbour F1 that mteb cal
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from xswe.errors import InputError
 from xswe.io.archives import PACKED
+from xswe.io.files import scratch
 from xswe.io.lines import read_lines
 from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
@@ -121,7 +121,7 @@ def extract(model: AnyModel, files: BuccFiles, config: MineConfig) -> Extracted:
     """Mine a data set's corpora, every line as it is, without a threshold."""
     threads = config.neighbours.workers
     filters = FilterConfig(duplicates=False, identical=False)
-    with tempfile.TemporaryDirectory(prefix="xswe-bucc-") as folder:
+    with scratch("xswe-bucc-") as folder:
         sides = [
             prepare_side(
                 Path(folder) / name,

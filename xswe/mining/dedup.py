@@ -8,7 +8,6 @@ threshold needs no second search.
 
 from __future__ import annotations
 
-import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import work_folder
+from xswe.io.files import scratch, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -242,7 +241,7 @@ def dedup(
     if output is None:
         if config.execution.kind != "local":
             raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
-        with tempfile.TemporaryDirectory(prefix="xswe-dedup-") as folder:
+        with scratch("xswe-dedup-") as folder:
             return _found(model, source, config, Path(folder))
     with work_folder(str(output), None if work is None else str(work), config.keep) as place:
         found = _found(model, source, config, place)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import work_folder
+from xswe.io.files import scratch, work_folder
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -171,7 +170,7 @@ def mine(
     if output is None:
         if config.execution.kind != "local":
             raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
-        with tempfile.TemporaryDirectory(prefix="xswe-mine-") as folder:
+        with scratch("xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)
     array = config.execution.kind == "array"  # whose tasks share the folder; it stays, for one that comes late

@@ -6,7 +6,6 @@ Written as sentence-transformers takes them: columns ``anchor``, ``positive``, `
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import work_folder
+from xswe.io.files import scratch, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
@@ -170,7 +169,7 @@ def mine_negatives(
 def _room(output: str | Path | None) -> AbstractContextManager[str | Path]:
     """Return the folder of the vectors and, with an output, of the search that a killed run is to go on with."""
     if output is None:
-        return tempfile.TemporaryDirectory(prefix="xswe-negatives-")
+        return scratch("xswe-negatives-")
     return work_folder(str(output), None, False)
 
 

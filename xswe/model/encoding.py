@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from xswe.io.files import scratch
 from xswe.io.parallel import in_order, share
 from xswe.model.hub import push_folder
 
@@ -166,6 +166,6 @@ class Encoding:
         Raises:
             ModelError: the hub refuses.
         """
-        with tempfile.TemporaryDirectory() as temporary:
+        with scratch() as temporary:
             self.save(Path(temporary) / "model")
             return push_folder(Path(temporary) / "model", repository, revision, private, token, message)

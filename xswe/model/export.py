@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -10,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import whole_file
+from xswe.io.files import scratch, whole_file
 from xswe.model.folder import Precision
 from xswe.model.onnx_graph import write_onnx
 from xswe.model.static import StaticModel
@@ -113,7 +112,7 @@ def write_lookup(model: StaticModel, path: Path) -> None:
         raise ConfigError(
             "an ONNX graph needs ids from a tokenizer.json, whose ids word units do not share: use format=folder"
         )
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         model.units.save(Path(folder))
         text = (Path(folder) / "tokenizer.json").read_bytes()
     with whole_file(path) as temporary:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,11 +28,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from xswe.errors import ConfigError, DependencyError, InputError
-from xswe.io.files import lock, read_json, whole_file, write_json
+from xswe.io.files import let_go, lock, read_json, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import PRECISIONS, check_precision, convert
 
 SUFFIXES = (".npy", ".safetensors", ".parquet")
+_turn = threading.Lock()  # of the threads that write, where the system cannot write at a place of a file
 _HEADER = 512  # bytes before the first row
 _SAVE_EVERY = 5.0  # seconds
 _COPIED = 8 << 20  # bytes that are copied at a time
@@ -203,6 +205,7 @@ def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
         scales.truncate(_HEADER + writer.kept * 4)
         yield writer
         writer.finish()
+        let_go(rows, scales)
         for path in (file.journal, file.partial, file.partial_scales):
             path.unlink(missing_ok=True)
 
@@ -222,6 +225,12 @@ def _read_journal(file: VectorFile, signature: str) -> tuple[int, str]:
 def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
     """Write all bytes of an array (or bytes) at a place, without moving the stream."""
     left = data.reshape(-1).view(np.uint8).data if isinstance(data, np.ndarray) else memoryview(data)
+    if not hasattr(os, "pwrite"):
+        with _turn:
+            stream.seek(place)
+            stream.write(left)
+            stream.flush()
+        return
     while len(left):
         done = os.pwrite(stream.fileno(), left, place)
         left, place = left[done:], place + done
@@ -244,6 +253,7 @@ def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
 
 def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:
     os.fsync(stream.fileno())
+    let_go(stream)
     os.replace(partial, path)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.files import file_stamp, read_json, whole_folder, write_json
+from xswe.io.files import file_stamp, read_json, scratch, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
@@ -347,7 +347,7 @@ def index(
         raise ConfigError(f"method={method!r}: use exact or clusters")
     check_storage(storage)
     if folder is None:
-        temporary = tempfile.TemporaryDirectory(prefix="xswe-index-")
+        temporary = scratch("xswe-index-")
         made = _build(Path(temporary.name), model, method, storage)
         made._temporary = temporary
         made.add(texts, metadata, threads=threads)

@@ -7,7 +7,6 @@ The counts are exact, and the same for any number of threads.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import LEAN, start_compiler
+from xswe.io.files import scratch
 from xswe.io.parallel import Lock, share
 from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.progress import bar
@@ -53,7 +53,7 @@ def frequent_words(
     ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)
     lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
     own, lock, languages = threading.local(), Lock(), WordLookup(lookups)
-    with tempfile.TemporaryDirectory(prefix="xswe-count-") as folder, bar(description, len(texts), "text") as progress:
+    with scratch("xswe-count-") as folder, bar(description, len(texts), "text") as progress:
         forms = _Files(Path(folder))
         counters: list[_Forms] = []
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-import tempfile
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from tokenizers import normalizers
 
 from xswe.errors import ConfigError, DependencyError
+from xswe.io.files import scratch
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     except ImportError:
         raise DependencyError("sentencepiece (with protobuf)", "train", "compiling a character table") from None
     model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         rules = Path(folder) / "rules.tsv"
         # Only the normaliser of this throw-away model is wanted; the two lines it is trained on do not matter.
         rules.write_text("".join(f"{_codes(a)}\t{_codes(b)}\n" for a, b in sorted(table.items())), encoding="ascii")

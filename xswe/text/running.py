@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import NamedTuple, overload
 
 from xswe.errors import ConfigError
 from xswe.io.archives import without_packing
-from xswe.io.files import file_stamp, fingerprint, whole_file
+from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
 from xswe.io.lines import open_binary
 from xswe.io.results import Result, check_suffix
 from xswe.text.languages import check_languages, has_cjk
@@ -186,7 +185,7 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
     with ExitStack() as stack:
         folder = Path(output).parent
         if str(output) == "-" or stamp is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="xswe-")))
+            folder = Path(stack.enter_context(scratch()))
         file = folder / name
         stack.callback(file.unlink, missing_ok=True)
         split_text(Path(path), language).write(file)

@@ -10,7 +10,6 @@ import json
 import logging
 import math
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.io.files import scratch
 from xswe.text.languages import CJK_CHARACTERS, folding_step
 
 logger = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ def train_subwords(
         chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))
         counts.update(chunk for chunk, _ in chunks)
     model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch() as folder:
         # The trainer reads each distinct chunk once, with its count: the same result as from the text, sooner.
         table = Path(folder) / "chunks.tsv"
         table.write_text("".join(f"{chunk}\t{count}\n" for chunk, count in sorted(counts.items())), encoding="utf-8")

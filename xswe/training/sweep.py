@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import check_measured, run_tasks, shown
 from xswe.evaluation.metrics import Bootstrap, Comparison, Row, compare_draws, resample
 from xswe.evaluation.tasks import check
+from xswe.io.files import scratch
 from xswe.io.results import Result, table
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher, TeacherConfig
@@ -223,7 +223,7 @@ def sweep(
     if tasks:
         check(tasks)
     with ExitStack() as stack:
-        folder = Path(output or stack.enter_context(tempfile.TemporaryDirectory(prefix="xswe-")))
+        folder = Path(output or stack.enter_context(scratch()))
         given = bitext if isinstance(bitext, (str, Path, Mapping)) else list(bitext)
         choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import shutil
-import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -17,7 +16,7 @@ from xswe.corpus.cards import cards
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import fingerprint, whole_file, write_json
+from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
 from xswe.model.card import Source, card, sources_of, write_card
@@ -265,7 +264,7 @@ def _write_pairs(pairs: Iterable[Any], name: str, folder: Path) -> Values:
 def _run_folder(output: str | Path | None) -> Iterator[Path]:
     """Yield the run folder; one that a failed run made goes again, unless a stage in it is done or begun."""
     if output is None:
-        with tempfile.TemporaryDirectory(prefix="xswe-") as temporary:
+        with scratch() as temporary:
             yield Path(temporary)
         return
     folder = Path(output)
