@@ -135,9 +135,11 @@ def test_a_phrase_is_given_itself_and_the_other_side_of_a_bitext_is_shown(folder
         "model=model", "queries=the last", "passages=both.tsv", "output=o.tsv", "languages=[ja,en]", "k=1", cwd=folder
     )
     assert done.returncode == 0, done.stderr
-    header, row = read_table(folder / "o.tsv")
-    assert header[-2:] == ["sentence", "other_side"]
-    assert f"{row[-1]}\t{row[-2]}" == lines[int(row[2]) - 1]
+    header, cells = read_table(folder / "o.tsv")
+    row = dict(zip(header, cells, strict=True))
+    assert f"{row['other_side']}\t{row['sentence']}" == lines[int(row["line"]) - 1]
+    start, end = int(row["other_start"]), int(row["other_end"])
+    assert row["other_text"] == row["other_side"][start:end] != row["other_side"]
 
 
 _KILLED = """

@@ -257,6 +257,26 @@ def align_words(
     return WordLinks(tuple(out))
 
 
+def counterparts(
+    model: AnyModel, sides: Sequence[tuple[str, str]], spans: Sequence[Sequence[tuple[int, int]]]
+) -> list[list[tuple[int, int] | None]]:
+    """Find where the translations of sentences probably say what spans of these say.
+
+    Args:
+        model: a static model.
+        sides: sentences and their translations.
+        spans: of each sentence, first character and one past the last.
+
+    Returns:
+        For each span its place in the translation, None where no word of it has a link.
+
+    Raises:
+        ModelError: see :func:`align_words`.
+    """
+    links = align_words(model, [text for text, _ in sides], [text for _, text in sides])
+    return [[pair.counterpart(*span) for span in own] for pair, own in zip(links, spans, strict=True)]
+
+
 def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Any) -> list[tuple[int, int]]:
     """Link the words of one pair by vectors that are at hand, float32 (words, d) of either side; see :func:`align_words`.
 

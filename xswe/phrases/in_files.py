@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from xswe.alignment.words import counterparts
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
@@ -20,7 +21,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
-from xswe.phrases.words import WordSource, load_words
+from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
 from xswe.text.languages import check_languages
 from xswe.text.running import as_lines, is_document
 
@@ -128,6 +129,7 @@ class FoundInFiles:
         files: what was read and written.
         queries: the phrases.
         other: the other side of the passages that examples stand in, by their number from 0, where they have one.
+        marks: where it probably says what the first place of a hit says, by that place; none where an encoder searched.
     """
 
     found: Sequence[Sequence[Hit | Term]]
@@ -137,6 +139,7 @@ class FoundInFiles:
     files: PhraseFiles
     queries: Sequence[str] = ()
     other: Mapping[int, str] | None = None
+    marks: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         total, some = sum(map(len, self.found)), sum(map(bool, self.found))
@@ -165,7 +168,7 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
         InputError: a file is missing or damaged.
     """
     config, queries = config or SpanConfig(), read_queries(files.queries)
-    source = load_words(model, config.threads) if isinstance(model, str) else model
+    source = load_words(model, config.threads) if isinstance(model, str) else open_words(model)
     lines, skipped, begun = count(), Skipped(), time.monotonic()
     search: Any = find_terms if files.mode == "terms" else find_phrases
     with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:
@@ -174,10 +177,11 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
         found = search(source, queries, _passages(read, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
     other = _other_sides(files, found)
-    _write(files, queries, found, config.examples, other)
+    marks = _marks(source, found, other)
+    _write(files, queries, found, config.examples, other, marks)
     if files.checkpoint is not None:
         files.checkpoint.unlink(missing_ok=True)
-    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files, queries, other)
+    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files, queries, other, marks)
 
 
 def read_queries(given: str) -> list[str]:
@@ -216,12 +220,25 @@ def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> d
     return {row: text for row, (text, _) in enumerate(files.pairs(Skipped())) if row in wanted}
 
 
+def _marks(
+    source: WordSource, found: Sequence[Sequence[Hit | Term]], other: Mapping[int, str] | None
+) -> dict[Place, tuple[int, int]]:
+    """Link the words of the first place of each hit to those of the passage's other side."""
+    if other is None or not isinstance(source, StaticWords):
+        return {}
+    places = list(dict.fromkeys(hit.places[0] for hits in found for hit in hits))
+    sides = [(place.context, other[place.passage]) for place in places]
+    ends = counterparts(source.model, sides, [[(place.start, place.end)] for place in places])
+    return {place: span for place, (span,) in zip(places, ends, strict=True) if span is not None}
+
+
 def _write(
     files: PhraseFiles,
     queries: Sequence[str],
     found: Sequence[Sequence[Any]],
     examples: int,
     other: Mapping[int, str] | None,
+    marks: Mapping[Place, tuple[int, int]],
 ) -> None:
     """Write what was found, in the format of the output's suffix."""
     if files.format == ".tbx":
@@ -229,30 +246,45 @@ def _write(
     elif files.format == ".tmx":
         write_text(files.output, write_tmx(_units(queries, found), files.languages))
     else:
-        rows = term_rows(queries, found, examples, other) if files.mode == "terms" else hit_rows(queries, found, other)
+        terms = files.mode == "terms"
+        rows = term_rows(queries, found, examples, other, marks) if terms else hit_rows(queries, found, other, marks)
         rows.write(files.output)
 
 
-def hit_rows(queries: Sequence[str], found: Sequence[Sequence[Hit]], other: Mapping[int, str] | None = None) -> Rows:
+def hit_rows(
+    queries: Sequence[str],
+    found: Sequence[Sequence[Hit]],
+    other: Mapping[int, str] | None = None,
+    marks: Mapping[Place, tuple[int, int]] | None = None,
+) -> Rows:
     """Lay out hits; lines count from 1, characters of the sentence from 0.
 
     Args:
         queries: the phrases.
         found: the hits of each.
         other: the other side of passages, where they have one.
+        marks: where it says what a place says.
     """
     rows = []
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
             place = hit.places[0]
             row = (query, round(hit.score, 4), place.passage + 1, place.start, place.end, place.text, place.context)
-            rows.append(row if other is None else (*row, other[place.passage]))
+            if other is not None:
+                said = other[place.passage]
+                start, end = (marks or {}).get(place, (None, None))
+                row = (*row, start, end, None if start is None else said[start:end], said)
+            rows.append(row)
     names = ("phrase", "score", "line", "start", "end", "text", "sentence")
-    return Rows(names if other is None else (*names, "other_side"), rows)
+    return Rows(names if other is None else (*names, "other_start", "other_end", "other_text", "other_side"), rows)
 
 
 def term_rows(
-    queries: Sequence[str], found: Sequence[Sequence[Term]], examples: int = 1, other: Mapping[int, str] | None = None
+    queries: Sequence[str],
+    found: Sequence[Sequence[Term]],
+    examples: int = 1,
+    other: Mapping[int, str] | None = None,
+    marks: Mapping[Place, tuple[int, int]] | None = None,
 ) -> Rows:
     """Lay out candidates; a phrase for which nothing was found has a row with empty cells.
 
@@ -261,11 +293,12 @@ def term_rows(
         found: the candidates of each.
         examples: how many pairs of columns there are for examples.
         other: the other side of passages, where they have one: that of the first example.
+        marks: where it says what a place says.
     """
     names = ["term", "candidate", "score", "times", "passages", "variants"]
     for number in range(1, examples + 1):
         names += [f"line_{number}", f"example_{number}"]
-    names += [] if other is None else ["other_side"]
+    names += [] if other is None else ["other_text", "other_side"]
     rows: list[list[Any]] = []
     for query, terms in zip(queries, found, strict=True):
         if not terms:
@@ -274,7 +307,10 @@ def term_rows(
             cells: list[tuple[Any, Any]] = [(place.passage + 1, _example(place)) for place in term.places[:examples]]
             cells += [(None, None)] * (examples - len(cells))
             row: list[Any] = [query, term.text, round(term.score, 4), term.times, term.passages, " | ".join(term.variants)]
-            rows.append([*row, *chain(*cells), *([] if other is None else [other[term.places[0].passage]])])
+            rows.append([*row, *chain(*cells)])
+            if other is not None:
+                said, span = other[term.places[0].passage], (marks or {}).get(term.places[0])
+                rows[-1] += [span and said[slice(*span)], said]
     return Rows(tuple(names), rows)
 
 

@@ -68,16 +68,16 @@ class StaticWords:
     def __init__(self, model: StaticModel) -> None:
         self.matrix = np.ascontiguousarray(model.vectors, np.float32)
         self._cutter = make_cutter(model.units)
-        self._model = model
+        self.model = model
 
     def words(self) -> list[str]:
         """Return the model's units that are words."""
-        return list(self._model.words())
+        return list(self.model.words())
 
     @property
     def identity(self) -> list[object]:
         """The model's."""
-        return [self._model.identity]
+        return [self.model.identity]
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
         """Cut texts; the table is the model's."""

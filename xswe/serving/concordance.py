@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from xswe.alignment.words import align_words
+from xswe.alignment.words import counterparts
 from xswe.io.parallel import run
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -61,10 +61,10 @@ class Words:
     def mark_counterparts(self, lines: Sequence[Line]) -> None:
         """Mark what in the translations of passages probably says what is marked in these, by links of their words."""
         both = [(line.passage, other) for line in lines for other in line.translations]
-        links = align_words(self._model, [one.text for one, _ in both], [other.text for _, other in both])
-        for (passage, other), pair in zip(both, links, strict=True):
-            found = (pair.counterpart(*span) for span in passage.spans)
-            other.spans.extend(span for span in found if span is not None)
+        sides = [(passage.text, other.text) for passage, other in both]
+        found = counterparts(self._model, sides, [passage.spans for passage, _ in both])
+        for (_, other), spans in zip(both, found, strict=True):
+            other.spans.extend(span for span in spans if span is not None)
 
 
 class Concordance:
