@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import xswe
 from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
+from xswe.phrases.in_files import PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import core, find_terms, same_term
 from xswe.phrases.words import StaticWords
@@ -36,6 +39,20 @@ def test_inflections_and_spellings_are_one_term(a, b):
 @pytest.mark.parametrize(("a", "b"), [("Daten", "Datei"), ("Wert", "Werte liste"), ("値", "型"), ("単価", "単位")])
 def test_other_words_are_not(a, b):
     assert not same_term(a, b)
+
+
+@pytest.mark.parametrize(
+    ("query", "lines", "forms"),
+    [
+        ("train", ["Der Zug kommt.", "Zwei Züge kommen."], {"Zug", "Züge"}),
+        ("writes", ["Er schreibt viel.", "Sie schreiben viel.", "Wir schreiben mehr."], {"schreibt", "schreiben"}),
+        ("goal", ["Alle Tore sind auf.", "Ein Tor ist auf."], {"Tor"}),  # of other words, as their vectors say
+    ],
+)
+def test_short_nouns_and_verbs_are_put_together_where_their_vectors_are_near(model, query, lines, forms):
+    assert not any(same_term(one, other) for one in forms for other in forms - {one})
+    best = find_terms(model, [query], lines, SpanConfig(min_score=0.0, max_size=1))[0][0]
+    assert {best.text, *best.variants} == forms
 
 
 @pytest.mark.parametrize(
@@ -73,6 +90,16 @@ def test_nothing_is_found_for_what_is_not_there(model):
     found = find_terms(model, ["dialog box", "grandmother"], lines)
     assert found[0][0].text == "Dialogfeld"
     assert found[1] == []
+
+
+def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path):
+    lines = ["The old station is closed.\tDer alte Bahnhof ist geschlossen.", "We eat bread.\tWir essen Brot."]
+    (tmp_path / "b.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = PhraseFiles("station", str(tmp_path / "b.tsv"), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
+    found = find_in_files(model, files, SpanConfig(k=1, min_score=0.0))
+    row = json.loads((tmp_path / "o.jsonl").read_text("utf-8"))
+    assert (row["candidate"], row["other_text"], row["other_side"]) == ("Bahnhof", "station", "The old station is closed.")
+    assert list(found.marks.values()) == [(8, 15)]
 
 
 def test_settings_of_a_search_may_be_named_one_by_one():

@@ -269,7 +269,15 @@ def hit_rows(
     for query, hits in zip(queries, found, strict=True):
         for hit in hits:
             place = hit.places[0]
-            row = (query, round(hit.score, 4), place.passage + 1, place.start, place.end, place.text, place.context)
+            row: tuple[Any, ...] = (
+                query,
+                round(hit.score, 4),
+                place.passage + 1,
+                place.start,
+                place.end,
+                place.text,
+                place.context,
+            )
             if other is not None:
                 said = other[place.passage]
                 start, end = (marks or {}).get(place, (None, None))

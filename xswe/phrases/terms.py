@@ -29,9 +29,11 @@ from xswe.text.particles import fused_rims, rim_words
 POOL = 100  # distinct spans of each phrase that are looked at, at least
 RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
 COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
-_DECOYS, _QUANTILE, _MIXED = 32, 2 / 3, (2, 4)  # how many, what is better than this share of them, of how many units
+_DECOYS, _MIXED = 32, (2, 4)  # how many, of how many units
 _ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em o a um us on ing ed ly")))
-_STEM = 4  # letters that two inflections of a word share at least
+_VERBAL = _ENDINGS | frozenset(re.findall(r"\w+", "t te ten tet tes ter est et end ende enden ender endes ing ings"))
+_STEM = 4  # letters that two inflections of a word share at least; of a noun one less where their vectors are near
+_NEAR = 0.6  # cosine of two forms from which on they are near
 _KATAKANA = re.compile("[ァ-ヺー]{2}")
 _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
 
@@ -59,7 +61,11 @@ class Term:
     @property
     def evidence(self) -> float:
         """What candidates are ordered by: ``score - 0.2 / sqrt(passages)``."""
-        return self.score - RARE / math.sqrt(self.passages)
+        return _weight(self.score, self.passages)
+
+
+def _weight(score: float, passages: int) -> float:
+    return score - RARE / math.sqrt(passages)
 
 
 def find_terms(
@@ -82,8 +88,8 @@ def find_terms(
         queries: phrases.
         passages: read once, as a stream.
         config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
-            phrase whose best candidate is no nearer than what phrases of random words of the model find in the same
-            passages: two thirds of 32 phrases of as many words as the phrase has units, two to four.
+            phrase whose best candidate has no more evidence than what phrases of random words of the model find in the
+            same passages: half of 32 phrases of as many words as the phrase has units, two to four.
         checkpoint: see :func:`xswe.phrases.find.find_phrases`.
         passages_identity: likewise.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
@@ -113,20 +119,24 @@ def find_terms(
         checkpoint=checkpoint,
         passages_identity=passages_identity,
     )
-    reached: dict[int, list[float]] = {}
-    for (size, _), hits in zip(decoys, found[len(queries) :], strict=True):
-        reached.setdefault(size, []).append(hits[0].score if hits else 0.0)
-    floors = {size: float(np.quantile(scores, _QUANTILE)) for size, scores in reached.items()}
-    flat = list({hit.places[0].text: hit for hits in found[: len(queries)] for hit in hits}.values())
+    flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
     cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
     forms = [form for form in dict.fromkeys(cores.values()) if form]
     rows = dict(zip(forms, source.queries(forms), strict=True))
+    reached: dict[int, list[float]] = {}
+    others = [text for _, text in decoys]
+    for (size, text), vector, hits in zip(decoys, source.queries(others), found[len(queries) :], strict=True):
+        reached.setdefault(size, []).append(_most_evidence(_terms(text, vector, hits, cores, rows, config)))
+    floors = {size: float(np.median(evidence)) for size, evidence in reached.items()}
     out = []
     for query, vector, size, hits in zip(queries, vectors, sizes, found, strict=False):
         terms = _terms(query, vector, hits, cores, rows, config)
-        best = max((term.score for term in terms), default=0.0)
-        out.append(terms[: config.k] if best >= floors.get(size, -1.0) else [])
+        out.append(terms[: config.k] if _most_evidence(terms) >= floors.get(size, -1.0) else [])
     return out
+
+
+def _most_evidence(terms: Sequence[Term]) -> float:
+    return max((term.evidence for term in terms), default=0.0)
 
 
 def _decoys(source: WordSource, sizes: Sequence[int]) -> list[tuple[int, str]]:
@@ -152,13 +162,16 @@ def _terms(
             forms.setdefault(form, []).append(hit)
     groups: list[list[str]] = []
     for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
-        own = next((group for group in groups if same_term(group[0], form)), None)
+        near = (group for group in groups if same_term(group[0], form, bool(rows[group[0]] @ rows[form] >= _NEAR)))
+        own = next(near, None)
         if own is None:
             groups.append([form])
         else:
             own.append(form)
     out: list[tuple[bool, float, Term]] = []
+    weights = {form: _weight(float(vector @ rows[form]), sum(hit.passages for hit in hits)) for form, hits in forms.items()}
     for group in groups:
+        group.sort(key=lambda form: -weights[form])
         every = [hit for form in group for hit in forms[form]]
         places = tuple(dict.fromkeys(_narrowed(place, group[0]) for hit in every for place in hit.places))
         score = float(vector @ rows[group[0]])
@@ -182,10 +195,13 @@ def _narrowed(place: Place, form: str) -> Place:
     return place if start < 0 else Place(place.passage, start, start + len(form), place.context)
 
 
-def same_term(a: str, b: str) -> bool:
-    """Tell whether two texts are forms of one term: they differ in case, spelling or inflection only."""
+def same_term(a: str, b: str, near: bool = False) -> bool:
+    """Tell whether two texts are forms of one term: they differ in case, spelling or inflection only.
+
+    Where their vectors are ``near``, short nouns (``Zug``, ``Züge``) and forms of a verb count as such, too.
+    """
     first, second = spelling(a).split(), spelling(b).split()
-    return len(first) == len(second) and all(map(_inflected, first, second))
+    return len(first) == len(second) and all(_inflected(*both, near) for both in zip(first, second, strict=True))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -201,11 +217,12 @@ def spelling(text: str) -> str:
 _PLAIN = str.maketrans({"ä": "a", "ö": "o", "ü": "u", "ß": "ss", "’": "'"})
 
 
-def _inflected(a: str, b: str) -> bool:
+def _inflected(a: str, b: str, near: bool) -> bool:
     if a == b:
         return True
     shared = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    return shared >= _STEM and not has_cjk(a + b) and a[shared:] in _ENDINGS and b[shared:] in _ENDINGS
+    endings = _VERBAL if near and shared >= _STEM else _ENDINGS
+    return shared >= _STEM - near and not has_cjk(a + b) and a[shared:] in endings and b[shared:] in endings
 
 
 def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
