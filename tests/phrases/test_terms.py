@@ -7,6 +7,7 @@ import json
 import pytest
 
 import xswe
+from xswe.alignment.words import counterparts
 from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import PhraseFiles, find_in_files
@@ -96,7 +97,7 @@ def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path
     lines = ["The old station is closed.\tDer alte Bahnhof ist geschlossen.", "We eat bread.\tWir essen Brot."]
     (tmp_path / "b.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     files = PhraseFiles("station", str(tmp_path / "b.tsv"), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
-    found = find_in_files(model, files, SpanConfig(k=1, min_score=0.0))
+    found = find_in_files(model, files, SpanConfig(k=1, min_score=0.0), counterparts)
     row = json.loads((tmp_path / "o.jsonl").read_text("utf-8"))
     assert (row["candidate"], row["other_text"], row["other_side"]) == ("Bahnhof", "station", "The old station is closed.")
     assert list(found.marks.values()) == [(8, 15)]

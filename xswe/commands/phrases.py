@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xswe.alignment.words import counterparts
 from xswe.commands.config import aside, check_report, reported
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
@@ -22,5 +23,5 @@ def run(values: dict[str, Any]) -> str:
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = build(SpanConfig, {**{name: values[name] for name in _SETTINGS}, **how}, "phrases")
     check_report(values, [files.queries, files.passages])
-    found = find_in_files(str(values["model"]), files, config)
+    found = find_in_files(str(values["model"]), files, config, counterparts)
     return aside(f"{found}{reported(values, found)}", files.output)

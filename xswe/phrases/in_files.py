@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from xswe.alignment.words import counterparts
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
@@ -18,6 +17,7 @@ from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.results import Rows, check_suffix, write_text
 from xswe.model.ensemble import AnyModel
+from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
@@ -29,6 +29,9 @@ MODES = ("phrases", "terms")
 _EXCHANGE = (".tbx", ".tmx")
 _BITEXTS = (".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
 _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
+Counterparts = Callable[
+    [StaticModel, Sequence[tuple[str, str]], Sequence[Sequence[tuple[int, int]]]], list[list[tuple[int, int] | None]]
+]
 _AROUND = 40  # characters of context on either side of an example
 
 
@@ -129,7 +132,7 @@ class FoundInFiles:
         files: what was read and written.
         queries: the phrases.
         other: the other side of the passages that examples stand in, by their number from 0, where they have one.
-        marks: where it probably says what the first place of a hit says, by that place; none where an encoder searched.
+        marks: where it probably says what the first place of a hit says, by that place.
     """
 
     found: Sequence[Sequence[Hit | Term]]
@@ -153,7 +156,12 @@ class FoundInFiles:
         )
 
 
-def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config: SpanConfig | None = None) -> FoundInFiles:
+def find_in_files(
+    model: AnyModel | WordSource | str,
+    files: PhraseFiles,
+    config: SpanConfig | None = None,
+    counterparts: Counterparts | None = None,
+) -> FoundInFiles:
     """Find what says the phrases of a file in the passages of another, and write it.
 
     A search that was killed goes on from a file beside the output.
@@ -162,6 +170,8 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
         model: a static model, or the name of one; ``teacher:NAME`` for an encoder, whose token states are then used.
         files: what is read and written.
         config: the settings; ``mode=terms`` counts equal spans whatever they say.
+        counterparts: tells where the other side of bitext says a hit, as :func:`xswe.alignment.words.counterparts` does;
+            None not to mark it.
 
     Raises:
         ConfigError: the settings do not fit.
@@ -177,7 +187,7 @@ def find_in_files(model: AnyModel | WordSource | str, files: PhraseFiles, config
         found = search(source, queries, _passages(read, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
     other = _other_sides(files, found)
-    marks = _marks(source, found, other)
+    marks = _marks(source, found, other, counterparts)
     _write(files, queries, found, config.examples, other, marks)
     if files.checkpoint is not None:
         files.checkpoint.unlink(missing_ok=True)
@@ -221,10 +231,13 @@ def _other_sides(files: PhraseFiles, found: Sequence[Sequence[Hit | Term]]) -> d
 
 
 def _marks(
-    source: WordSource, found: Sequence[Sequence[Hit | Term]], other: Mapping[int, str] | None
+    source: WordSource,
+    found: Sequence[Sequence[Hit | Term]],
+    other: Mapping[int, str] | None,
+    counterparts: Counterparts | None,
 ) -> dict[Place, tuple[int, int]]:
-    """Link the words of the first place of each hit to those of the passage's other side."""
-    if other is None or not isinstance(source, StaticWords):
+    """Find what the other side of a passage says for the first place of each hit."""
+    if other is None or counterparts is None or not isinstance(source, StaticWords):
         return {}
     places = list(dict.fromkeys(hit.places[0] for hits in found for hit in hits))
     sides = [(place.context, other[place.passage]) for place in places]
