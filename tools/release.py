@@ -124,8 +124,9 @@ def check(wheel: Path, sdist: Path, version: str) -> None:
         wrong.append("the metadata have no README")
     if wrong:
         raise SystemExit(f"release: {'; '.join(wrong)}")
-    if not metadata.get_all("Project-URL"):
-        print("  note: the metadata have no links; name them below [project.urls] in pyproject.toml where there are any")
+    links = {link.partition(",")[0].lower() for link in metadata.get_all("Project-URL") or ()}
+    if not links & {"homepage", "source", "repository"}:
+        print("  note: the metadata name no home of the project; add it below [project.urls] in pyproject.toml")
 
 
 def tried(python: str, package: Path, version: str) -> None:
