@@ -5,7 +5,7 @@
 Planted pairs (:mod:`mining_quality`): 1 % and 10 % of the lines have a translation on the other side. Beside each other:
 the static model alone, the judge alone (every line encoded, full search), and ``xswe.mine(…, rerank=judge)``; each with
 the threshold that it finds by itself; and the judge alone with the threshold that is best in hindsight. Results of other
-judges stay in the file.
+judges and pairs stay in the file.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def main(settings: dict[str, Any]) -> None:
     if settings["output"]:
         path = Path(settings["output"])
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-        rows = [*(row for row in kept if row["judge"] != name), *rows]
+        done = {(row["judge"], row["pair"]) for row in rows}
+        rows = [*(row for row in kept if (row["judge"], row["pair"]) not in done), *rows]
         path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
