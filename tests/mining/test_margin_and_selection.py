@@ -190,6 +190,7 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     assert f1 > best_f1 - 0.05
     assert mined.threshold.precision == pytest.approx(precision, abs=within)
     assert "expected precision" in mined.threshold.sentence()
+    assert mined.threshold.rough == ("(rough: few of the lines" in mined.threshold.sentence()) == (planted == 300)
 
 
 @pytest.mark.parametrize("score", ["cosine", "distance", "csls"])

@@ -296,7 +296,7 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     if gold is not None:
         most = np.inf if config.max_score is None else config.max_score
         origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    return Threshold(value, origin, precision, recall, expected.unsure)
+    return Threshold(value, origin, precision, recall, expected.unsure, expected.rough)
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:

@@ -44,9 +44,14 @@ RISE = {"cosine": 2.0, "absolute": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0
 
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
-# threshold, and least number of pairs, for a precision to be told. On planted sets of 20,000 lines, 10 % to 100 % of which
-# had a translation, the expected precision was right within a few points; with 1 % it was up to 40 off (eval/planted.py).
+# threshold, and least number of pairs, for a precision to be told. On planted sets of 20,000 lines (eval/mining_quality.py)
+# all of which had a translation, the expected precision was at most 2 points off; of 50 %, 8 too low to 1 too high; of
+# 10 %, 17 too low to 8 too high, so that below a quarter it is called rough; of 1 %, up to 40 off. The cause: a line with a
+# translation is struck out, too, and its next best scores higher than noise of another kind does. Mismatches that count by
+# the chance that their lines have no translation cured that for margins (en-ja, 10,000 lines), but then the precision was 6
+# (ratio) to 26 points (cosine) too high where the noise is alike.
 LEAST_SHARE = 0.05
+ROUGH_SHARE = 0.25
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 
@@ -61,6 +66,7 @@ class Threshold:
         precision: the fraction of the kept pairs that is expected to be right; None if it cannot be told.
         recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be told.
         unsure: why no precision is told; empty if one is, or none was asked for.
+        rough: whether so few of the lines seem to have a translation that the precision may be 10 points off and more.
     """
 
     value: float
@@ -68,6 +74,7 @@ class Threshold:
     precision: float | None = None
     recall: float | None = None
     unsure: str = ""
+    rough: bool = False
 
     def sentence(self) -> str:
         """One sentence for the report."""
@@ -76,7 +83,8 @@ class Threshold:
         line = f"threshold: {self.value:.4f} ({self.origin})"
         told = []
         if self.precision is not None:
-            told.append(f"expected precision {_percent(self.precision)}")
+            doubt = " (rough: few of the lines seem to have a translation)" if self.rough else ""
+            told.append(f"expected precision {_percent(self.precision)}{doubt}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
@@ -153,6 +161,11 @@ class Expected:
         if self.right[-1] < LEAST_SHARE * self.lines or self.right[best - 1] < LEAST_PRECISION * best:
             return "too few of the lines seem to have a translation; look at the pairs round the threshold"
         return ""
+
+    @property
+    def rough(self) -> bool:
+        """Whether a precision that is told may be far off."""
+        return not self.unsure and bool(self.right[-1] < ROUGH_SHARE * self.lines)
 
     def between(self, least: float, most: float | None) -> tuple[float | None, float | None]:
         """Return precision and recall that are expected of the pairs from ``least`` to ``most``; None if unsure."""
