@@ -34,7 +34,7 @@ from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError
 from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel, pool
-from xswe.training.shape import ShapeConfig, centred, temper
+from xswe.training.config import ShapeConfig, centred, temper
 from xswe.training.stages import versions
 
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")

@@ -37,12 +37,12 @@ from xswe.io.files import resource, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
+from xswe.training.config import ShapeConfig, centred, temper
 from xswe.training.graded import GradedConfig, GradedLoss, read_graded
 from xswe.training.inputs import Corpus, UnitsConfig, make_bags, make_corpus, make_units, open_bags
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
-from xswe.training.shape import ShapeConfig, centred, temper
 from xswe.training.stages import Stages
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))

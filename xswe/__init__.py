@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from xswe.mining.mined import MinedPairs, mine
     from xswe.mining.negatives import HardNegatives, mine_negatives
     from xswe.mining.score import score_pairs as score
-    from xswe.model.batch_encoder import BatchEncoder
-    from xswe.model.encode_file import encode_file
+    from xswe.model.encode_file import BatchEncoder, encode_file
     from xswe.model.ensemble import Ensemble
     from xswe.model.resolve import push_to_hub
     from xswe.model.static import StaticModel
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "AlignedDocuments": "xswe.alignment.documents:AlignedDocuments",
     "AlignedTexts": "xswe.alignment.sentences:AlignedTexts",
-    "BatchEncoder": "xswe.model.batch_encoder:BatchEncoder",
+    "BatchEncoder": "xswe.model.encode_file:BatchEncoder",
     "Comparison": "xswe.evaluation.compare:Comparison",
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "ExecutionConfig": "xswe.io.execution:ExecutionConfig",

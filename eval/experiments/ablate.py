@@ -36,9 +36,8 @@ from xswe.io.files import whole_file, write_json
 from xswe.io.results import table
 from xswe.progress import track
 from xswe.training.config import Trained
-from xswe.training.measure import score_held_out
 from xswe.training.pipeline import run_stages
-from xswe.training.train import configure, load_encoder, recorded
+from xswe.training.train import configure, load_encoder, recorded, score_held_out
 
 logger = logging.getLogger(__name__)
 DEFAULTS: dict[str, Any] = {

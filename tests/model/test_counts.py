@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.errors import ConfigError, ModelError
 from xswe.mining.lexicon import vocabularies
-from xswe.model.counts import owners, smallest
+from xswe.model.folder import owners, smallest
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 

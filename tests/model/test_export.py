@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -9,15 +11,14 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.errors import ConfigError
-from xswe.model import onnx_graph
 from xswe.model.export import (
     ExportConfig,
     export,
     reshape,
     vectors_by_token,
 )
+from xswe.model.interchange import read_binary, read_text, write_binary, write_text
 from xswe.model.static import StaticModel
-from xswe.model.word2vec import read_binary, read_text, write_binary, write_text
 from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
@@ -78,7 +79,7 @@ def test_onnx_gives_the_models_vectors(dtype, model, texts, tmp_path):
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     texts = ["", *texts, "", "\u3164", ""]
     bags = model.units.bags(texts)
-    (line,) = (line for line in onnx_graph.__doc__.splitlines() if line.startswith("    session.run"))
+    (line,) = (line for line in sys.modules[export.__module__].__doc__.splitlines() if line.startswith("    session.run"))
     (vectors,) = eval(line.strip())  # the module's own example
     np.testing.assert_allclose(vectors, model.quantize(dtype).encode(texts), atol=1e-6)
     assert not vectors[[0, -1, -2, -3]].any()

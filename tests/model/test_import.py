@@ -11,8 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xswe
 from xswe.errors import ConfigError, InputError, ModelError, XsweError
-from xswe.model.interchange import ImportConfig, import_model, merge_tables
-from xswe.model.word2vec import read_binary, read_text, write_binary
+from xswe.model.interchange import ImportConfig, import_model, merge_tables, read_binary, read_text, write_binary
 
 
 def write(path, text):

@@ -8,7 +8,7 @@ import pytest
 import xswe
 from xswe.errors import ConfigError, InputError, ModelError
 from xswe.search import index as module
-from xswe.search.scan import Coded, make_codes, nearest
+from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.vectors import Vectors
 
 

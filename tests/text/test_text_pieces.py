@@ -11,7 +11,7 @@ from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import load_units
-from xswe.text.pieces import TextPieces
+from xswe.text.segmenters import TextPieces
 from xswe.text.words import WordSplitter, WordUnits, count_words
 
 WHOLE = {"zh": "teacher-text", "ja": "teacher-text"}

@@ -12,10 +12,10 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.training.config import PCAConfig, TrainConfig
 from xswe.training.inputs import UnitsConfig
-from xswe.training.measure import score_held_out
 from xswe.training.objective import Objective
 from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
+from xswe.training.train import score_held_out
 from xswe.training.triplets import SpanTraining, cut_triples, find_triples, read_triples, split_triples
 
 COLOURS = list("赤青緑白黒黄紫茶灰金銀桃")

@@ -22,13 +22,13 @@ from xswe.training.extract import ExtractConfig
 from xswe.training.features import RowVectors, as_imitated, vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
-from xswe.training.measure import score_imitation, score_pivots
 from xswe.training.objective import Objective
 from xswe.training.pipeline import run_stages
 from xswe.training.recipes import sample_paths
 from xswe.training.refine import RefineConfig
 from xswe.training.samples import WordCounts
 from xswe.training.stages import Stages
+from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
 
 

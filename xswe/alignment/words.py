@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from xswe.alignment import link_kernels as kernels
+from xswe.alignment import kernels as kernels
 from xswe.errors import ConfigError, ModelError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.ragged import Bags

@@ -88,7 +88,7 @@ _SECTIONS = {
     "refine": "training/refine.py:RefineConfig",
     "objective": "training/objective.py:Objective",
     "graded": "training/graded.py:GradedConfig",
-    "shape": "training/shape.py:ShapeConfig",
+    "shape": "training/config.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
     "execution": "io/execution.py:ExecutionConfig",

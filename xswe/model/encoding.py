@@ -11,7 +11,7 @@ import numpy as np
 
 from xswe.io.files import scratch
 from xswe.io.parallel import in_order, share
-from xswe.model.hub import push_folder
+from xswe.model.folder import push_folder
 
 BLOCK = 4096  # texts that a thread looks up and pools before it takes the next ones
 _WORTH_SHARING = 256  # texts up to which one thread encodes them all

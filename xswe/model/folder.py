@@ -4,25 +4,64 @@ Fewer bits a number: float16, and int8 with one scale a row.
 
 A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
 quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth.
+
+Which language a word belongs to: how often each unit occurred in each language of the training text.
+
+Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese. What
+tells those apart is how often each language uses the word, per unit of its text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from xswe.errors import ConfigError, ModelError
+from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.io.files import read_json, whole_folder
-from xswe.model.counts import check_counts, smallest
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
 from xswe.text.subwords import SubwordUnits
 from xswe.text.units import Units
 from xswe.text.words import WordUnits
+from xswe.version import __version__
+
+# A word is a language's own if it is at least this frequent there (per unit of text), beside the one that uses it most.
+# Foreign words that are quoted ("the" in German manuals) stay below, words that two languages share stay above.
+OWN = 0.1
+
+
+def smallest(counts: np.ndarray) -> np.ndarray:
+    """Return counts as the smallest unsigned integers that hold them; what is beyond 32 bits becomes the largest there."""
+    highest = int(counts.max(initial=0))
+    kind = next((kind for kind in (np.uint8, np.uint16) if highest <= np.iinfo(kind).max), np.uint32)
+    return np.ascontiguousarray(np.minimum(counts, np.array(np.iinfo(kind).max, counts.dtype)), kind)
+
+
+def check_counts(counts: np.ndarray, languages: int, units: int) -> None:
+    """Raise ModelError unless the counts are unsigned integers of shape (languages, units)."""
+    if counts.dtype.kind != "u" or counts.shape != (languages, units):
+        wanted = f"unsigned integers ({languages}, {units}), a row for each language"
+        raise ModelError(f"the counts are {counts.dtype} {counts.shape}, expected {wanted}")
+
+
+def owners(counts: np.ndarray) -> np.ndarray:
+    """Tell whose words units are.
+
+    Args:
+        counts: (languages, units), how often each unit occurs in each language's text.
+
+    Returns:
+        bool (languages, units); none is set for a unit that never occurred, several for a word that languages share.
+    """
+    rates = counts / np.maximum(counts.sum(axis=1, keepdims=True, dtype=np.int64), 1)
+    return (counts > 0) & (rates >= OWN * rates.max(axis=0, initial=0.0))
+
 
 Precision = Literal["float32", "float16", "int8"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -315,3 +354,58 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     except (SafetensorError, ValueError, OSError) as error:
         raise ModelError(f"{path}: damaged ({error}); fetch or train the model again") from None
     return tensors
+
+
+# What a model folder may hold; nothing else of a repository is fetched.
+_MODEL = (
+    *("config.json", "model.safetensors", "tokenizer.json", "words.json", "backoff.json", "counts.safetensors"),
+    *("modules.json", "1_Normalize/*", "README.md"),
+)
+FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's
+
+
+def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:
+    """Fetch a repository's model files into the hub's cache, unless they are there, and return the folder.
+
+    Raises:
+        ModelError: there is no such repository or revision, or no network and nothing in the cache.
+    """
+    cure = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
+    with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", cure) as hub:
+        folder = hub.snapshot_download(
+            repository,
+            revision=revision,
+            token=token,
+            allow_patterns=list(FILES),
+            library_name="xswe",
+            library_version=__version__,
+        )
+    return Path(folder)
+
+
+def push_folder(folder: Path, repository: str, revision: str | None, private: bool, token: str | None, message: str) -> str:
+    """Push a model folder; see :meth:`xswe.model.encoding.Encoding.push_to_hub`."""
+    with _hub(f"{repository}: cannot be pushed", "check the name and log in with  hf auth login") as hub:
+        hub.create_repo(repository, private=private, token=token, exist_ok=True)
+        commit = hub.upload_folder(
+            repo_id=repository,
+            folder_path=folder,
+            revision=revision,
+            token=token,
+            commit_message=message,
+            allow_patterns=list(FILES),
+        )
+    return str(getattr(commit, "commit_url", commit))
+
+
+@contextmanager
+def _hub(what: str, cure: str) -> Iterator[ModuleType]:
+    """Give the hub's library, and turn whatever it raises into one line."""
+    try:
+        import huggingface_hub
+    except ImportError:
+        raise DependencyError("huggingface_hub", "hub", "fetching from and pushing to the hub") from None
+    try:
+        yield huggingface_hub
+    except Exception as error:  # the hub's own errors, and whatever its transport raises without a network
+        raise ModelError(f"{what} ({' '.join(str(error).split())[:300]}); {cure}") from None

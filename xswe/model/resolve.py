@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xswe.errors import ModelError
 from xswe.model.ensemble import load_any
-from xswe.model.hub import from_hub, push_folder
+from xswe.model.folder import from_hub, push_folder
 
 PRETRAINED = ("mini",)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")

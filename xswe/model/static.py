@@ -23,9 +23,8 @@ from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags
 from xswe.io.results import Result
 from xswe.model import folder as storage
-from xswe.model.counts import check_counts, owners, smallest
 from xswe.model.encoding import BLOCK, Encoding
-from xswe.model.folder import PRECISIONS, Precision, check_precision, convert, restore
+from xswe.model.folder import PRECISIONS, Precision, check_counts, check_precision, convert, owners, restore, smallest
 from xswe.text.languages import LANGUAGES, check_languages, in_script
 from xswe.text.tokenizers import MARK
 from xswe.text.units import Units

@@ -1,8 +1,8 @@
 """An index of sentences: built once, asked many times in milliseconds, added to and removed from.
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
-``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.scan`), ``sentences.sqlite`` with texts and metadata, and the model. The
-database decides what belongs to it: numbers that an interrupted :meth:`Index.add` left behind it are written over.
+``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), ``sentences.sqlite`` with texts and metadata, and the model.
+The database decides what belongs to it: numbers that an interrupted :meth:`Index.add` left behind it are written over.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.clusters import Members, assign, mean_vector, train_centroids
+from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.rerank import Encoder, rerank_hits
-from xswe.search.scan import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage

@@ -16,8 +16,7 @@ from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts, concatenate_bags
 from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_step, has_cjk, has_kana, is_punctuation
-from xswe.text.pieces import TextPieces
-from xswe.text.segmenters import WHOLE_TEXTS, make_segmenter
+from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
 from xswe.text.units import BLOCK, LocatedBags, UnitKind, Worth, in_blocks, settle
 
@@ -57,7 +56,7 @@ class WordSplitter:
     A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
     punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
     segmenter ``teacher-text`` takes texts that hold Han or Kana as wholes instead, as the teacher's tokenizer takes them
-    (:class:`xswe.text.pieces.TextPieces`).
+    (:class:`xswe.text.segmenters.TextPieces`).
 
     Args:
         languages: codes of the model's languages.

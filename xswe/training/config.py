@@ -1,9 +1,19 @@
-"""What a run is told, and what it answers."""
+"""What a run is told, and what it answers.
+
+What is done to refined vectors at the end: two settings that training leaves where its own text is best served.
+
+Both are folded into the table: a text's vector is still the mean of the vectors of its units. Norms are how much a unit
+counts; training makes them as uneven as its own text rewards, and other text is served better by a little less. And a
+constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves them centred; several
+times it gives each sentence a common part, the larger the less its units agree on a direction (long or vague ones), which
+graded similarity rewards and retrieval hardly notices.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,13 +24,14 @@ from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts, TextView
 from xswe.model.static import StaticModel
-from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.protocol import Teacher, TeacherConfig
+from xswe.text.languages import check_languages
 from xswe.training.extract import ExtractConfig
 from xswe.training.graded import GradedConfig
-from xswe.training.inputs import UnitsConfig
+from xswe.training.inputs import SHIPPED, UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
-from xswe.training.shape import ShapeConfig
+from xswe.training.sentence_pca import components_removed
 from xswe.training.stages import OFF
 from xswe.training.triplets import SpanTraining
 
@@ -58,6 +69,53 @@ class PCAConfig:
             raise ConfigError(f"pca.sample_from={self.sample_from!r}: use corpus or contexts")
         if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf or not 0 < self.spread < math.inf:
             raise ConfigError("pca needs dim >= 1, sentences >= 1, norm >= 0 and spread > 0")
+
+
+@dataclass(frozen=True)
+class ShapeConfig:
+    """Settings of the last step.
+
+    Attributes:
+        norms: the power that norms are raised to; 1 leaves them as they are, 0 makes all units count the same.
+        centre: how many times the mean of the sentences' vectors is taken off each unit; 0 for never.
+    """
+
+    norms: float = 1.0
+    centre: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.norms < math.inf or not math.isfinite(self.centre):
+            raise ConfigError(f"shape.norms={self.norms}, shape.centre={self.centre}: give norms >= 0, and a finite centre")
+
+    @property
+    def on(self) -> bool:
+        """Whether it changes anything."""
+        return self != ShapeConfig()
+
+
+def temper(matrix: np.ndarray, power: float) -> np.ndarray:
+    """Raise the norms of rows to a power, at the same mean norm, float32 (n, d); rows of zero stay zero."""
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    there = norms > 0
+    raised = np.power(norms, power, where=there, out=np.zeros_like(norms))
+    raised *= norms[there].mean() / raised[there].mean() if there.any() else 1.0
+    return np.asarray(matrix * np.divide(raised, norms, where=there, out=np.zeros_like(norms)), np.float32)
+
+
+def centred(matrix: np.ndarray, sentences: Iterable[np.ndarray], times: float) -> np.ndarray:
+    """Take the mean of sentences' vectors off each row, float32 (n, d); rows of zero stay zero.
+
+    Args:
+        matrix: float32 (n, d).
+        sentences: blocks of means of its rows, float32 (k, d), not scaled to norm 1.
+        times: how many times the mean is taken off.
+    """
+    total, count = np.zeros(matrix.shape[1]), 0
+    for block in sentences:
+        total += block.sum(axis=0, dtype=np.float64)
+        count += len(block)
+    taken = np.asarray(times * total / max(1, count), np.float32)
+    return np.where(matrix.any(axis=1, keepdims=True), matrix - taken, np.float32(0.0))
 
 
 @dataclass(frozen=True)
@@ -134,3 +192,66 @@ class Trained:
     counts: np.ndarray
     report: dict[str, Any]
     seconds: dict[str, float]
+
+
+logger = logging.getLogger(__name__)
+
+
+def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teacher | None) -> None:
+    """Check the settings of a run against each other and against its encoders.
+
+    Raises:
+        ConfigError: they cannot work together, or one of them would be ignored.
+    """
+    languages = check_languages(config.languages)
+    check_units(config.units)
+    if config.objective.distillation and distilled is None:
+        raise ConfigError("objective.distillation needs an encoder to imitate: set distilled=minilm, or a teacher")
+    if len(languages) == 1 and not config.objective.ranking and "source" not in config.objective.distillation_on:
+        raise ConfigError(f"{languages[0]} alone has no translations to compare: set objective.distillation_on=[source]")
+    if config.objective.prefixes and max(config.objective.prefixes) != config.pca.dim:
+        raise ConfigError(
+            f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
+        )
+    alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
+    if config.spans.max_steps and (alone or config.extract.merge == "separate"):
+        raise ConfigError(
+            "spans.max_steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
+        )
+    if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
+        raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
+    if config.graded.paths and (config.extract.merge == "separate" or not config.refine.trains):
+        raise ConfigError(
+            "graded.paths needs one table and a refinement: set another extract.merge, and refine.max_steps > 0"
+        )
+    if teacher is None and config.contexts.length == "tokens":
+        raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
+    if teacher is not None and teacher.name == "mini" and (foreign := [code for code in languages if code not in SHIPPED]):
+        raise ConfigError(
+            f"teacher=mini does not read {', '.join(foreign)}: set teacher=none, or name one that does by teacher.model"
+        )
+    if teacher is not None:
+        components_removed(config.pca.drop, config.pca.dim, teacher.dim)
+    if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
+        logger.warning(
+            "translations are not trained on, only similarities within the %s sentences: set objective=joint to bring %s "
+            "together",
+            " and the ".join(config.objective.distillation_on),
+            ", ".join(languages),
+        )
+
+
+def check_units(units: UnitsConfig) -> None:
+    """Refuse settings of the units that their kind, or a vocabulary that is there already, would ignore.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    usual = UnitsConfig()
+    taken = units.kind == "subwords" and units.vocabulary not in ("auto", "corpus")
+    for name in ("size", "sample"):
+        if getattr(units, name) != getattr(usual, name) and (units.kind != "subwords" or taken):
+            what = f"units.vocabulary={units.vocabulary} is as large as it is" if taken else f"units={units.kind} has none"
+            raise ConfigError(f"units.{name}={getattr(units, name)} is for a vocabulary that is trained: {what}")
+    if units.kind != "words" and units.most_frequent != usual.most_frequent:
+        raise ConfigError(f"units.most_frequent is for units=words, not for units={units.kind}: set units.size")

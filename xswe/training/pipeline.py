@@ -27,14 +27,13 @@ from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
-from xswe.model.counts import smallest
+from xswe.model.folder import smallest
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
-from xswe.training.checks import check_settings
-from xswe.training.config import PCAConfig, TrainConfig, Trained
+from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, temper
 from xswe.training.extract import Extraction, LanguageSample, extract
 from xswe.training.extract_shards import extract_by_shards
 from xswe.training.features import RowVectors, as_imitated, vectors_stage
@@ -59,7 +58,6 @@ from xswe.training.recipes import SAMPLE, sample_paths
 from xswe.training.refine import refine
 from xswe.training.samples import PairRows, WordCounts, draw_pairs
 from xswe.training.sentence_pca import SentencePCA
-from xswe.training.shape import centred, temper
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.tables import Tables

@@ -5,30 +5,34 @@ from __future__ import annotations
 import html
 import json
 import shutil
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from xswe.corpus.cards import cards
 from xswe.errors import ConfigError
-from xswe.evaluation.metrics import Row
+from xswe.evaluation.metrics import Row, similarity_correlation
+from xswe.evaluation.tasks import score_bitext
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import fingerprint, scratch, whole_file, write_json
+from xswe.io.files import fingerprint, resource, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
+from xswe.io.results import table
 from xswe.io.settings import build
 from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig, Trained
-from xswe.training.measure import measure, summary
 from xswe.training.pipeline import run_stages
 from xswe.training.recipes import (
     CLEANING,
     SAMPLE,
+    SAMPLE_COLUMNS,
     SAMPLE_CORPUS,
     Values,
     choose,
@@ -37,6 +41,93 @@ from xswe.training.recipes import (
     update,
 )
 from xswe.training.stages import versions
+
+
+def measure(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
+    """Score every step of a run; the rows' ``note`` is the step."""
+    rows = [replace(row, note=step) for step in result.stages for row in score_held_out(result, step, threads)]
+    return rows + score_pivots(result, languages, threads)
+
+
+def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
+    """Score a step on the held-out pairs, or (a single language) against the teacher's cosines."""
+    rows, models = [], result.by_language[step]
+    for name, texts in result.held_out.items():
+        codes = name.split("-")
+        unit = [models[c].encode(t, threads=threads) for c, t in zip(codes, texts, strict=True)]
+        if len(codes) == 1:
+            rows += score_imitation(unit[0], result.teacher, "held-out", name)
+        else:
+            rows += _retrieval(unit[0], unit[1], "held-out", name)
+    return rows
+
+
+def _retrieval(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
+    """Score retrieval between vectors that are there already."""
+    if not len(source):
+        return []
+    sides = iter((source, target))
+    return score_bitext(lambda _: next(sides), [], [], task, subset)
+
+
+def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
+    """Correlate the cosines of all pairs of some sentences with those of a teacher's vectors of them.
+
+    Args:
+        vectors: float32 (n, d), unit vectors.
+        teacher: float32 (n, e), the teacher's.
+        task: what the rows call it.
+        subset: the language.
+    """
+    if teacher is None or len(vectors) < 3:
+        return []
+    above = np.triu_indices(len(vectors), 1)
+    ours, theirs = (vectors @ vectors.T)[above], (teacher @ teacher.T)[above]
+    cosines = similarity_correlation(ours[:, None], np.ones_like(ours)[:, None], theirs)
+    return [Row(task, subset, f"{name}_with_teacher", value, len(vectors)) for name, value in cosines.items()]
+
+
+def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
+    """Score retrieval between languages that no bitext joins, on the embedded sample corpus, which has all four.
+
+    A sentence that stands in the training texts of its language is left out.
+    """
+    direct = {frozenset(name.split("-")) for name in result.held_out}
+    pairs = [pair for pair in combinations(languages, 2) if frozenset(pair) not in direct]
+    if not pairs:
+        return []
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    table = [line.split("\t") for line in lines]
+    codes = sorted({code for pair in pairs for code in pair})
+    texts = {code: [row[SAMPLE_COLUMNS.index(code)] for row in table] for code in codes}
+    known = {code: set(texts[code]).intersection(result.training(code)) for code in codes}
+    rows = [i for i in range(len(table)) if not any(texts[code][i] in known[code] for code in codes)]
+    found = []
+    for step, models in result.by_language.items():
+        unit = {code: models[code].encode([texts[code][i] for i in rows], threads=threads) for code in codes}
+        for a, b in pairs:
+            found += [replace(row, note=step) for row in _retrieval(unit[a], unit[b], "without-bitext", f"{a}-{b}")]
+    return found
+
+
+def summary(rows: Sequence[Row], dims: Mapping[str, int]) -> str:
+    """Lay the figures out, one line a step and pair; ``dims`` are the dimensions after each step."""
+    subsets = list(dict.fromkeys((row.task, row.subset) for row in rows))
+    alone = any(row.metric == "spearman_with_teacher" for row in rows)
+    wanted = ("spearman_with_teacher", "pearson_with_teacher") if alone else ("accuracy", "margin_accuracy", "f1")
+    lines = []
+    for step, dim in dims.items():
+        for task, subset in subsets:
+            own = [row for row in rows if (row.note, row.task, row.subset) == (step, task, subset)]
+            values = {row.metric: row.value for row in own}
+            name = subset if task == "held-out" else f"{subset} *"
+            lines.append([step, name, dim, *(values.get(metric) for metric in wanted), own[0].n if own else 0])
+    names = ["Spearman with the teacher", "Pearson"] if alone else ["accuracy", "by margin", "F1"]
+    out = table(["step", "language" if alone else "pair", "dims", *names, "held out"], lines)
+    if any(task != "held-out" for task, _ in subsets):
+        out += "\n* no bitext joins the two: sentences of the sample corpus that were not trained on"
+    return out
+
 
 NAMED = (str, Path, TeacherConfig)  # what names an encoder, which is loaded; anything else is one
 Texts = str | Path | Mapping[str, Any] | Iterable[Any]

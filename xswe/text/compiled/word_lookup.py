@@ -22,8 +22,7 @@ from xswe.text.compiled.lookup import Deferred, RunCutter
 from xswe.text.compiled.scan import any_of
 from xswe.text.compiled.viterbi import LONGEST_CHUNK
 from xswe.text.languages import around_runs, cjk_codes, is_punctuation, kana_codes
-from xswe.text.pieces import TextPieces
-from xswe.text.segmenters import Segmenter
+from xswe.text.segmenters import Segmenter, TextPieces
 from xswe.text.units import LocatedBags
 
 _MOST_IDS = 1 << 18
