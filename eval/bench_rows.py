@@ -24,11 +24,9 @@ from pathlib import Path
 import numpy as np
 from process_memory import memory, watched
 
-from xswe.corpus.bitext import CorpusConfig, make_admission
-from xswe.corpus.splits import draw
-from xswe.io.files import write_json
+from xswe.corpus.bitext import CorpusConfig, draw, make_admission
+from xswe.io.files import bag_writer, write_json
 from xswe.io.ragged import Bags
-from xswe.io.store import bag_writer
 from xswe.training.pairs import distinct_rows, equal_bags
 
 BLOCK = 1 << 20

@@ -24,7 +24,7 @@ from settings import numbers, run_script
 
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Bags
-from xswe.io.team import awake
+from xswe.training.loop import awake
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer

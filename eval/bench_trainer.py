@@ -38,9 +38,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, concatenate_bags
-from xswe.io.team import awake
 from xswe.text.words import WordSplitter, WordUnits
-from xswe.training.loop import Schedule
+from xswe.training.loop import Schedule, awake
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, Trainer

@@ -70,7 +70,7 @@ def application(folder: Path) -> Iterator[str]:
     """Serve the sample corpus as a translation memory; yields the address."""
     import uvicorn
 
-    from xswe.io.exchange import write_memory
+    from xswe.io.results import write_memory
 
     memory, codes = folder / "sample.tmx", ("en", "de", "zh", "ja")
     units = ((list(zip(codes, row, strict=True)), {}) for row in sample())

@@ -31,7 +31,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import find_terms, same_term
-from xswe.text.particles import RIM_WORDS
+from xswe.text.languages import RIM_WORDS
 
 RESULTS = Path(__file__).parent / "results" / "terms.json"
 DEFAULTS: dict[str, Any] = {"model": "mini", "terms": 300, "lines": 20_000, "threads": 1, "output": str(RESULTS)}

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from xswe.alignment.lexicon import bilingual_terms, phrase_table
     from xswe.alignment.sentences import AlignedTexts, align
     from xswe.alignment.words import WordLinks, align_words
-    from xswe.evaluation.compare import Comparison, compare
-    from xswe.evaluation.evaluate import Scores, evaluate
+    from xswe.evaluation.evaluate import Comparison, Scores, compare, evaluate
     from xswe.io.execution import ExecutionConfig
     from xswe.io.shards import WorkStatus, work_status
     from xswe.mining.dedup import Deduplicated, dedup
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from xswe.mining.negatives import HardNegatives, mine_negatives
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import BatchEncoder, encode_file
-    from xswe.model.ensemble import Ensemble
-    from xswe.model.resolve import push_to_hub
+    from xswe.model.ensemble import Ensemble, push_to_hub
     from xswe.model.static import StaticModel
     from xswe.phrases.find import find_phrases
     from xswe.phrases.terms import find_terms
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from xswe.search.index import Index, index, load_index
     from xswe.search.types import Hit, Hits
     from xswe.serving.app import make_app, serve
-    from xswe.text.running import SplitText, split_text
+    from xswe.text.sentences import SplitText, split_text
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
@@ -57,7 +55,7 @@ _PUBLIC = {
     "AlignedDocuments": "xswe.alignment.documents:AlignedDocuments",
     "AlignedTexts": "xswe.alignment.sentences:AlignedTexts",
     "BatchEncoder": "xswe.model.encode_file:BatchEncoder",
-    "Comparison": "xswe.evaluation.compare:Comparison",
+    "Comparison": "xswe.evaluation.evaluate:Comparison",
     "Deduplicated": "xswe.mining.dedup:Deduplicated",
     "ExecutionConfig": "xswe.io.execution:ExecutionConfig",
     "Ensemble": "xswe.model.ensemble:Ensemble",
@@ -68,7 +66,7 @@ _PUBLIC = {
     "MinedPairs": "xswe.mining.mined:MinedPairs",
     "Scores": "xswe.evaluation.evaluate:Scores",
     "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
-    "SplitText": "xswe.text.running:SplitText",
+    "SplitText": "xswe.text.sentences:SplitText",
     "StaticModel": "xswe.model.static:StaticModel",
     "Sweep": "xswe.training.sweep:Sweep",
     "align": "xswe.alignment.sentences:align",
@@ -77,7 +75,7 @@ _PUBLIC = {
     "align_documents": "xswe.alignment.documents:align_documents",
     "WorkStatus": "xswe.io.shards:WorkStatus",
     "WordLinks": "xswe.alignment.words:WordLinks",
-    "compare": "xswe.evaluation.compare:compare",
+    "compare": "xswe.evaluation.evaluate:compare",
     "dedup": "xswe.mining.dedup:dedup",
     "encode_file": "xswe.model.encode_file:encode_file",
     "errors": "xswe.errors:",
@@ -92,10 +90,10 @@ _PUBLIC = {
     "mine_negatives": "xswe.mining.negatives:mine_negatives",
     "pair_documents": "xswe.alignment.documents:pair_documents",
     "phrase_table": "xswe.alignment.lexicon:phrase_table",
-    "push_to_hub": "xswe.model.resolve:push_to_hub",
+    "push_to_hub": "xswe.model.ensemble:push_to_hub",
     "score": "xswe.mining.score:score_pairs",
     "serve": "xswe.serving.app:serve",
-    "split_text": "xswe.text.running:split_text",
+    "split_text": "xswe.text.sentences:split_text",
     "sweep": "xswe.training.sweep:sweep",
     "train": "xswe.training.train:train",
     "work_status": "xswe.io.shards:work_status",
@@ -167,8 +165,7 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
     Raises:
         xswe.errors.ModelError: the model is missing, damaged, too new, or of another library.
     """
-    from xswe.model.ensemble import load_any
-    from xswe.model.resolve import locate
+    from xswe.model.ensemble import load_any, locate
 
     return load_any(locate(model, revision, token=token))
 

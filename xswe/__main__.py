@@ -177,7 +177,7 @@ def _explain(error: Exception, verb: str) -> str:
 
 def _register(verb: str) -> None:
     if verb in _SHARDED:
-        importlib.import_module("xswe.commands.execution").register()
+        importlib.import_module("xswe.commands.config").register_execution()
     if verb in _WITH_GROUPS:
         importlib.import_module("xswe.commands.groups").register()
 

@@ -35,7 +35,7 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
-from xswe.training.features import RowVectors, vectors_stage
+from xswe.training.extract import RowVectors, vectors_stage
 from xswe.training.inputs import (
     Corpus,
     Pair,

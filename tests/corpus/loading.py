@@ -13,12 +13,13 @@ from xswe.corpus.bitext import (
     kept_rows,
     make_admission,
     make_cleaner,
+    part_of,
     reasons_of,
+    split_rows,
 )
 from xswe.corpus.cards import digest_of
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
-from xswe.corpus.splits import part_of, split_rows
 from xswe.io.ragged import concatenate
 
 

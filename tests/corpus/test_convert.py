@@ -17,17 +17,15 @@ from hypothesis import strategies as st
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import moses_zip
 from xswe.corpus import blocks
-from xswe.corpus.bitext import Bitext, CorpusConfig
+from xswe.corpus.bitext import Bitext, CorpusConfig, part_of, split_rows
 from xswe.corpus.cleaning import CleanConfig
 from xswe.corpus.convert import convert, open_training, prepare
 from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission
-from xswe.corpus.splits import part_of, split_rows
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import read_json
+from xswe.io.files import FlatWriter, read_json
 from xswe.io.parallel import call, in_order
 from xswe.io.ragged import Bags, Texts, TextView, joined
-from xswe.io.store import FlatWriter
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)

@@ -14,8 +14,8 @@ import time
 import pytest
 
 from xswe.io.parallel import Lock, alongside, available_threads, in_order, run, share
-from xswe.io.team import awake
 from xswe.search.exact import work_off
+from xswe.training.loop import awake
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 

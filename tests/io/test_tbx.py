@@ -7,7 +7,7 @@ import io
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.io.exchange import Candidate, write_concepts, write_tbx
+from xswe.io.results import Candidate, write_concepts, write_tbx
 
 etree = pytest.importorskip("lxml.etree")
 

@@ -9,7 +9,7 @@ from xswe.errors import ConfigError
 from xswe.mining.margin import SELECTIONS
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import both_ways
-from xswe.search import clusters, exact
+from xswe.search import exact, neighbours
 from xswe.search.neighbours import neighbours_within
 from xswe.search.types import SearchConfig
 from xswe.search.vectors import Vectors
@@ -40,7 +40,7 @@ def test_neighbours_within_are_those_before_and_after(vectors, n, memory):
 
 
 def test_clusters_and_a_device_leave_a_line_itself_out(vectors, monkeypatch):
-    monkeypatch.setattr(clusters, "_SAMPLE", 2)
+    monkeypatch.setattr(neighbours, "_SAMPLE", 2)
     pytest.importorskip("torch")
     a, _ = vectors(1500, 1)
     whole = neighbours_within(a, 2, ONE)

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 import xswe
 from xswe.errors import ModelError
-from xswe.model.resolve import locate, pretrained
+from xswe.model.ensemble import locate, pretrained
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
@@ -126,7 +126,7 @@ def test_a_folder_on_the_disk_goes_first(hub, model, tmp_path):
 def test_a_folder_without_a_model_does_not_hide_that_of_the_package(hub, model, tmp_path, monkeypatch):
     (tmp_path / "mini").mkdir()
     (tmp_path / "package").mkdir()
-    monkeypatch.setattr("xswe.model.resolve.pretrained", lambda name: tmp_path / "package" / name)
+    monkeypatch.setattr("xswe.model.ensemble.pretrained", lambda name: tmp_path / "package" / name)
     model.save(tmp_path / "package" / "mini")
     assert xswe.load("mini").dim == 8
     assert not hub.calls

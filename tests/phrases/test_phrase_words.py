@@ -14,8 +14,8 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
+from xswe.text.compiled.locate import DROPPED, NOTHING, PART, SILENT, WHOLE
 from xswe.text.languages import is_punctuation
-from xswe.text.places import DROPPED, NOTHING, PART, SILENT, WHOLE
 from xswe.text.spans import join_cuts, make_cutter, words_at
 from xswe.text.subwords import SubwordUnits
 from xswe.text.units import settle

@@ -120,7 +120,7 @@ def pages(tmp_path_factory, mini, mined, filtered, sample) -> dict[str, Path]:
 
 def comparison(models, items):
     """A comparison of made-up figures, by the library's own tests."""
-    from xswe.evaluation.compare import Comparison, Measured, significance
+    from xswe.evaluation.evaluate import Comparison, Measured, significance
     from xswe.evaluation.metrics import Bootstrap, Row, with_intervals
 
     measured = []

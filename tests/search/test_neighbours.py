@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xswe.errors import ConfigError, InputError
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
-from xswe.search import clusters, exact
+from xswe.search import exact, neighbours
 from xswe.search import exact as work
 from xswe.search.kernels import NONE, empty_lists, merge, sweep
 from xswe.search.neighbours import find_neighbours
@@ -202,8 +202,8 @@ def test_of_equal_scores_clusters_keep_the_lower_ids_whichever_cluster_comes_fir
     a, b = ((rng.integers(-1, 2, (90, 16)) / 4).astype(np.float32) for _ in range(2))
     both, last_first = np.tile([0, 1], (90, 1)), np.stack([np.arange(90) < 45, np.full(90, -1)], 1)
     given = iter([both.astype(np.int32), last_first.astype(np.int32)])
-    monkeypatch.setattr(clusters, "assign", lambda *_: next(given))
-    found = clusters.search_clusters(Vectors(a), Vectors(b), 3, SearchConfig("clusters", clusters=2, probes=2, threads=1))
+    monkeypatch.setattr(neighbours, "assign", lambda *_: next(given))
+    found = neighbours.search_clusters(Vectors(a), Vectors(b), 3, SearchConfig("clusters", clusters=2, probes=2, threads=1))
     for values, ids, table in ((found.forward, found.forward_ids, a @ b.T), (found.backward, found.backward_ids, b @ a.T)):
         wanted, order = naive(table, 3)
         np.testing.assert_array_equal(values, wanted)
@@ -213,14 +213,14 @@ def test_of_equal_scores_clusters_keep_the_lower_ids_whichever_cluster_comes_fir
 def test_of_equal_centroids_the_lower_number_is_nearest(vectors):
     points, distinct = vectors(50, 4)
     centroids = np.repeat(distinct, 3, axis=0)
-    found = clusters.assign(Vectors(points), centroids, np.zeros(points.shape[1], np.float32), 5, 1)
+    found = neighbours.assign(Vectors(points), centroids, np.zeros(points.shape[1], np.float32), 5, 1)
     wanted = np.argsort(-np.round((points @ centroids.T).astype(np.float64), 5), axis=1, kind="stable")[:, :5]
     np.testing.assert_array_equal(found, wanted)
 
 
 def test_members_of_clusters_are_all_there_and_rise():
     chosen = np.array([[2, 0], [1, -1], [0, 2], [2, 1]], np.int32)
-    members = clusters.Members.of(chosen, 4)
+    members = neighbours.Members.of(chosen, 4)
     assert [members[c].tolist() for c in range(4)] == [[0, 2], [1, 3], [0, 2, 3], []]
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from xswe.text.compiled.alphabet import Alphabet
-from xswe.text.compiled.bytes import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER, copy_letters
+from xswe.text.compiled.alphabet import AS_THEY_ARE, LETTERS, LOWER_CASE, NEITHER, Alphabet, copy_letters
 
 
 @njit

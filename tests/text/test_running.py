@@ -13,7 +13,7 @@ from xswe.__main__ import main
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp
 from xswe.text.readers import html_paragraphs, paragraphs, paragraphs_of
-from xswe.text.running import as_lines
+from xswe.text.sentences import as_lines
 
 pytest.importorskip("sentencex")
 BOOK = {"de": ["Der Zug kam um 8 Uhr.", "Er war leer."], "ja": ["電車が来た。", "空だった。"]}

@@ -18,15 +18,14 @@ from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError
 from xswe.model.folder import load_units
 from xswe.training.config import PCAConfig, TrainConfig
-from xswe.training.extract import ExtractConfig
-from xswe.training.features import RowVectors, as_imitated, vectors_stage
+from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
+from xswe.training.pairs import WordCounts
 from xswe.training.pipeline import run_stages
 from xswe.training.recipes import sample_paths
 from xswe.training.refine import RefineConfig
-from xswe.training.samples import WordCounts
 from xswe.training.stages import Stages
 from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
@@ -254,7 +253,7 @@ def test_tokens_are_those_of_a_teacher(tmp_path, config):
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
-    monkeypatch.setattr("xswe.training.features._SHARD", 10)
+    monkeypatch.setattr("xswe.training.extract._SHARD", 10)
     from xswe.io.ragged import Texts
 
     sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]

@@ -8,7 +8,7 @@ import pytest
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ModelError
 from xswe.io.ragged import Bags
-from xswe.training.samples import WordCounts, draw_pairs
+from xswe.training.pairs import WordCounts, draw_pairs
 
 
 def chosen(rows):

@@ -13,10 +13,8 @@ from typing import NamedTuple
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
-from xswe.io.exchange import Candidate, write_tbx
-from xswe.io.results import Result
-from xswe.text.languages import check_languages, has_cjk, has_kana
-from xswe.text.particles import fused_rims, rim_words
+from xswe.io.results import Candidate, Result, write_tbx
+from xswe.text.languages import check_languages, fused_rims, has_cjk, has_kana, rim_words
 
 _FREE = 1e-7  # probability of a word without a link
 Span = tuple[int, int]

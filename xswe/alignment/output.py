@@ -13,7 +13,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
 from xswe.mining.output import Row, output_format, write_rows
-from xswe.text.running import Sentence
+from xswe.text.sentences import Sentence
 
 _OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}
 _BLOCK = 65_536

@@ -29,7 +29,7 @@ from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import speed
 from xswe.text.languages import check_languages, has_cjk
-from xswe.text.running import Sentence, is_running, split_text
+from xswe.text.sentences import Sentence, is_running, split_text
 
 logger = logging.getLogger(__name__)
 Anchor = tuple[Sequence[int], Sequence[int]]

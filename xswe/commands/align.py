@@ -13,8 +13,7 @@ from xswe.commands.config import aside, check_report, reported
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 
 
 def run(values: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from xswe.commands.config import check_report, reported
 from xswe.commands.evaluate import common
-from xswe.evaluation.compare import compare
+from xswe.evaluation.evaluate import compare
 
 
 def run(values: dict[str, Any]) -> str:

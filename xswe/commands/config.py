@@ -6,12 +6,14 @@ import re
 import sys
 import typing
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
+from xswe.io.execution import LOCAL
 from xswe.io.files import check_output
 
 
@@ -100,3 +102,11 @@ def as_keys(message: str, values: Mapping[str, Any]) -> str:
         return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
 
     return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)
+
+
+def register_execution() -> None:
+    """Register what Hydra composes of ``execution=local``, ``array`` or ``ray``."""
+    from hydra.core.config_store import ConfigStore
+
+    for kind in ("local", "array", "ray"):
+        ConfigStore.instance().store(group="execution", name=kind, node={**asdict(LOCAL), "kind": kind})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.catalogue import convert_corpus, fetch_corpora, list_corpora, show_corpora
+from xswe.corpus.convert import convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
 from xswe.io.settings import build
 from xswe.text.languages import check_languages

@@ -10,8 +10,7 @@ from xswe.commands.config import aside
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.dedup import DedupConfig, dedup
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 from xswe.progress import speed
 from xswe.search.types import SearchConfig
 

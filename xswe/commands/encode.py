@@ -10,8 +10,7 @@ from xswe.io.files import check_output
 from xswe.io.remote import expand
 from xswe.io.settings import build
 from xswe.model.encode_file import encode_file
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 from xswe.progress import speed
 
 

@@ -8,9 +8,8 @@ from typing import Any
 from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
 from xswe.io.settings import build
-from xswe.model.ensemble import load_single
+from xswe.model.ensemble import load_single, locate
 from xswe.model.export import ExportConfig, export
-from xswe.model.resolve import locate
 
 
 def run(values: dict[str, Any]) -> str:

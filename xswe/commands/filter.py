@@ -12,8 +12,7 @@ from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.filter import BitextFilter, filter_bitext
 from xswe.mining.output import output_format
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 from xswe.progress import speed
 
 

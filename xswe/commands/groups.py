@@ -7,7 +7,7 @@ from typing import Any
 
 from hydra.core.config_store import ConfigStore
 
-from xswe.commands import execution
+from xswe.commands.config import register_execution
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import cards
 from xswe.corpus.cleaning import CleanConfig
@@ -41,7 +41,7 @@ CORPORA: dict[str, Values] = {
 def register() -> None:
     """Register every group that the files of ``conf/`` name in their defaults."""
     store = ConfigStore.instance().store
-    execution.register()
+    register_execution()
     for count in range(1, 5):  # of more, pair.languages=[…] takes any
         for codes in permutations(LANGUAGES, count):
             store(group="pair", name="-".join(codes), node={"name": "-".join(codes), "languages": list(codes)})

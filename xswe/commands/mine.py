@@ -17,8 +17,7 @@ from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.score import ScoreConfig, score_bitext
 from xswe.mining.side import FilterConfig
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 from xswe.search.types import SearchConfig
 
 Config = TypeVar("Config", MineConfig, ScoreConfig, NegativesConfig)

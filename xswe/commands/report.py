@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.errors import ConfigError
-from xswe.model.ensemble import load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import load_any, locate
 from xswe.report.analysis import export_space, open_space
 from xswe.report.write import Kind, write_report
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from xswe.commands.config import aside
 from xswe.io.files import check_output
-from xswe.text.running import check_split_output, split_text
+from xswe.text.sentences import check_split_output, split_text
 
 
 def run(values: dict[str, Any]) -> str:

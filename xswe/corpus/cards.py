@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from xswe.corpus.formats import PairFile, find_pairs, least_score
-from xswe.corpus.tables import HubSet
+from xswe.corpus.rows import HubSet
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import match_member, member_names
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json

@@ -25,8 +25,7 @@ from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
-from xswe.text.detection import in_other_language
-from xswe.text.languages import LANGUAGES, cjk_runs, has_kana
+from xswe.text.languages import LANGUAGES, cjk_runs, has_kana, in_other_language
 
 logger = logging.getLogger(__name__)
 _NOT_WRITTEN = re.compile(r"[^\w\n]|_")

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
-from xswe.corpus.rows import Rows
-from xswe.corpus.tables import Fields, HubSet, read_hub, read_jsonl, read_parquet
+from xswe.corpus.rows import Fields, HubSet, Rows, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import PACKED, is_tar, is_zip, member_names, without_packing
 from xswe.io.lines import OnError, Skipped, read_lines, too_few_columns, unequal_sides

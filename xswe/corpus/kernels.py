@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN
-from xswe.text.compiled.bytes import decode_character
+from xswe.text.compiled.alphabet import decode_character
 
 _C1, _C2, _C3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 

@@ -22,8 +22,7 @@ from xswe.io.lines import Skipped, read_lines
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts
 from xswe.progress import bar
-from xswe.text.detection import in_other_language
-from xswe.text.languages import LANGUAGES
+from xswe.text.languages import LANGUAGES, in_other_language
 from xswe.text.sentences import split_sentences, splitter
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from xswe.evaluation.metrics import similarity_correlation, weighted_f1
 from xswe.evaluation.tasks import is_scored, read_scored
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, table
-from xswe.model.ensemble import Ensemble, fit_weights
+from xswe.model.ensemble import Ensemble, fit_weights, locate
 from xswe.model.interchange import is_model2vec, read_model2vec, read_wordllama
-from xswe.model.resolve import locate
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
 
@@ -100,7 +99,7 @@ def make_ensemble(
 
 
 def open_part(name: str, languages: Sequence[str] | None = None) -> StaticModel:
-    """Open a model: one of ours (see :func:`xswe.model.resolve.locate`), a folder of Model2Vec, or ``wordllama``.
+    """Open a model: one of ours (see :func:`xswe.model.ensemble.locate`), a folder of Model2Vec, or ``wordllama``.
 
     Args:
         name: which.

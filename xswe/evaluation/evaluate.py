@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
-from xswe.evaluation.encoders import EnsembleEncoder, SentenceEncoder, StaticEncoder
-from xswe.evaluation.metrics import Bootstrap, Row, with_intervals
-from xswe.evaluation.models import open_encoder
+from xswe.evaluation.encoders import EnsembleEncoder, SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
+from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
+from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
 from xswe.evaluation.tasks import check, evaluate_bitext, evaluate_scored, is_path, is_scored
-from xswe.io.files import scratch
+from xswe.io.files import read_json, scratch
 from xswe.io.parallel import available_threads
-from xswe.io.results import Result, table
+from xswe.io.results import Result, cell, table
 from xswe.model.ensemble import Ensemble
 from xswe.model.static import StaticModel
+from xswe.progress import track
 
 Model = str | Path | Mapping[str, Any] | StaticModel | Ensemble | SentenceEncoder
 FIELDS = tuple(field.name for field in fields(Row) if field.name != "items")
@@ -195,3 +196,274 @@ def shown(rows: Sequence[Row]) -> list[Row]:
     return [
         row for row in rows if row.metric in _SHOWN or (row.metric == "main_score" and (row.task, row.subset) not in told)
     ]
+
+
+_EXTRA = ("average_s2s",)  # shown beside the primary metrics
+LEVEL = 0.05  # of the paired tests
+Key = tuple[str, str, str, str | None]  # task, subset, metric and split of a figure
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model and its figures.
+
+    Attributes:
+        name: what tables call it.
+        dim: dimensions of a vector.
+        size: bytes of the weights in memory.
+        parameters: number of weights.
+        languages: codes of the languages it was evaluated on.
+        rate: sentences a second; None if not timed.
+        rows: its figures.
+        training: seconds that its training took, where its run folder says so; None if not known.
+    """
+
+    name: str
+    dim: int
+    size: int
+    parameters: int
+    languages: tuple[str, ...]
+    rate: float | None
+    rows: tuple[Row, ...]
+    training: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a JSON object, without the rows."""
+        return {
+            "name": self.name,
+            "dim": self.dim,
+            "bytes": self.size,
+            "parameters": self.parameters,
+            "languages": list(self.languages),
+            "sentences_per_second": None if self.rate is None else round(self.rate),
+            "training_seconds": None if self.training is None else round(self.training, 1),
+        }
+
+    def only(self, rows: Sequence[Row]) -> Measured:
+        """Return the same with some of its rows."""
+        return replace(self, rows=tuple(rows))
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The best model on a figure against another one; see :class:`xswe.evaluation.metrics.Comparison`."""
+
+    task: str
+    subset: str
+    metric: str
+    split: str | None
+    best: str
+    other: str
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None, training: float | None = None) -> Measured:
+    """Keep what a table says of an encoder, without its weights."""
+    about = (encoder.name, encoder.dim, encoder.size, encoder.parameters, tuple(encoder.languages))
+    return Measured(*about, rate, tuple(rows), training)
+
+
+def seconds_of_training(folder: str | Path) -> float | None:
+    """Return the seconds that the training of a run folder took, None where the folder does not say."""
+    path = Path(folder) / "run.json"
+    return float(sum(read_json(path)["seconds"].values())) if path.is_file() else None
+
+
+def figures_of(rows: Iterable[Row]) -> list[Key]:
+    """Return the keys of the figures that a table of models shows, in the order of the rows."""
+    keys = list(dict.fromkeys(row.key for row in rows))
+    chosen = primary_metrics(((task, subset, split), metric) for task, subset, metric, split in keys)
+    return [key for key in keys if chosen.get((key[0], key[1], key[3])) == key[2] or key[2] in _EXTRA]
+
+
+def _best(models: Sequence[Measured], key: Key) -> Measured | None:
+    """Return the model of the highest figure (the first of equals); None if none has one."""
+    values = [(_value(model, key), model) for model in models]
+    return max(
+        ((value, model) for value, model in values if value is not None), key=lambda pair: pair[0], default=(0, None)
+    )[1]
+
+
+def _row(model: Measured, key: Key) -> Row | None:
+    return next((row for row in model.rows if row.key == key), None)
+
+
+def _value(model: Measured, key: Key) -> float | None:
+    row = _row(model, key)
+    return row.value if row else None
+
+
+def significance(models: Sequence[Measured], settings: Bootstrap) -> list[PairedTest]:
+    """Test the best model of each figure of the table against every other, on the same draws of the same items."""
+    tests = []
+    for key in figures_of(row for model in models for row in model.rows):
+        best = _best(models, key)
+        if best is None:
+            continue
+        for other in models:
+            first, second = _row(best, key), _row(other, key)
+            if other is best or first is None or second is None:
+                continue
+            if (found := compare_rows(first, second, settings)) is not None:
+                result = (found.difference, found.low, found.high, found.p)
+                tests.append(PairedTest(*key, best.name, other.name, *result))
+    return tests
+
+
+def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Lay a comparison out.
+
+    Returns:
+        The header, a line a model, and notes: what the marks mean, and what was skipped and why.
+    """
+    keys = figures_of(row for model in models for row in model.rows)
+    alike = {(t.task, t.subset, t.metric, t.split, t.other) for t in tests if t.p >= LEVEL}
+    best = {key: _best(models, key) for key in keys}
+    header = ["model", "dims", "MB", "sentences/s", *(title(key, keys) for key in keys)]
+    lines = []
+    for model in models:
+        figures = []
+        for key in keys:
+            value = _value(model, key)
+            mark = "*" if value is not None and best[key] is model else "=" if (*key, model.name) in alike else " "
+            figures.append(cell(value) + (mark if value is not None else " "))
+        rate = None if model.rate is None else f"{model.rate:,.0f}"
+        lines.append([model.name, model.dim, f"{model.size / 2**20:.1f}", rate, *figures])
+    notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"] if keys else []
+    why: dict[str, list[str]] = {}
+    for model in models:
+        for row in model.rows:
+            if row.value is None and row.note:
+                why.setdefault(f"{row.task} {row.subset}: {row.note}".replace(" -:", ":"), []).append(model.name)
+    return header, lines, [*notes, *(f"skipped {reason} ({', '.join(names)})" for reason, names in why.items())]
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """Several models on the same tasks; printed it is a table with the best of each column marked.
+
+    Iterating gives the models.
+
+    Attributes:
+        models: the models and their figures.
+        tests: the best of each figure against every other.
+        threads: how many the models were timed with.
+    """
+
+    models: tuple[Measured, ...]
+    tests: tuple[PairedTest, ...]
+    threads: int
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __iter__(self) -> Iterator[Measured]:
+        return iter(self.models)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(model.name for model in self)})"
+
+    def __str__(self) -> str:
+        header, lines, notes = self._outcome()
+        return "\n".join([table(header, lines), "", *notes]).rstrip()
+
+    def _outcome(self) -> tuple[list[str], list[list[Any]], list[str]]:
+        return outcome([model.only(shown(model.rows)) for model in self.models], self.tests)
+
+    def columns(self) -> tuple[str, ...]:
+        """Return ``model`` and the fields of a row."""
+        return "model", *FIELDS
+
+    def records(self) -> list[tuple[Any, ...]]:
+        """Return all rows of all models."""
+        return [(model.name, *row.as_dict().values()) for model in self.models for row in model.rows]
+
+    def layout(self) -> tuple[list[str], list[list[Any]]]:
+        """Return the table of the models: a line each, in percent, the best marked."""
+        return self._outcome()[:2]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the models, all their rows, and the tests."""
+        return {
+            "threads": self.threads,
+            "models": [model.as_dict() for model in self.models],
+            "rows": [{"model": model.name, **row.as_dict()} for model in self.models for row in model.rows],
+            "tests": [asdict(test) for test in self.tests],
+        }
+
+    def check(self, where: str = "") -> None:
+        """Refuse to end well without a single figure.
+
+        Raises:
+            ConfigError: no model has one; the message says why.
+        """
+        check_measured([row for model in self.models for row in model.rows], where)
+
+
+def compare(
+    models: Sequence[Model],
+    tasks: str | Sequence[str],
+    data: str | Path | None = None,
+    *,
+    seconds: float = 1.0,
+    bootstrap: Bootstrap | None = None,
+    threads: int | None = None,
+    results: str | Path | None = None,
+) -> Comparison:
+    r"""Evaluate models one after the other, time them, and test the best of each figure against the others.
+
+    Args:
+        models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows.
+        tasks: presets, names of mteb's tasks, and paths of files.
+        data: folder of data sets; None for the hub.
+        seconds: how long each model is timed on the sentences that come with the package; 0 for not.
+        bootstrap: draws for confidence intervals and paired tests.
+        threads: None for all processors.
+        results: folder of mteb's own result tree, kept; None for none.
+
+    Raises:
+        ConfigError: no model is named, two have the same name, or there is no such task.
+
+    Example:
+        >>> import pathlib, tempfile, xswe
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "own.tsv"
+        >>> pairs = "A cat sleeps.\t猫が寝ている。\nThe train is late.\t電車が遅れている。\n"
+        >>> _ = file.write_text(pairs, encoding="utf-8")
+        >>> models = ["mini", {"path": "mini", "name": "again"}]
+        >>> [model.name for model in xswe.compare(models, str(file), seconds=0)]
+        ['mini', 'again']
+    """
+    tasks = [tasks] if isinstance(tasks, str) else list(tasks)
+    check(tasks)
+    given = [models] if isinstance(models, (str, Mapping)) else list(models or [])
+    if not given:
+        raise ConfigError("models is empty: name some, as in models=[runs/en-ja/model,wordllama,teacher:mini]")
+    for which in given:
+        if isinstance(which, (str, Mapping)):
+            check_exists(ModelSpec.of(which))
+    threads, bootstrap = threads or available_threads(), bootstrap or Bootstrap()
+    done: list[Measured] = []
+    for which in track(given, "compare", unit="model"):
+        encoder = as_encoder(which, threads)
+        if encoder.name in (other.name for other in done):
+            raise ConfigError(f"two models are called {encoder.name!r}: name them, as in {{path: …, name: other}}")
+        rows = with_intervals(run_tasks(encoder, tasks, data, results), bootstrap)
+        rate = sentences_per_second(encoder, sample_texts(encoder.languages), seconds) if seconds else None
+        named = isinstance(which, (str, Mapping)) and ModelSpec.of(which).path
+        training = seconds_of_training(Path(named).parent) if isinstance(named, str) else None
+        done.append(measured(encoder, rows, rate, training))
+    return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
+
+
+def title(key: Key, keys: Sequence[Key]) -> str:
+    """Name a column by its task and subset, and by its split or metric where that is needed to tell it from another."""
+    task, subset, metric, split = key
+    parts = [task if task != "file" else "", subset]
+    if sum(other[:2] == key[:2] and other[3] != split for other in keys):
+        parts.append(str(split))
+    if sum(other[:2] == key[:2] and other[2] != metric for other in keys):
+        parts.append(metric)
+    return " ".join(filter(None, parts))

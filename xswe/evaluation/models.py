@@ -29,10 +29,9 @@ from xswe.evaluation.encoders import (
 from xswe.evaluation.vectors import read_vectors
 from xswe.io.files import arrays_digest, file_digest, fingerprint, read_json
 from xswe.io.lines import read_lines
-from xswe.model.ensemble import Ensemble, load_any
+from xswe.model.ensemble import Ensemble, is_elsewhere, load_any, locate
 from xswe.model.folder import MODEL_TYPE
 from xswe.model.interchange import merge_tables, piece_table, token_rows
-from xswe.model.resolve import is_elsewhere, locate
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.tokenizers import load_tokenizer, pieces_only

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xswe.mining.margin import Pairs
-from xswe.mining.sampling import Group, Reservoir, Shown, draw_groups, with_texts
-from xswe.mining.side import FilterConfig, Side, allowed
+from xswe.mining.side import FilterConfig, Group, Reservoir, Shown, Side, allowed, draw_groups, with_texts
 from xswe.mining.threshold import Expected
 from xswe.search.types import Neighbours
 

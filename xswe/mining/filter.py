@@ -36,8 +36,8 @@ from xswe.mining.cascade import check_share, judge_bitext
 from xswe.mining.copies import find_copies
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
-from xswe.mining.sampling import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.score import row_cosines
+from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar

@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple, Protocol, get_args
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.archives import packing_of, without_packing
-from xswe.io.exchange import Unit, write_tmx, write_xliff
 from xswe.io.ragged import Texts
-from xswe.io.results import check_suffix, write_table, write_text
+from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff
 from xswe.mining.margin import Pairs
 
 

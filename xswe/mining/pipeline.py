@@ -41,7 +41,7 @@ from xswe.search.rerank import Encoder
 from xswe.search.shards import search_shards
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Storage, check_storage
-from xswe.text.running import as_lines
+from xswe.text.sentences import as_lines
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves

@@ -1,36 +1,163 @@
 """One side of a search: its lines filtered, read once into flat files, and encoded.
 
 What is left out before anything is scored: lines that cannot be sentences, and pairs that cannot be translations.
+
+Samples of pairs and lines that stand for the others.
+
+They are drawn at random with a fixed seed: the same run shows the same ones. Bands of about equally many pairs, a border of
+which is the threshold, make the precision that somebody finds in each of them one for all.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import random
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
+from xswe.io.files import (
+    GrowingArray,
+    append_texts,
+    file_stamp,
+    fingerprint,
+    read_json,
+    text_writer,
+    whole_folder,
+    write_json,
+)
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import Texts
-from xswe.io.store import GrowingArray, append_texts, text_writer
 from xswe.mining.margin import Candidates
-from xswe.mining.sampling import Reservoir
 from xswe.progress import bar
 from xswe.search.vectors import Storage, Vectors, VectorWriter
 from xswe.text.languages import check_languages, in_script
 from xswe.text.numbers import same_numbers, written_numbers
+
+EACH = 20  # pairs of a group
+_KEPT_BANDS, _OTHER_BANDS = 5, 3
+_EXAMPLES = 8  # of each reason
+
+
+class Shown(NamedTuple):
+    """A pair that is shown.
+
+    Attributes:
+        row: which of all pairs it is.
+        score: its score; NaN where it has none.
+        source: text.
+        target: text.
+        source_line: what its line is called, "" where lines have no names.
+        target_line: likewise.
+    """
+
+    row: int
+    score: float
+    source: str
+    target: str
+    source_line: str = ""
+    target_line: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pairs that stand for others.
+
+    Attributes:
+        name: ``above`` and ``below`` the cut, ``top``, ``random`` (among those kept), ``band``.
+        low: the least score of those that it stands for.
+        high: the highest.
+        size: how many it stands for.
+        rows: places among all pairs, in the order in which they are shown.
+        pairs: the same with their texts; empty until they are read.
+    """
+
+    name: str
+    low: float
+    high: float
+    size: int
+    rows: tuple[int, ...]
+    pairs: tuple[Shown, ...] = ()
+
+
+def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
+    """Draw pairs at the cut, at the top, at random and from every band.
+
+    Args:
+        scores: float (n,), in any order; pairs whose score is NaN are in no group.
+        threshold: pairs that score at least this are kept.
+        seed: of what is drawn.
+    """
+    known = np.flatnonzero(scores == scores)
+    falling = known[np.argsort(-scores[known].astype(np.float64), kind="stable")]
+    kept = int((scores[falling] >= threshold).sum())
+    draw = np.random.default_rng(seed)
+    out: list[Group] = []
+
+    def add(name: str, rows: np.ndarray, drawn: np.ndarray | None = None) -> None:
+        if len(rows):
+            shown = rows if drawn is None else drawn
+            out.append(Group(name, float(scores[rows[-1]]), float(scores[rows[0]]), len(rows), tuple(shown.tolist())))
+
+    def some(rows: np.ndarray) -> np.ndarray:
+        return rows[np.sort(draw.choice(len(rows), min(EACH, len(rows)), replace=False))]
+
+    if 0 < kept < len(falling):
+        add("above", falling[max(0, kept - EACH) : kept])
+        add("below", falling[kept : kept + EACH])
+    add("top", falling[: min(EACH, kept)])
+    add("random", falling[:kept], some(falling[:kept]))
+    for part, bands in ((falling[:kept], _KEPT_BANDS), (falling[kept:], _OTHER_BANDS)):
+        if len(part) >= bands:
+            for band in np.array_split(part, bands):
+                add("band", band, some(band))
+    return tuple(out)
+
+
+def with_texts(groups: Iterable[Group], texts: dict[int, Shown]) -> tuple[Group, ...]:
+    """Return the groups with the texts of their pairs, given by row; pairs whose texts are not there are left out."""
+    return tuple(replace(group, pairs=tuple(texts[row] for row in group.rows if row in texts)) for group in groups)
+
+
+@dataclass
+class Reservoir:
+    """Examples of each reason, each as likely as any other.
+
+    Attributes:
+        counts: how many were offered, by reason.
+        kept: those that are kept.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, list[Any]] = field(default_factory=dict)
+    _draw: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def offer(self, reason: str, value: Any = None) -> None:
+        """Count, and take an example up, perhaps in the place of another (Vitter's algorithm R); None is none."""
+        seen = self.counts[reason] = self.counts.get(reason, 0) + 1
+        if value is None:
+            return
+        held = self.kept.setdefault(reason, [])
+        if len(held) < _EXAMPLES:
+            held.append(value)
+        elif (place := self._draw.randrange(seen)) < _EXAMPLES:
+            held[place] = value
+
+
+def shown_rows(groups: Sequence[Group]) -> set[int]:
+    """Return the rows whose texts are to be read."""
+    return {row for group in groups for row in group.rows}
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.remote import expand, is_remote
 from xswe.model.encode_shards import encode_shards
-from xswe.model.ensemble import AnyModel, load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
-from xswe.text.running import as_lines, is_document
+from xswe.text.sentences import as_lines, is_document
 from xswe.version import __version__
 
 

@@ -24,7 +24,7 @@ from sentence_transformers.base.modules.input_module import InputModule
 from sentence_transformers.sentence_transformer.modules import Normalize
 
 from xswe.errors import ModelError
-from xswe.model.resolve import locate
+from xswe.model.ensemble import locate
 from xswe.model.static import StaticModel
 
 

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from xswe.io.files import fingerprint
+from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.ragged import Texts
 from xswe.io.settings import changed
-from xswe.io.store import load_checkpoint, save_checkpoint
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top
 from xswe.phrases.search import Search, SpanConfig

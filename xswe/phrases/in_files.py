@@ -12,10 +12,9 @@ from typing import Any
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
-from xswe.io.exchange import Candidate, Unit, write_tbx, write_tmx
 from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import OnError, Skipped, read_lines
-from xswe.io.results import Rows, check_suffix, write_text
+from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place, find_phrases
@@ -23,7 +22,7 @@ from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
 from xswe.text.languages import check_languages
-from xswe.text.running import as_lines, is_document
+from xswe.text.sentences import as_lines, is_document
 
 MODES = ("phrases", "terms")
 _EXCHANGE = (".tbx", ".tmx")

@@ -23,8 +23,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.words import StaticWords, WordSource, open_words
-from xswe.text.languages import has_cjk, has_kana
-from xswe.text.particles import fused_rims, rim_words
+from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 
 POOL = 100  # distinct spans of each phrase that are looked at, at least
 RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)

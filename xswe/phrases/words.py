@@ -12,8 +12,7 @@ import numpy as np
 
 from xswe.errors import ModelError
 from xswe.io.ragged import Bags
-from xswe.model.ensemble import AnyModel, Ensemble, load_single
-from xswe.model.resolve import locate
+from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import Cut, cut_texts, make_cutter, places_of, words_at

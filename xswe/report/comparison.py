@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.errors import InputError
-from xswe.evaluation.compare import Comparison, Key, Measured, PairedTest, figures_of, seconds_of_training, title
-from xswe.evaluation.evaluate import shown
+from xswe.evaluation.evaluate import Comparison, Key, Measured, PairedTest, figures_of, seconds_of_training, shown, title
 from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json
 from xswe.report import figures

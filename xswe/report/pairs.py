@@ -19,7 +19,7 @@ from xswe.io.files import arrays_digest
 from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
-from xswe.mining.sampling import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
+from xswe.mining.side import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.report import figures

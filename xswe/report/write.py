@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from xswe.alignment.sentences import AlignedTexts
 from xswe.errors import ConfigError
-from xswe.evaluation.compare import Comparison
+from xswe.evaluation.evaluate import Comparison
 from xswe.io.files import check_output
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs

@@ -17,21 +17,20 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.files import file_stamp, read_json, scratch, whole_folder, write_json
+from xswe.io.files import HEADER, GrowingArray, file_stamp, read_json, scratch, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
-from xswe.io.store import HEADER, GrowingArray
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
-from xswe.search.clusters import Members, assign, mean_vector, train_centroids
 from xswe.search.kernels import Coded, make_codes, nearest
+from xswe.search.neighbours import Members, assign, mean_vector, train_centroids
 from xswe.search.rerank import Encoder, rerank_hits
 from xswe.search.sentences import Sentences
 from xswe.search.types import Hit, Hits
 from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
-from xswe.text.running import as_lines, is_document
+from xswe.text.sentences import as_lines, is_document
 
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]

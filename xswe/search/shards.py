@@ -20,9 +20,9 @@ from xswe.io.execution import ExecutionConfig, once, run_shards
 from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.shards import Stage
-from xswe.search.clusters import Members, assign, cluster_count, join, make_centroids
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
+from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Vectors
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.settings import changed
-from xswe.model.ensemble import AnyModel, load_any
-from xswe.model.resolve import locate
+from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.serving.config import LOOPBACK, ServeConfig
 
 if TYPE_CHECKING:

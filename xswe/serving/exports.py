@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xswe.io.exchange import Candidate, write_concepts, write_memory
+from xswe.io.results import Candidate, write_concepts, write_memory
 from xswe.mining.output import one_line
 from xswe.serving.messages import ExportRequest, Saying
 from xswe.text.languages import LANGUAGES

@@ -9,15 +9,25 @@ words that are taken for abbreviations.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, overload
 
-from xswe.errors import DependencyError
-from xswe.text.languages import check_languages
+from xswe.errors import ConfigError, DependencyError
+from xswe.io.archives import without_packing
+from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
+from xswe.io.lines import open_binary
+from xswe.io.results import Result, check_suffix
+from xswe.text.languages import check_languages, has_cjk
+from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
 
 Span = tuple[int, int]
 
@@ -182,3 +192,194 @@ def _closes(text: str, span: Span, start: int) -> int:
         elif character == "\n":
             return 0
     return 0
+
+
+_BREAK = re.compile(r"\s*\n\s*")
+
+
+class Sentence(NamedTuple):
+    """A sentence of running text.
+
+    Attributes:
+        text: its text on one line: where a line was broken stands a blank, and nothing in Chinese and Japanese.
+        start: its first character in the running text.
+        end: one past its last.
+        paragraph: which paragraph it is in, from 0.
+    """
+
+    text: str
+    start: int
+    end: int
+    paragraph: int
+
+
+@dataclass(frozen=True, eq=False)
+class SplitText(Result, Sequence[Sentence]):
+    """Running text and its sentences, in order; a sequence of :class:`Sentence`.
+
+    Attributes:
+        text: the running text: of plain text all of it, with a line feed for every end of a line; of a document its
+            paragraphs, with a blank line between them.
+        sentences: where they stand.
+        language: of the text.
+    """
+
+    text: str
+    sentences: tuple[Sentence, ...]
+    language: str
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self.sentences)
+
+    @overload
+    def __getitem__(self, place: int) -> Sentence: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Sentence]: ...
+    def __getitem__(self, place: int | slice) -> Sentence | Sequence[Sentence]:
+        return self.sentences[place]
+
+    def __repr__(self) -> str:
+        return f"SplitText({self.summary()}, {self.language})"
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of :class:`Sentence`."""
+        return Sentence._fields
+
+    def records(self) -> tuple[Sentence, ...]:
+        """Return the sentences."""
+        return self.sentences
+
+    def write(self, path: str | Path) -> None:
+        """Write the sentences, whole or not at all: to ``.txt``, or ``-``, one a line; else as :meth:`Result.write`."""
+        lines = "".join(f"{sentence.text}\n" for sentence in self)
+        if str(path) == "-":
+            sys.stdout.buffer.write(lines.encode("utf-8"))
+            sys.stdout.buffer.flush()
+        elif Path(path).suffix.lower() == ".txt":
+            with whole_file(path) as temporary:
+                temporary.write_text(lines, encoding="utf-8")
+        else:
+            super().write(path)
+
+    def summary(self) -> str:
+        """Say in one line what there is."""
+        last = self.sentences[-1].paragraph + 1 if self.sentences else 0
+        return f"{len(self):,} sentences in {last:,} paragraphs"
+
+
+def check_split_output(path: str) -> None:
+    """Refuse, before any work is done, a file that sentences are not written to.
+
+    Raises:
+        ConfigError: its suffix is of another format.
+        DependencyError: the library that writes the format is not installed.
+    """
+    if path != "-" and Path(path).suffix.lower() != ".txt":
+        check_suffix(path)
+
+
+def is_running(path: str | Path) -> bool:
+    """Tell whether a file is of a format that holds running text, and no lines."""
+    return without_packing(Path(path)).suffix.lower() in READERS
+
+
+def is_document(path: str | Path) -> bool:
+    """Tell whether a file is of a format of running text whose lines mean nothing: all but Markdown."""
+    return is_running(path) and READERS[without_packing(Path(path)).suffix.lower()] is not read_markdown
+
+
+def split_text(given: str | Path, language: str) -> SplitText:
+    """Cut running text into its sentences.
+
+    Paragraphs end at blank lines; in plain text whose lines are not wrapped, at the end of each line. A sentence is in one
+    paragraph.
+
+    Args:
+        given: the text itself; or, as a ``Path``, a file: plain text, Markdown, HTML, EPUB, DOCX, or PDF.
+        language: ``en``, ``de``, ``zh`` or ``ja``.
+
+    Raises:
+        ConfigError: the language is unknown.
+        InputError: the file is missing or damaged.
+        DependencyError: the library that cuts sentences, or that reads the format, is not installed.
+
+    Example:
+        >>> import xswe
+        >>> for sentence in xswe.split_text("Dr. Maier kam um 8 Uhr. Es regnete.", "de"):
+        ...     print(sentence.start, sentence.end, sentence.text)
+        0 23 Dr. Maier kam um 8 Uhr.
+        24 35 Es regnete.
+    """
+    check_languages([language])
+    if isinstance(given, Path) and is_running(given):
+        texts = paragraphs_of(given)
+        text = "\n\n".join(texts)
+        bounds, start = [], 0
+        for one in texts:
+            bounds.append((start, start + len(one)))
+            start += len(one) + 2
+    else:
+        text = _plain(given) if isinstance(given, Path) else given
+        bounds = paragraphs(text)
+    found = []
+    for number, (start, end) in enumerate(bounds):
+        for a, b in split_sentences(text[start:end], language):
+            line = one_line(text[start + a : start + b])
+            found.append(Sentence(line, start + a, start + b, number))
+    return SplitText(text, tuple(found), language)
+
+
+@contextmanager
+def as_lines(path: str, split: bool | None, language: str | None, output: str | Path = "-") -> Iterator[str]:
+    """Give a file as one that has a sentence a line: the file itself, or while the block lasts its sentences.
+
+    These stand beside the output, under a name that tells of the file and the language, and are as old as the file, so that
+    what goes on with unfinished work knows them again. They are gone after the block.
+
+    Args:
+        path: a file; ``-`` for standard input.
+        split: cut it into sentences; None if its lines mean nothing (:func:`is_document`).
+        language: its language.
+        output: what is written; ``-`` for standard output, and sentences then are where temporary files are.
+
+    Raises:
+        ConfigError: it is running text, and its language is not given.
+        InputError: the file is missing or damaged.
+    """
+    if split is False or (split is None and (path == "-" or not is_document(path))):
+        yield path
+        return
+    if not language:
+        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
+    stamp = None if path == "-" else file_stamp(path)
+    name = f".{Path(output).name}.{fingerprint(stamp, language)}.sentences.txt"
+    with ExitStack() as stack:
+        folder = Path(output).parent
+        if str(output) == "-" or stamp is None:
+            folder = Path(stack.enter_context(scratch()))
+        file = folder / name
+        stack.callback(file.unlink, missing_ok=True)
+        split_text(Path(path), language).write(file)
+        if stamp is not None and isinstance(stamp[2], int):
+            os.utime(file, ns=(stamp[2], stamp[2]))
+        yield str(file)
+
+
+def _plain(path: Path) -> str:
+    with open_binary(path) as stream:
+        return decoded(stream.read(), path)
+
+
+def one_line(text: str) -> str:
+    """Join the lines of a text: with a blank, but for Chinese and Japanese."""
+    return _BREAK.sub(lambda found: _joint(text, found.start(), found.end()), text)
+
+
+def _joint(text: str, start: int, end: int) -> str:
+    if not 0 < start <= end < len(text):
+        return ""
+    before, after = text[start - 1], text[end]
+    return "" if before in "、。，！？：；」』）" or (has_cjk(before) and has_cjk(after)) else " "

@@ -23,8 +23,8 @@ from numba import njit
 from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
 from xswe.text.languages import CJK_CHARACTERS, is_punctuation
-from xswe.text.places import DROPPED, MARKED, NOTHING, PART, SILENT, WHOLE, locate_pieces, place_words
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, unknown_id
 from xswe.text.units import BLOCK, Units, Worth, in_blocks
@@ -118,7 +118,7 @@ def _group(
             if kind == DROPPED:
                 open_word = False
                 continue
-            if kind == NOTHING:
+            if kind == UNKNOWN:
                 continue
             if kind != PART or not open_word:
                 words[found] = count
@@ -138,11 +138,11 @@ class _Pieces:
     def __init__(self, units: SubwordUnits) -> None:
         self._tokenizer = units.tokenizer
         vocabulary = units.tokenizer.get_vocab(with_added_tokens=True)
-        self._kinds = np.full(max(vocabulary.values()) + 1, NOTHING, np.uint8)
+        self._kinds = np.full(max(vocabulary.values()) + 1, UNKNOWN, np.uint8)
         state = units.state()
         unknown = unknown_id(units.tokenizer, state)
         for piece, i in vocabulary.items():
-            self._kinds[i] = NOTHING if i == unknown else _kind(piece)
+            self._kinds[i] = UNKNOWN if i == unknown else _kind(piece)
             if piece == MARK:
                 self._kinds[i] += SILENT  # begins a word
         self._state, self._worth = state, Worth()

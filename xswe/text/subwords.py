@@ -161,7 +161,7 @@ class SubwordUnits:
 
     def _locate_by_tokenizer(self, texts: Sequence[str]) -> LocatedBags:
         """Locate the pieces with the tokenizer itself: what the compiled way must equal."""
-        from xswe.text.places import locate_pieces
+        from xswe.text.compiled.locate import locate_pieces
 
         parts, starts, ends = [], [], []
         for block in in_blocks(texts):

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe
+from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, draw
 from xswe.corpus.convert import open_training, prepare
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
-from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, read_json, write_json
+from xswe.io.files import bag_writer, fingerprint, read_json, write_json
 from xswe.io.parallel import call, in_order
 from xswe.io.ragged import Bags, Texts, TextView, concatenate_bags, joined
-from xswe.io.store import bag_writer
 from xswe.model.folder import load_units
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher
@@ -33,7 +31,7 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
 from xswe.text.units import UnitKind, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
-from xswe.training.samples import WordCounts
+from xswe.training.pairs import WordCounts
 from xswe.training.stages import OFF, Stages, check_whole, decisive
 
 logger = logging.getLogger(__name__)

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from xswe.corpus.bitext import Bitext, CorpusConfig
+from xswe.corpus.bitext import Bitext, CorpusConfig, draw
 from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
-from xswe.corpus.splits import draw
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, write_json
@@ -34,9 +33,8 @@ from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, temper
-from xswe.training.extract import Extraction, LanguageSample, extract
+from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract, vectors_stage
 from xswe.training.extract_shards import extract_by_shards
-from xswe.training.features import RowVectors, as_imitated, vectors_stage
 from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.inputs import (
     Corpus,
@@ -53,10 +51,9 @@ from xswe.training.inputs import (
     token_lengths,
 )
 from xswe.training.loop import RunLog
-from xswe.training.pairs import ParallelBags, distinct_rows
+from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
 from xswe.training.recipes import SAMPLE, sample_paths
 from xswe.training.refine import refine
-from xswe.training.samples import PairRows, WordCounts, draw_pairs
 from xswe.training.sentence_pca import SentencePCA
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run

@@ -17,15 +17,13 @@ from typing import Literal
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint
+from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
-from xswe.io.store import load_checkpoint, save_checkpoint
-from xswe.io.team import awake
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.progress import bar
 from xswe.training.graded import GradedLoss
-from xswe.training.loop import BestTable, Schedule
+from xswe.training.loop import BestTable, Schedule, awake
 from xswe.training.losses import through_norm
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam

@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint
+from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
-from xswe.io.store import load_checkpoint, save_checkpoint
-from xswe.io.team import awake
 from xswe.model.static import pool
 from xswe.progress import bar
 from xswe.text.spans import Cut, join_cuts
-from xswe.training.loop import BestTable, Schedule
+from xswe.training.loop import BestTable, Schedule, awake
 from xswe.training.losses import through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.pairs import equal_bags

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.evaluation.compare import LEVEL, Key, figures_of, title
 from xswe.evaluation.encoders import StaticEncoder
-from xswe.evaluation.evaluate import check_measured, run_tasks, shown
+from xswe.evaluation.evaluate import LEVEL, Key, check_measured, figures_of, run_tasks, shown, title
 from xswe.evaluation.metrics import Bootstrap, Comparison, Row, compare_draws, resample
 from xswe.evaluation.tasks import check
 from xswe.io.files import scratch

@@ -13,8 +13,20 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN
-from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, COMPLEX, MARK, REMOVED, SPACE, UNKNOWN, WORD
-from xswe.text.compiled.bytes import NEITHER, append_character, copy_letters, decode_character
+from xswe.text.compiled.alphabet import (
+    CJK,
+    CLASS_SHIFT,
+    COMPLEX,
+    MARK,
+    NEITHER,
+    REMOVED,
+    SPACE,
+    UNKNOWN,
+    WORD,
+    append_character,
+    copy_letters,
+    decode_character,
+)
 from xswe.text.compiled.chunks import FEW, WINDOW, Fresh, Table, call, copy_ids, find, first_id, hash_chunk
 from xswe.text.compiled.viterbi import (
     DONE,

@@ -14,8 +14,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN
-from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD
-from xswe.text.compiled.bytes import decode_character
+from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD, decode_character
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from xswe.io import team
 from xswe.io.compiler import changes, prefetch_row
 from xswe.io.parallel import over_blocks, run
+from xswe.training import loop
 
 
 def names():
@@ -19,8 +19,8 @@ def names():
 
 @pytest.mark.parametrize("turns", [1, 2_000_000])  # helpers that sleep at once, and that never do
 def test_work_is_shared_and_results_are_in_order(monkeypatch, turns):
-    monkeypatch.setattr(team, "_TURNS", turns)
-    with team.awake(3):
+    monkeypatch.setattr(loop, "_TURNS", turns)
+    with loop.awake(3):
         assert names() == 2
         for size in (3, 100, 7):
             assert over_blocks(lambda a, b: (a, b), size, 3) == [(size * k // 3, size * (k + 1) // 3) for k in range(3)]
@@ -37,7 +37,7 @@ def test_work_is_shared_and_results_are_in_order(monkeypatch, turns):
 
 
 def test_a_piece_may_share_out_work_itself():
-    with team.awake(2):
+    with loop.awake(2):
         inner = lambda a, b: over_blocks(lambda c, d: (a, b, c, d), 2, 2)  # noqa: E731
         assert over_blocks(inner, 4, 2) == [[(0, 2, 0, 1), (0, 2, 1, 2)], [(2, 4, 0, 1), (2, 4, 1, 2)]]
 
@@ -52,7 +52,7 @@ def test_an_error_arrives_and_the_others_end_first(bad):
         time.sleep(0.05)
         done.append(a)
 
-    with team.awake(2):
+    with loop.awake(2):
         with pytest.raises(ValueError, match=f"piece {bad}"):
             over_blocks(piece, 2, 2)
         assert done == [1 - bad]
