@@ -289,18 +289,16 @@ def align(
     if output is not None:
         bead_format(format, str(output), codes)  # known before any work is done
     sides = [read_side(given, split, codes[k] if len(codes) == 2 else "") for k, given in enumerate((source, target))]
-    texts = [side[0] for side in sides]
-    threads = config.threads or available_threads()
+    texts = sides[0][0], sides[1][0]
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
-    path, prices = align_texts(model, texts[0], texts[1], config, anchors, threads)
+    path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads())
     cells, scores = path.cells, np.nan_to_num(prices.score(path.cosines)).astype(np.float32)
     expected = _expected(prices.score(path.cosines), prices.score(path.mismatched)) if len(path.mismatched) else None
     threshold = _threshold(config, expected)
     known = _known(cells, anchors)
     if threshold.value > -np.inf:
         cells, scores, known = _without(cells, scores, known, threshold.value)
-    places = sides[0][1], sides[1][1]
-    seconds = time.monotonic() - begun
+    places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
     found = AlignedTexts(cells, scores, known, texts[0], texts[1], prices, codes, places, seconds, threshold, expected)
     if output is not None:
         found.write(output, format=format)

@@ -241,16 +241,8 @@ def load_sentences(
                 progress.update()
                 raw = text.encode("utf-8", "replace")
                 key = hashlib.blake2b(raw, digest_size=10).digest()
-                reason = (
-                    "blank"
-                    if not text
-                    else "too long"
-                    if len(text) > config.max_characters
-                    else "duplicate"
-                    if key in seen
-                    else None
-                )
-                if reason:
+                long = len(text) > config.max_characters
+                if reason := "too long" if long else "duplicate" if key in seen else "" if text else "blank":
                     report.dropped[reason] = report.dropped.get(reason, 0) + 1
                     continue
                 seen.add(key)

@@ -108,10 +108,7 @@ def encode_file(
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
     begun = time.monotonic()
-    with (
-        as_lines(source, split, language, target) as lines,
-        open_writer(file, _signature(model, lines, file)) as writer,
-    ):
+    with as_lines(source, split, language, target) as lines, open_writer(file, _signature(model, lines, file)) as writer:
         kept = writer.kept
         _encode(model, lines, writer, threads)
     scales = file.scales if file.dtype == "int8" and file.path.suffix == ".npy" else None

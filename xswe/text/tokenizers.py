@@ -104,6 +104,14 @@ def is_trained_here(own: dict[str, Any]) -> bool:
     )
 
 
+_TRAINER: dict[str, Any] = {  # what the trainer is told whatever it trains
+    **{"input_format": "tsv", "model_type": "unigram", "hard_vocab_limit": False, "character_coverage": 0.9998},
+    # The chunks are normalised and marked already.
+    **{"normalization_rule_name": "identity", "add_dummy_prefix": False, "remove_extra_whitespaces": False},
+    **{"max_sentence_length": 16_384, "unk_id": 0, "bos_id": -1, "eos_id": -1, "pad_id": -1, "minloglevel": 2},
+}
+
+
 def train_subwords(
     texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1, folding: bool = True
 ) -> Tokenizer:
@@ -133,30 +141,14 @@ def train_subwords(
     for text in texts:
         chunks = tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))
         counts.update(chunk for chunk, _ in chunks)
-    model = io.BytesIO()
     with scratch() as folder:
         # The trainer reads each distinct chunk once, with its count: the same result as from the text, sooner.
         table = Path(folder) / "chunks.tsv"
         table.write_text("".join(f"{chunk}\t{count}\n" for chunk, count in sorted(counts.items())), encoding="utf-8")
+        model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
-                input=str(table),
-                input_format="tsv",
-                model_writer=model,
-                model_type="unigram",
-                vocab_size=size,
-                hard_vocab_limit=False,
-                character_coverage=0.9998,
-                normalization_rule_name="identity",  # the chunks are normalised and marked already
-                add_dummy_prefix=False,
-                remove_extra_whitespaces=False,
-                max_sentence_length=16_384,
-                num_threads=threads,
-                unk_id=0,
-                bos_id=-1,
-                eos_id=-1,
-                pad_id=-1,
-                minloglevel=2,
+                input=str(table), model_writer=model, vocab_size=size, num_threads=threads, **_TRAINER
             )
         except RuntimeError as error:
             raise ConfigError(f"cannot train sub-word units ({error}): give more text or a smaller units.size") from None

@@ -143,10 +143,7 @@ def train_spans(
     elif fixed:
         state.begin(_mean_loss(trainer, fixed))
     saved = time.monotonic()
-    with (
-        awake(config.threads),
-        bar("train spans", config.max_steps, "step", trainer.optimiser.steps) as progress,
-    ):
+    with awake(config.threads), bar("train spans", config.max_steps, "step", trainer.optimiser.steps) as progress:
         while (step := trainer.optimiser.steps) < config.max_steps:
             which, rows = schedule.at(step)
             triplets = trainer.harden(bitexts[which].triplets(usable[which][rows], config, [1, step]))

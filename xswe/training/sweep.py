@@ -235,10 +235,7 @@ def sweep(
 
         configs = [full(choice, seed) for choice in choices for seed in seeds]
         runs = iter(list(_runs(configs, folder, tasks, data)))
-        points = []
-        for choice in choices:
-            rows, folders = zip(*itertools.islice(runs, len(seeds)), strict=True)
-            points.append(SweepPoint(choice, seeds, rows, folders))
+        points = [SweepPoint(one, seeds, *zip(*itertools.islice(runs, len(seeds)), strict=True)) for one in choices]
     return Sweep(tuple(grid), tuple(points), bootstrap)
 
 
