@@ -49,7 +49,7 @@ _NOTED = 1 << 20  # records between two points from which a killed run goes on
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
 _NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
-_ALIKE = 0.95  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
+_ALIKE = 0.85  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
 
 
 @dataclass(frozen=True)
