@@ -71,7 +71,7 @@ STATIC = {
 
 
 def static(report: Mapping[str, Any]) -> str:
-    """Lay out what was done to the table that ships: means over seeds, and their deviation (eval/static_levers.py)."""
+    """Lay out what was done to one table: means over seeds, and their deviation (eval/static_levers.py)."""
     lines = []
     for name, row in report["rows"].items():
         runs = list(row["seeds"].values())
@@ -98,6 +98,7 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
     "static": ("static_levers.json", static),
+    "static64": ("static_levers_64k.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
     "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
 }

@@ -1,105 +1,89 @@
-"""Make the model that ships as ``xswe.load("mini")``: the static vectors of make_teacher.py, int8, with card and figures.
+"""Make the models of four languages that ship: refined static vectors, int8, with card and figures.
 
     python eval/experiments/make_teacher.py output=runs/mini-teacher
-    python eval/make_pretrained.py runs/mini-teacher [xswe/pretrained/mini]
-    python eval/make_pretrained.py counts [xswe/pretrained/mini]
-    python eval/make_pretrained.py shape TARGET [xswe/pretrained/mini]
+    python eval/make_pretrained.py model=mini start=runs/mini-teacher/static output=xswe/pretrained/mini
+    python eval/make_pretrained.py model=base start=xswe/pretrained/mini output=models/base
+        [runs=runs/static] [seed=0] [threads=1]
 
-The second counts the units again in every 20th line of the bitexts in ``$XSWE_DATA/train``, which the model was trained on,
-and writes nothing but ``counts.safetensors`` (a quarter of a megabyte: the counts fit 16 bits). The third writes the model
-to TARGET with its norms tempered and its sentences centred (``SHAPE``, chosen on the development sets by
-``eval/static_levers.py``), with card and figures; cosines shift, and what was measured with the model has to be measured
-again before it takes its place.
-
-Size and precision were chosen by the development columns of ``eval/mini_tradeoff.py``.
+``mini`` keeps the start's pieces; ``base`` has a vocabulary of its own, each piece of which starts as the sum of the
+vectors of the start's pieces of it. What is done to the start, and what each part is worth, is in ``static_levers.py``
+(``SHIPS``): it was chosen on the development sets. Size and precision of ``mini`` were chosen by the development columns of
+``mini_tradeoff.py``. Ten minutes of one processor each, once the start is there.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from main_job import figures
+from settings import REQUIRED, chosen, run_script
+from static_levers import LANGUAGES, OBJECTIVE, SHIPS, varied
 
-import xswe
 from xswe.corpus.formats import PairFile, read_pairs
-from xswe.errors import ConfigError
+from xswe.io.files import write_json
 from xswe.model.card import card, sources_of, write_card
-from xswe.model.static import StaticModel, pool
-from xswe.training.config import ShapeConfig, centred, temper
+from xswe.model.static import StaticModel
 from xswe.training.stages import versions
 
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
+RECORDS = Path(__file__).parent / "results" / "main"
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
+DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
+PIECES = {"mini": 0, "base": 64_000}  # 0 for those of the start
+EVERY = 20  # lines of which one is counted
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
-
-
-EVERY = 20  # lines
-PAIRS = ("en-de", "en-zh", "en-ja")
-SHAPE = ShapeConfig(norms=0.8, centre=5)
 
 
 def texts(language: str) -> Iterator[str]:
     """Yield every 20th text of a language in the training bitexts, all of which have an English side."""
-    data = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
-    for path in sorted(data.glob("en-*/*.tsv.gz")):
-        if language in path.parent.name.split("-"):
-            for k, pair in enumerate(read_pairs(PairFile(path))):
+    for path in sorted(DATA.glob("en-*/*.tsv.gz")):
+        if language in (pair := path.parent.name.split("-")):
+            for k, sides in enumerate(read_pairs(PairFile(path))):
                 if k % EVERY == 0:
-                    yield pair[path.parent.name.split("-").index(language)] or ""
+                    yield sides[pair.index(language)] or ""
 
 
-def with_counts(model: StaticModel) -> StaticModel:
-    """Return the model with the counts of its units in each language."""
-    return model.counted({language: texts(language) for language in model.languages})
+def settings_of(start: Path) -> dict[str, Any]:
+    """Return how the start was made: what a model says of itself, else the run it lies in."""
+    if own := StaticModel.load(start).description.get("settings"):
+        return dict(own)
+    made = json.loads((start.parent / "results.json").read_text(encoding="utf-8"))["settings"]
+    return {key: value for key, value in made.items() if key not in ("output", "threads")}
 
 
-def count(target: Path) -> None:
-    """Write the counts alone into a model folder."""
+def main(given: dict[str, Any]) -> None:
+    """Refine, count, save, evaluate, describe."""
+    name, start, target = chosen(given["model"], "model", list(PIECES))[0], Path(given["start"]), Path(given["output"])
+    paths = {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in LANGUAGES[1:]}
+    settings = {
+        "pair": {"name": "-".join(LANGUAGES), "languages": list(LANGUAGES)},
+        "corpus": {"paths": paths},
+        "units": {"kind": "subwords", "size": PIECES[name] or "as the start's"},
+        "objective": {"margin": OBJECTIVE.margin, "temperature": OBJECTIVE.temperature},
+        "refine": asdict(SHIPS),
+        "seed": given["seed"],
+        "start": settings_of(start),
+    }
+    model, _ = varied(SHIPS, given["seed"], {**given, "pieces": PIECES[name]})
+    model = replace(model, description={"made_by": "eval/make_pretrained.py", "settings": settings})
+    model.counted({language: texts(language) for language in LANGUAGES}).save(target, dtype="int8")
+    describe(name, target, settings, given["threads"])
+
+
+def describe(name: str, target: Path, settings: dict[str, Any], threads: int) -> None:
+    """Evaluate a model, record its figures, and write its card."""
+    model, pairs = StaticModel.load(target), [f"en-{code}" for code in LANGUAGES[1:]]
     with tempfile.TemporaryDirectory() as scratch:
-        with_counts(StaticModel.load(target)).save(Path(scratch) / "model")
-        shutil.copyfile(Path(scratch) / "model" / "counts.safetensors", target / "counts.safetensors")
-
-
-def shaped(source: Path, target: Path) -> None:
-    """Temper and centre a model, evaluate it, and describe it."""
-    model = StaticModel.load(source)
-    if "shaped" in model.description:
-        raise ConfigError(f"{source}: its vectors were shaped already: {model.description['shaped']}")
-    tempered = temper(np.asarray(model.vectors, np.float32), SHAPE.norms)
-    bags = (model.units.bags(list(texts(code))) for code in model.languages)
-    blocks = (pool(tempered, some, normalise=False, threads=1) for some in bags)
-    matrix = centred(tempered, blocks, SHAPE.centre)
-    description = {**model.description, "shaped": asdict(SHAPE)}
-    replace(model, matrix=matrix, scales=None, description=description).save(target, dtype="int8")
-    settings, data = model.description["settings"], Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
-    files = {pair: {"checksums": [path.name for path in sorted((data / pair).glob("*.tsv.gz"))]} for pair in PAIRS}
-    describe(target, {**settings, "shaped": asdict(SHAPE)}, files, versions())
-
-
-def main(run: Path, target: Path) -> None:
-    """Convert, evaluate, describe."""
-    made = json.loads((run / "results.json").read_text(encoding="utf-8"))
-    settings = {key: value for key, value in made["settings"].items() if key not in ("output", "threads")}
-    model = replace(
-        StaticModel.load(run / "static"),
-        description={"made_by": "eval/experiments/make_teacher.py", "settings": settings},
+        dims, rows = figures(str(target), list(LANGUAGES), threads, Path(scratch))
+    write_json(
+        RECORDS / f"ships-{name}.json", {"model": f"{name}, four languages in one", "dims": dims, "pairs": 0, "rows": rows}
     )
-    with_counts(model).save(target, dtype="int8")
-    describe(target, settings, made["report"]["corpus"], made["versions"])
-
-
-def describe(target: Path, settings: dict[str, Any], report: dict[str, Any], made_with: dict[str, str]) -> None:
-    """Evaluate a model, and write its card."""
-    model = StaticModel.load(target)
-    with tempfile.TemporaryDirectory() as scratch:
-        _, rows = figures(str(target), list(model.languages), 1, Path(scratch))
     shown = [
         {
             **row,
@@ -110,23 +94,10 @@ def describe(target: Path, settings: dict[str, Any], report: dict[str, Any], mad
         for row in rows
         if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
     ]
-    text = card(
-        xswe.load(target),
-        name="mini",
-        settings=settings,
-        rows=shown,
-        sources=sources_of(settings["corpus"], report),
-        versions=made_with,
-    )
-    write_card(target, text)
+    files = {pair: {"checksums": [path.name for path in sorted((DATA / pair).glob("*.tsv.gz"))]} for pair in pairs}
+    sources = sources_of(settings["corpus"], files)
+    write_card(target, card(model, name=name, settings=settings, rows=shown, sources=sources, versions=versions()))
 
 
 if __name__ == "__main__":
-    given = [Path(argument) for argument in sys.argv[1:]]
-    target = given[1] if len(given) > 1 else Path(xswe.__file__).parent / "pretrained" / "mini"
-    if given[0].name == "counts":
-        count(target)
-    elif given[0].name == "shape":
-        shaped(given[2] if len(given) > 2 else Path(xswe.__file__).parent / "pretrained" / "mini", given[1])
-    else:
-        main(given[0], target)
+    run_script(main, DEFAULTS, __doc__)

@@ -1,14 +1,13 @@
-"""What levers of static vectors are worth: each beside the same start, the table that ships as ``mini``.
+"""What levers of static vectors are worth: each beside the same start, the static vectors of make_teacher.py.
 
-    python eval/static_levers.py [only="as it ships;refined again"] [seeds=0] [max_steps=1500] [batch_size=1024]
-                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [average=FOLDER,FOLDER]
-                                 [output=FILE.json]
+    python eval/static_levers.py start=runs/mini-teacher/static [only="as it starts;refined again"] [seeds=0] [pieces=0]
+                                 [threads=1] [runs=runs/static] [save=FOLDER] [average=FOLDER,FOLDER] [output=FILE.json]
 
-Refines ``mini``'s vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development
-sets: WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that
-no bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on. ``pieces`` above 0
-trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of ``mini``'s pieces of it, which leaves
-the vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again.
+Refines the vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development sets:
+WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that no
+bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on. ``pieces`` above 0 trains
+a vocabulary of so many pieces; a new piece starts as the sum of the vectors of the start's pieces of it, which leaves the
+vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again.
 ``save`` keeps the model of the last variation, ``average`` measures the mean of the tables of such models alone. Seconds
 are those of the processor.
 """
@@ -20,20 +19,22 @@ import os
 import statistics
 import tempfile
 import time
-from dataclasses import replace
+import unicodedata
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from settings import numbers, run_script
+from settings import REQUIRED, numbers, run_script
 
-import xswe
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.tasks import score_bitext
-from xswe.io.files import resource, write_json
+from xswe.io.files import resource, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
@@ -48,33 +49,84 @@ from xswe.training.stages import Stages
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 LANGUAGES = ("en", "de", "zh", "ja")
 SENTENCES = 20_000  # of each language, of which the mean is taken
+SHORTEST = 3  # letters of an English sentence that is a pivot
 GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
 DEFAULTS: dict[str, Any] = {
-    **{"only": "", "seeds": "0", "max_steps": 1500, "batch_size": 1024, "pieces": 0, "threads": 1, "runs": "runs/static"},
-    **{"save": "", "average": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
+    **{"start": REQUIRED, "only": "", "seeds": "0", "pieces": 0, "threads": 1, "runs": "runs/static", "save": ""},
+    **{"average": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
 }
 OBJECTIVE = Objective(margin=0.35)
-# What each does: whether it trains, its graded pairs, and what is done at the end.
-VARIATIONS: dict[str, tuple[bool, GradedConfig, ShapeConfig]] = {
-    "as it ships": (False, GradedConfig(), ShapeConfig()),
-    "norms 0.8": (False, GradedConfig(), ShapeConfig(norms=0.8)),
-    "norms 0.65": (False, GradedConfig(), ShapeConfig(norms=0.65)),
-    "centre 1": (False, GradedConfig(), ShapeConfig(centre=1)),
-    "centre 5": (False, GradedConfig(), ShapeConfig(centre=5)),
-    "norms 0.8, centre 4": (False, GradedConfig(), ShapeConfig(0.8, 4)),
-    "norms 0.8, centre 5": (False, GradedConfig(), ShapeConfig(0.8, 5)),
-    "norms 0.8, centre 8": (False, GradedConfig(), ShapeConfig(0.8, 8)),
-    "refined again": (True, GradedConfig(), ShapeConfig()),
-    "refined again, norms 0.8, centre 4": (True, GradedConfig(), ShapeConfig(0.8, 4)),
-    "graded pairs, weight 0.1": (True, GradedConfig((GOLD,)), ShapeConfig()),
-    "graded pairs, weight 0.5": (True, GradedConfig((GOLD,), weight=0.5), ShapeConfig()),
-    "graded pairs, norms 0.8, centre 4": (True, GradedConfig((GOLD,)), ShapeConfig(0.8, 4)),
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What is done to the start.
+
+    Attributes:
+        max_steps: of the refinement; 0 for none.
+        batch_size: pairs a batch.
+        neighbours: pairs a neighbourhood of a batch.
+        pivots: train on pairs that share their English sentence, too.
+        graded: graded pairs beside.
+        shape: what is done at the end.
+    """
+
+    max_steps: int = 0
+    batch_size: int = 1024
+    neighbours: int = 0
+    pivots: bool = False
+    graded: GradedConfig = field(default_factory=GradedConfig)
+    shape: ShapeConfig = field(default_factory=ShapeConfig)
+
+
+_NEAR = Variation(1200, 2048, neighbours=256, pivots=True)
+SHIPS = replace(_NEAR, shape=ShapeConfig(centre=2))  # what eval/make_pretrained.py does
+VARIATIONS: dict[str, Variation] = {
+    "as it starts": Variation(),
+    "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
+    "norms 0.65": Variation(shape=ShapeConfig(norms=0.65)),
+    "centre 1": Variation(shape=ShapeConfig(centre=1)),
+    "centre 5": Variation(shape=ShapeConfig(centre=5)),
+    "norms 0.8, centre 4": Variation(shape=ShapeConfig(0.8, 4)),
+    "norms 0.8, centre 5": Variation(shape=ShapeConfig(0.8, 5)),
+    "norms 0.8, centre 8": Variation(shape=ShapeConfig(0.8, 8)),
+    "refined again": Variation(1500),
+    "refined again, norms 0.8, centre 4": Variation(1500, shape=ShapeConfig(0.8, 4)),
+    "graded pairs, weight 0.1": Variation(1500, graded=GradedConfig((GOLD,))),
+    "graded pairs, weight 0.5": Variation(1500, graded=GradedConfig((GOLD,), weight=0.5)),
+    "graded pairs, norms 0.8, centre 4": Variation(1500, graded=GradedConfig((GOLD,)), shape=ShapeConfig(0.8, 4)),
+    "pivots": Variation(1500, pivots=True),
+    "pivots, 2,048 in neighbourhoods of 256": _NEAR,
+    "pivots, neighbourhoods, centre 2": SHIPS,
+    "pivots, neighbourhoods, centre 2, graded pairs": replace(SHIPS, graded=GradedConfig((GOLD,))),
 }
 
 
-def prepared(runs: Path, pieces: int, threads: int) -> tuple[Corpus, Units, Path]:
+def pivots(folder: Path) -> dict[str, list[str]]:
+    """Write the pairs of two other languages whose English is the same (letters and digits, any case); their paths."""
+    sides: dict[str, dict[str, list[str]]] = {}
+    for code in LANGUAGES[1:]:
+        sides[code] = {}
+        for path in sorted((DATA / "train" / f"en-{code}").glob("*.tsv.gz")):
+            for english, other in read_pairs(PairFile(path)):
+                key = "".join(c for c in unicodedata.normalize("NFKC", english or "").lower() if c.isalnum())
+                if len(key) >= SHORTEST:
+                    sides[code].setdefault(key, []).append(other or "")
+    found = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for a, b in combinations(LANGUAGES[1:], 2):
+        with whole_file(folder / f"{a}-{b}.tsv") as temporary, temporary.open("w", encoding="utf-8") as stream:
+            for key in (key for key in sides[a] if key in sides[b]):
+                for pair in zip(dict.fromkeys(sides[a][key]), dict.fromkeys(sides[b][key]), strict=False):
+                    stream.write("\t".join(pair) + "\n")
+        found[f"{a}-{b}"] = [str(folder / f"{a}-{b}.tsv")]
+    return found
+
+
+def prepared(runs: Path, pieces: int, pivoted: bool, threads: int) -> tuple[Corpus, Units, Path]:
     """Return the corpus, the units and the bags: stages of the run folder, done once."""
     paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
+    paths |= pivots(runs / "pivots") if pivoted else {}
     corpus = make_corpus(Stages(runs), LANGUAGES, CorpusConfig(paths=paths), 0, threads)
     chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary="mini")
     units = make_units(corpus, LANGUAGES, chosen, None)
@@ -132,24 +184,21 @@ def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> di
 MEANS = ("wmt23", "sample", "stsb-xling")
 
 
-def varied(name: str, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
+def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
     """Make the model of a variation; also the seconds of the processor that it took."""
-    trains, pairs, shape = VARIATIONS[name]
-    corpus, units, bags = prepared(Path(settings["runs"]), settings["pieces"], settings["threads"])
-    matrix, begun = start_of(xswe.load("mini"), units), time.process_time()  # type: ignore[arg-type]
-    if trains:
-        steps = {
-            "max_steps": settings["max_steps"],
-            "batch_size": settings["batch_size"],
-            "eval_steps": settings["max_steps"],
-        }
-        config = RefineConfig(**steps, patience=0, seed=seed, threads=settings["threads"])
+    runs, threads = Path(settings["runs"]), settings["threads"]
+    corpus, units, bags = prepared(runs, settings["pieces"], variation.pivots, threads)
+    matrix, begun = start_of(StaticModel.load(settings["start"]), units), time.process_time()
+    if steps := variation.max_steps:
+        sizes = {"max_steps": steps, "batch_size": variation.batch_size, "neighbours": variation.neighbours}
+        config = RefineConfig(**sizes, eval_steps=steps, patience=0, seed=seed, threads=threads)
         bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
-        graded = GradedLoss(read_graded(pairs.paths, units), pairs, seed) if pairs.paths else None
+        given = variation.graded
+        graded = GradedLoss(read_graded(given.paths, units), given, seed) if given.paths else None
         with single_threaded_blas():
             matrix = refine(matrix, bitexts, [], config, OBJECTIVE, graded).matrix
-    if shape.on:
-        matrix = shaped(matrix, corpus, bags, shape)
+    if variation.shape.on:
+        matrix = shaped(matrix, corpus, bags, variation.shape)
     return StaticModel(units, matrix), time.process_time() - begun
 
 
@@ -166,7 +215,7 @@ def averaged(folders: list[str]) -> StaticModel:
 def main(settings: dict[str, Any]) -> None:
     """Measure what is not there yet."""
     output = Path(settings["output"])
-    given = {name: settings[name] for name in ("max_steps", "batch_size", "pieces")}
+    given = {"pieces": settings["pieces"]}
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
     if report["settings"] != given:
         raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
@@ -185,10 +234,10 @@ def main(settings: dict[str, Any]) -> None:
         for seed in numbers(settings["seeds"], "seeds", least=0):
             if str(seed) in row["seeds"] and not settings["save"]:
                 continue
-            model, seconds = varied(name, seed, settings)
+            model, seconds = varied(VARIATIONS[name], seed, settings)
             row["seeds"][str(seed)] = {
                 "seconds": round(seconds, 1),
-                "figures": figures(model, settings["threads"], VARIATIONS[name][1].paths),
+                "figures": figures(model, settings["threads"], VARIATIONS[name].graded.paths),
             }
             write_json(output, report)
             if settings["save"]:

@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -140,5 +141,7 @@ def fill(page: Path, folder: Path) -> None:
     page.write_text(text, "utf-8")
 
 
-if __name__ == "__main__":  # python -m tests.test_readme docs/how-to/mine.md FOLDER
-    fill(Path(sys.argv[1]), Path(sys.argv[2]))
+if __name__ == "__main__":  # python -m tests.test_readme [docs/how-to/mine.md FOLDER], by default all pages, in order
+    with tempfile.TemporaryDirectory() as scratch:
+        for page in [Path(sys.argv[1])] if sys.argv[1:] else pages():
+            fill(page, Path(sys.argv[2] if sys.argv[2:] else scratch))
