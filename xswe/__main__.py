@@ -38,7 +38,14 @@ VERBS = {
     "serve": "a local application: concordance, comparison, mining, and OpenAI's interface",
 }
 
-_SHARDED = ("dedup", "encode", "mine", "train")  # the verbs whose work can be cut into shards, for execution=ray and array
+_SHARDED = (
+    "dedup",
+    "encode",
+    "mine",
+    "phrases",
+    "search",
+    "train",
+)  # the verbs whose work can be cut into shards, for execution=ray and array
 _WITH_GROUPS = ("train", "corpus", "import")  # the verbs whose settings have choices that are registered
 
 

@@ -7,6 +7,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from tests.commands.verbs import run_verb
+from xswe.__main__ import _register
 from xswe.commands import compare, evaluate
 from xswe.commands.config import plain
 from xswe.errors import ConfigError, ModelError
@@ -16,6 +17,7 @@ from xswe.text.subwords import SubwordUnits
 
 
 def settings(name, *overrides):
+    _register(name)
     with initialize_config_dir(str(resource("conf").resolve()), version_base="1.3"):
         return plain(compose(name, list(overrides)))
 

@@ -16,13 +16,14 @@ import pytest
 from tokenizers import Tokenizer
 
 import xswe
+from tests.clusters import slices
 from tests.commands.verbs import run_verb
-from xswe.errors import InputError
+from xswe.errors import ConfigError, InputError, Unfinished
+from xswe.io.execution import ExecutionConfig
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
-from xswe.phrases import find
 from xswe.phrases.find import find_phrases
-from xswe.phrases.in_files import hit_rows, read_queries
+from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.subwords import SubwordUnits
 
@@ -145,8 +146,8 @@ def test_a_phrase_is_given_itself_and_the_other_side_of_a_bitext_is_shown(folder
 _KILLED = """
 import sys, xswe
 from pathlib import Path
-from xswe.phrases import find
-find._CHARACTERS = 20_000
+from xswe.phrases import find, state
+state._CHARACTERS = 20_000
 lines = Path("long.txt").read_text("utf-8").splitlines()
 model = xswe.load("model")
 find.find_phrases(model, ["cat"], lines, checkpoint=Path("state"), passages_identity=1, checkpoint_seconds=0.0)
@@ -163,7 +164,7 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert state.exists()
-    monkeypatch.setattr(find, "_CHARACTERS", 20_000)
+    monkeypatch.setattr("xswe.phrases.state._CHARACTERS", 20_000)
     model, read = xswe.load(folder / "model"), []
     monkeypatch.setattr(
         Search, "add", lambda self, block, base, add=Search.add: read.append(base) or add(self, block, base)
@@ -172,6 +173,36 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
     assert not read or read[0] > 0
     assert resumed == find_phrases(model, ["cat"], lines)
     state.unlink()
+
+
+@pytest.mark.parametrize("mode", ["phrases", "terms"])
+def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode):
+    text = gzip.decompress((folder / "passages.txt.gz").read_bytes())
+    (tmp_path / "a.txt").write_bytes(text + text)
+    queries, model = str(folder / "terms.txt"), str(folder / "model")
+    config = SpanConfig(k=4, max_size=6, distinct=mode == "terms")
+
+    def write(name, **how):
+        return find_in_files(
+            model, PhraseFiles(queries, str(tmp_path / "a.txt"), str(tmp_path / name), mode), config, **how
+        )
+
+    write("here.tsv")
+    first, *others = slices(3, shard=30_000)
+    with pytest.raises(Unfinished):
+        write("array.tsv", execution=first)
+    assert len(xswe.work_status(tmp_path / "array.tsv")) == 1
+    with pytest.raises(Unfinished):
+        write("array.tsv", execution=others[0])
+    found = write("array.tsv", execution=others[1])
+    assert found.passages == (text + text).count(b"\n")
+    assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+    if mode == "phrases":
+        write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
+        assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
+        assert not (tmp_path / "ray.tsv.work").exists()
+        with pytest.raises(ConfigError, match="give a text file"):
+            find_in_files(xswe.load(model), PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
 
 
 @pytest.mark.parametrize(
@@ -210,6 +241,9 @@ def test_mistakes_get_one_line_and_exit_status_2(folder, arguments, found):
 def test_every_setting_of_the_code_is_in_the_configuration_with_the_same_default():
     from hydra import compose, initialize_config_dir
 
+    from xswe.commands.config import register_execution
+
+    register_execution()
     with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
         composed = compose("phrases")
     default = SpanConfig()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.phrases import find
 from xswe.phrases.find import find_phrases
 from xswe.phrases.kernels.top import Top
 from xswe.phrases.search import Search, SpanConfig
@@ -253,7 +252,7 @@ def test_hits_have_exact_places_and_texts():
 
 
 def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch):
-    monkeypatch.setattr(find, "_CHARACTERS", 2000)
+    monkeypatch.setattr("xswe.phrases.state._CHARACTERS", 2000)
     source, passages = make(), texts(200, 30)
     phrases = texts(5, 5, seed=9)
     whole = find_phrases(source, phrases, passages)

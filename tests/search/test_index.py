@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import xswe
-from xswe.errors import ConfigError, InputError, ModelError
+from tests.clusters import slices
+from xswe.errors import ConfigError, InputError, ModelError, Unfinished
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.vectors import Vectors
@@ -175,3 +176,27 @@ def test_mistakes_are_named(mini, tmp_path):
     with pytest.raises(ModelError, match="damaged one"):
         xswe.load_index(tmp_path / "a")
     assert not (tmp_path / "b").exists()
+
+
+def content(folder):
+    with sqlite3.connect(folder / "sentences.sqlite") as database:
+        rows = database.execute("SELECT * FROM sentences").fetchall(), sorted(database.execute("SELECT * FROM info"))
+    return rows, {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.npy")}
+
+
+def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    lines, how = tmp_path / "a.txt", {"method": "clusters", "storage": "float16", "threads": 1}
+    lines.write_text("\n".join(texts), encoding="utf-8")
+    alone = xswe.index(mini, lines, folder=tmp_path / "alone", **how)
+    first, last = slices(2, shard=20_000)
+    with pytest.raises(Unfinished):
+        xswe.index(mini, lines, folder=tmp_path / "many", execution=first, **how)
+    assert not (tmp_path / "many").exists()
+    for execution in (last, first):  # the first once more, late
+        made = xswe.index(mini, lines, folder=tmp_path / "many", execution=execution, **how)
+        assert content(made.folder) == content(alone.folder)
+    with pytest.raises(ConfigError, match="give another name"):
+        xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
+    with pytest.raises(ConfigError, match="give a file"):
+        xswe.index(mini, texts, folder=tmp_path / "b", execution=first)

@@ -6,6 +6,7 @@ from typing import Any
 
 from xswe.alignment.words import counterparts
 from xswe.commands.config import aside, check_report, reported
+from xswe.io.execution import ExecutionConfig
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
 from xswe.phrases.in_files import PhraseFiles, find_in_files
@@ -23,5 +24,6 @@ def run(values: dict[str, Any]) -> str:
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = build(SpanConfig, {**{name: values[name] for name in _SETTINGS}, **how}, "phrases")
     check_report(values, [files.queries, files.passages])
-    found = find_in_files(str(values["model"]), files, config, counterparts)
+    execution = build(ExecutionConfig, values["execution"], "execution")
+    found = find_in_files(str(values["model"]), files, config, counterparts, execution)
     return aside(f"{found}{reported(values, found)}", files.output)

@@ -10,6 +10,7 @@ from typing import Any
 
 import xswe
 from xswe.commands.config import open_judge
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import build
 from xswe.model.static import StaticModel
@@ -18,6 +19,8 @@ from xswe.phrases.in_files import read_queries
 from xswe.search.index import Index, IndexMethod, open_index
 from xswe.search.types import Hits
 from xswe.search.vectors import Storage
+
+_BUILDING = ("method", "storage", "threads", "split", "language")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class SearchVerb:
     language: str | None
     rerank: str | None
     candidates: int
+    execution: ExecutionConfig = LOCAL
 
 
 def run(values: dict[str, Any]) -> str:
@@ -49,7 +53,7 @@ def run(values: dict[str, Any]) -> str:
     asked = None if config.queries is None and sys.stdin.isatty() else read_queries(config.queries or "-")
     judge = open_judge(config.rerank, config.threads)
     model = xswe.load(config.model) if config.model else None
-    how: dict[str, Any] = {name: getattr(config, name) for name in ("method", "storage", "threads", "split", "language")}
+    how: dict[str, Any] = {name: getattr(config, name) for name in (*_BUILDING, "execution")}
     index = open_index(config.index, model, config.documents, **how)
     how = {name: getattr(config, name) for name in ("probes", "threads", "candidates")} | {"rerank": judge}
     if asked is None:

@@ -34,13 +34,11 @@ _CHUNK = 1 << 20
 
 
 class Job(Protocol):
-    """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker.
+    """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker."""
 
-    Attributes:
-        heavy: whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's.
-    """
-
-    heavy: bool
+    @property
+    def heavy(self) -> bool:
+        """Whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's."""
 
     def open(self) -> Any:
         """Load what every shard needs (a model, say), once a process."""
@@ -182,6 +180,12 @@ class TextPlan:
             sizes.append(None if packing_of(name) else size)
             stamps.append(stamp)
         return cls(tuple(files), tuple(sizes), shard_bytes), stamps
+
+    @classmethod
+    def read(cls, folder: Path) -> TextPlan:
+        """Read the plan of a stage from its manifest."""
+        plan = read_json(folder / "manifest.json")["plan"]
+        return cls(tuple(plan["files"]), tuple(plan["sizes"]), plan["shard_bytes"])
 
     @property
     def count(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig, once, run_shards, shard_folder
 from xswe.io.files import check_output, fingerprint, held, read_json, write_json
 from xswe.io.lines import READ_LINES, read_blocks
+from xswe.io.ragged import Texts
 from xswe.io.remote import is_remote
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
@@ -41,8 +42,7 @@ class EncodeJob:
 
     def open(self) -> tuple[AnyModel, TextPlan]:
         """Load the model and the plan."""
-        plan = read_json(self.folder / "manifest.json")["plan"]
-        return _model(self.model), TextPlan(tuple(plan["files"]), tuple(plan["sizes"]), plan["shard_bytes"])
+        return _model(self.model), TextPlan.read(self.folder)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write the vectors of a shard."""
@@ -129,7 +129,7 @@ def encode_shards(
         stage_folder = stage_folder.absolute()
         job = EncodeJob(stage_folder, models.absolute() / "model", dtype)
         stage = Stage(stage_folder, "encode", plan.count, output.suffix if many else ".npy", job, identity)
-        stage.begin(plan={"files": plan.files, "sizes": plan.sizes, "shard_bytes": plan.shard_bytes})
+        stage.begin(plan=asdict(plan))
         run_shards(stage, execution, threads, (model, plan))
 
         def join(place: Path) -> None:
@@ -169,3 +169,14 @@ def _made(done: Path, identity: str, target: Path) -> EncodedShards | None:
     if not record.is_file() or not target.is_file() or (told := read_json(record))["identity"] != identity:
         return None
     return EncodedShards(target, told["rows"], told["kept"], told["shards"], 0.0)
+
+
+def read_encoded(folder: Path, lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
+    """Iterate over blocks of the texts that were encoded into ``FOLDER/*.npy``, and their vectors, float32 (n, d)."""
+    plan = TextPlan.read(folder)
+    for shard in range(plan.count):
+        (source, span), row = plan.shard(shard), 0
+        vectors = np.load(folder / f"{shard:06d}.npy", mmap_mode="r")
+        for texts in read_blocks(source, lines, span):
+            yield texts, np.array(vectors[row : row + len(texts)])
+            row += len(texts)

@@ -1,7 +1,4 @@
-"""Phrases in, hits out, resumable.
-
-What must survive a kill in the middle of a search, in one file.
-"""
+"""Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -9,56 +6,21 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
-from xswe.io.ragged import Texts
+from xswe.io.files import fingerprint
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top
 from xswe.phrases.search import Search, SpanConfig
+from xswe.phrases.shards import PhraseShards
+from xswe.phrases.state import restore, save, searched
 from xswe.phrases.words import WordSource, open_words
 from xswe.progress import bar
 from xswe.text.units import in_blocks
 
 logger = logging.getLogger(__name__)
-
-
-def save(path: Path, identity: str, top: Top, texts: dict[int, str], done: int) -> None:
-    """Write the state, whole or not at all.
-
-    Args:
-        path: the file.
-        identity: what the search is of.
-        top: the hits so far.
-        texts: the passages they are in.
-        done: how many passages have been searched.
-    """
-    packed = Texts.of(texts.values())
-    arrays = {f"top.{name}": np.ascontiguousarray(array) for name, array in top._asdict().items()}
-    arrays |= {"numbers": np.array(list(texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
-    save_checkpoint(path, identity, arrays, {"done": done})
-
-
-def restore(path: Path, identity: str) -> tuple[Top, dict[int, str], int] | None:
-    """Read what :func:`save` wrote; None if there is nothing, or it is of another search."""
-    if (found := load_checkpoint(path, identity)) is None:
-        return None
-    arrays, state = found
-    top = Top(*(arrays[f"top.{name}"] for name in Top._fields))
-    texts, numbers = Texts(arrays["bytes"], arrays["offsets"]), arrays["numbers"].tolist()
-    logger.info("resuming the search at passage %d", state["done"])
-    return top, dict(zip(numbers, texts, strict=True)), state["done"]
-
-
-# Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped.
-
-
-_CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
 
 
 @dataclass(frozen=True)
@@ -109,6 +71,7 @@ def find_phrases(
     checkpoint: Path | None = None,
     passages_identity: object = None,
     checkpoint_seconds: float = 60.0,
+    shards: PhraseShards | None = None,
     **settings: Any,
 ) -> list[list[Hit]]:
     """Find, for each phrase, the spans of the passages that are nearest to it.
@@ -124,6 +87,7 @@ def find_phrases(
         checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
         passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
         checkpoint_seconds: how often to save.
+        shards: search these passages, and by many processes, in the place of ``passages``.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
@@ -145,6 +109,8 @@ def find_phrases(
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
         logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
+    if shards is not None:
+        return _resolve(search, shards.find(search, queries))
     texts: dict[int, str] = {}
     done, identity = 0, ""
     if checkpoint is not None:
@@ -153,35 +119,15 @@ def find_phrases(
         identity = fingerprint(source.identity, Top._fields, same, well_formed, passages_identity)
         if state := restore(checkpoint, identity):
             search.top, texts, done = state
-    size = min(getattr(source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // config.max_size)
     saved = time.monotonic()
-    rest = islice(iter(passages), done, None)
     with bar("search", unit="passage", initial=done) as progress:
-        for block in _blocks(rest, size):
-            search.add(block, done)
-            texts |= {done + i: text for i, text in enumerate(block)}
-            wanted = set(search.top.passages.ravel().tolist())
-            texts = {number: text for number, text in texts.items() if number in wanted}
-            done += len(block)
-            progress.update(len(block))
+        for reached in searched(search, passages, texts, done):
+            progress.update(reached - done)
+            done = reached
             if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
                 save(checkpoint, identity, search.top, texts, done)
                 saved = time.monotonic()
     return _resolve(search, texts)
-
-
-def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
-    """Cut a stream into lists of about so many characters; where they end depends on nothing but the passages."""
-    block: list[str] = []
-    held = 0
-    for passage in passages:
-        block.append(passage)
-        held += len(passage) + 1
-        if held >= characters:
-            yield block
-            block, held = [], 0
-    if block:
-        yield block
 
 
 def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:

@@ -12,6 +12,7 @@ from typing import Any
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
+from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
 from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
@@ -19,6 +20,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
+from xswe.phrases.shards import PhraseShards
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
 from xswe.text.languages import check_languages
@@ -160,6 +162,7 @@ def find_in_files(
     files: PhraseFiles,
     config: SpanConfig | None = None,
     counterparts: Counterparts | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> FoundInFiles:
     """Find what says the phrases of a file in the passages of another, and write it.
 
@@ -171,15 +174,30 @@ def find_in_files(
         config: the settings; ``mode=terms`` counts equal spans whatever they say.
         counterparts: tells where the other side of bitext says a hit, as :func:`xswe.alignment.words.counterparts` does;
             None not to mark it.
+        execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need
+            the name of a model, and a text file of passages.
 
     Raises:
         ConfigError: the settings do not fit.
         InputError: a file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
     """
     config, queries = config or SpanConfig(), read_queries(files.queries)
     source = load_words(model, config.threads) if isinstance(model, str) else open_words(model)
     lines, skipped, begun = count(), Skipped(), time.monotonic()
     search: Any = find_terms if files.mode == "terms" else find_phrases
+    if execution.kind != "local":
+        plain = "-" not in (files.passages, files.output) and not files.is_cut and not files.is_bitext
+        if not isinstance(model, str) or not plain or files.on_error == "skip":
+            raise ConfigError(
+                f"execution={execution.kind}: others read the same passages: give a text file, an output file, the name of "
+                "a model, and on_error=raise"
+            )
+        with shard_folder(files.output, execution, keep=execution.kind == "array") as folder:
+            shards = PhraseShards(model, files.passages, folder, execution)
+            found = search(source, queries, (), config, shards=shards)
+            _write(files, queries, found, config.examples, None, {})
+        return FoundInFiles(found, shards.lines, {}, time.monotonic() - begun, files, queries)
     with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:
         read = replace(files, passages=path, split=files.is_cut)
         how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}

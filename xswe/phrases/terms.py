@@ -22,6 +22,7 @@ from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place, find_phrases
 from xswe.phrases.search import SpanConfig
+from xswe.phrases.shards import PhraseShards
 from xswe.phrases.words import StaticWords, WordSource, open_words
 from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 
@@ -75,6 +76,7 @@ def find_terms(
     *,
     checkpoint: Path | None = None,
     passages_identity: object = None,
+    shards: PhraseShards | None = None,
     **settings: Any,
 ) -> list[list[Term]]:
     """Find, for each phrase, what says it in the passages, by evidence.
@@ -91,6 +93,7 @@ def find_terms(
             same passages: half of 32 phrases of as many words as the phrase has units, two to four.
         checkpoint: see :func:`xswe.phrases.find.find_phrases`.
         passages_identity: likewise.
+        shards: likewise.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
@@ -117,6 +120,7 @@ def find_terms(
         wide,
         checkpoint=checkpoint,
         passages_identity=passages_identity,
+        shards=shards,
     )
     flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
     cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))

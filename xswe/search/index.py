@@ -17,10 +17,12 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.files import HEADER, GrowingArray, file_stamp, read_json, scratch, whole_folder, write_json
+from xswe.io.execution import LOCAL, ExecutionConfig, once, shard_folder
+from xswe.io.files import HEADER, GrowingArray, file_stamp, fingerprint, read_json, scratch, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
+from xswe.model.encode_shards import encode_shards, read_encoded
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
@@ -214,7 +216,10 @@ class Index:
             InputError: the file is missing or damaged.
             TypeError: one of the texts is no text; the message says which.
         """
-        blocks = _blocks(texts, None if metadata is None else iter(metadata))
+        return self._add(((*both, None) for both in _blocks(texts, None if metadata is None else iter(metadata))), threads)
+
+    def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, np.ndarray | None]], threads: int | None) -> range:
+        """Add blocks of texts, with their metadata, and with their vectors where these are known."""
         with self._sentences.writing() as writing:
             facts = writing.facts()
             first = facts["rows"]
@@ -242,10 +247,11 @@ class Index:
         self._open(facts)
         return range(first, facts["rows"])
 
-    def _encoded(self, block: tuple[Texts, Any]) -> tuple[Texts, Any, dict[str, np.ndarray], float]:
-        texts, kept = block
-        vectors = np.empty((len(texts), self.dim), np.float32)
-        self.model.encode_into(texts, vectors)
+    def _encoded(self, block: tuple[Texts, Any, np.ndarray | None]) -> tuple[Texts, Any, dict[str, np.ndarray], float]:
+        texts, kept, vectors = block
+        if vectors is None:
+            vectors = np.empty((len(texts), self.dim), np.float32)
+            self.model.encode_into(texts, vectors)
         codes, scales, error = make_codes(vectors)
         arrays = {"codes": codes, "scales": scales}
         if self.storage == "int8":
@@ -315,6 +321,7 @@ def index(
     method: IndexMethod = "exact",
     storage: Storage = "float32",
     threads: int | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> Index:
     """Build an index of sentences.
 
@@ -328,10 +335,13 @@ def index(
         method: ``exact``; or ``clusters``, which looks at the nearest clusters only.
         storage: of the vectors: ``float32``, ``float16``, or ``int8``, a quarter of the place.
         threads: how many encode; None for all processors.
+        execution: who encodes: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need a
+            file of texts, and a folder that all machines share.
 
     Raises:
         ConfigError: there is something of the folder's name, or no such method or storage.
         InputError: the file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -351,10 +361,32 @@ def index(
         made._temporary = temporary
         made.add(texts, metadata, threads=threads)
         return made
-    _check_free(Path(folder))
-    with whole_folder(folder) as place:
-        _build(place, model, method, storage).add(texts, metadata, threads=threads)
-    return Index(Path(folder), model)
+    place = Path(folder)
+    if execution.kind == "local":
+        _check_free(place)
+        with whole_folder(place) as unfinished:
+            _build(unfinished, model, method, storage).add(texts, metadata, threads=threads)
+        return Index(place, model)
+    if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
+        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file, without metadata")
+    identity = fingerprint(model.identity, method, storage, file_stamp(texts))
+    with shard_folder(str(place), execution) as work:
+        done, vectors = work / "done", work / f"vectors-{identity}"
+
+        def build(_: Path) -> None:
+            """Put the vectors of all shards and their texts together."""
+            with whole_folder(place) as unfinished:
+                blocks = ((block, None, rows) for block, rows in read_encoded(vectors, _BLOCK))
+                _build(unfinished, model, method, storage)._add(blocks, threads)
+
+        if not place.exists():  # else another task of the same array may have made it
+            shutil.rmtree(done, ignore_errors=True)
+        elif not (done / "made.json").is_file() or read_json(done / "made.json") != identity:
+            _check_free(place)
+        if not done.exists():
+            encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, threads)
+            once(done, identity, build)
+    return Index(place, model)
 
 
 def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage) -> Index:
@@ -389,6 +421,7 @@ def open_index(
     threads: int | None = None,
     split: bool | None = None,
     language: str | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> Index:
     """Open the index of a file that is kept in a folder, or build it where it is not there yet.
 
@@ -401,6 +434,7 @@ def open_index(
         threads: likewise.
         split: cut the file into sentences; None if it is a document (HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it.
+        execution: who encodes what an index is built from, see :func:`index`.
 
     Raises:
         ConfigError: the index is of another model or file, or the file has changed; or there is nothing to build it from.
@@ -409,6 +443,8 @@ def open_index(
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
+    if execution.kind != "local" and (not folder or documents in (None, "-") or "sentences" in (stamp or ())):
+        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a text file and index=")
     if folder and Path(folder).exists():
         found = load_index(folder)
         if model is not None and model.identity != found.model.identity:
@@ -423,7 +459,8 @@ def open_index(
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
     with as_lines(str(documents), split, language, folder or "-") as lines:
         texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
-        made = index(model, texts, folder=folder, method=method, storage=storage, threads=threads)
+        how: dict[str, Any] = {"method": method, "storage": storage, "threads": threads, "execution": execution}
+        made = index(model, texts, folder=folder, **how)
     if folder:
         write_json(note, stamp)
     return made
