@@ -160,8 +160,9 @@ class EncoderConfig:
 
     Attributes:
         max_steps: optimiser steps.
-        batch_size: pairs a batch.
-        micro_batch: pairs that are in the graph at a time; it decides memory, not the result.
+        batch_size: pairs a batch, of all processes together.
+        micro_batch: pairs that are in the graph at a time; it decides memory, not the result, and what each of several
+            processes can have of a batch.
         max_tokens: sentences are cut there in training.
         learning_rate: AdamW's learning rate for the body.
         token_rate: lazy Adam's learning rate for the token vectors.
@@ -220,11 +221,48 @@ def length_batches(
     return [out[i] for i in shuffle]
 
 
+@dataclass(frozen=True)
+class Peers:
+    """The processes that train one encoder together, as ``torchrun`` starts them; this one alone, unless there are others.
+
+    A batch is cut into its micro-batches, of which each process encodes some. The vectors of all are gathered, so that
+    every pair is compared with the whole batch, as in one process; so are the gradients.
+
+    Attributes:
+        rank: number of this process.
+        size: how many there are.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def here(cls) -> Peers:
+        """Return the processes of the group that was set up, if one was."""
+        together = torch.distributed.is_available() and torch.distributed.is_initialized()
+        return cls(torch.distributed.get_rank(), torch.distributed.get_world_size()) if together else cls()
+
+    def gathered(self, own: list[Any]) -> list[Any]:
+        """Return the parts of all processes, of which this one has every ``size``-th from ``rank`` on, in order."""
+        if self.size == 1:
+            return own
+        found: list[list[Any]] = [[] for _ in range(self.size)]
+        torch.distributed.all_gather_object(found, own)
+        return [found[k % self.size][k // self.size] for k in range(sum(map(len, found)))]
+
+    def told(self, word: str | None = None) -> str | None:
+        """Return what the first process says; the others wait for it."""
+        words = [word]
+        if self.size > 1:
+            torch.distributed.broadcast_object_list(words)
+        return words[0]
+
+
 class EncoderTrainer:
     """The encoder, its two optimisers, and one step."""
 
     def __init__(self, model: GteModel, config: EncoderConfig, objective: Objective) -> None:
-        self.model, self.config, self.objective = model, config, objective
+        self.model, self.config, self.objective, self.peers = model, config, objective, Peers.here()
         self.table = model.embeddings.word_embeddings.weight.detach().numpy()
         self.tokens = Adam(self.table, "lazy", threads=config.threads)
         model.embeddings.word_embeddings.weight.requires_grad_(False)
@@ -251,26 +289,31 @@ class EncoderTrainer:
 
         All pairs of the batch are compared with each other, but only ``micro_batch`` of them are in the graph at a time:
         a first pass without a graph gives all vectors, the objective their gradients, and a second pass carries these
-        to the weights, part by part.
+        to the weights, part by part; of several processes each does some of the parts.
         """
         c, pace = self.config, self.config.pace(self.tokens.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = c.learning_rate * pace
         parts = [rows[i : i + c.micro_batch] for i in range(0, len(rows), c.micro_batch)]
+        mine = range(self.peers.rank, len(parts), self.peers.size)
         with torch.inference_mode():
-            unit = [self.pooled(bitext.batch(part))[0].numpy() for part in parts]
+            unit = self.peers.gathered([self.pooled(bitext.batch(parts[k]))[0].numpy() for k in mine])
         source = np.concatenate([u[: len(u) // 2] for u in unit])
         target = np.concatenate([u[len(u) // 2 :] for u in unit])
         loss, *gradients = self.objective(source, target, bitext.same(rows), bitext.teacher_of(rows), c.threads)
         self.optimiser.zero_grad(set_to_none=True)
-        ids, token_gradients = [], []
-        for k, part in enumerate(parts):
-            cut = slice(k * c.micro_batch, k * c.micro_batch + len(part))
-            pooled, leaf, tokens = self.pooled(bitext.batch(part))
+        found = []
+        for k in mine:
+            cut = slice(k * c.micro_batch, k * c.micro_batch + len(parts[k]))
+            pooled, leaf, tokens = self.pooled(bitext.batch(parts[k]))
             pooled.backward(torch.from_numpy(np.concatenate([gradient[cut] for gradient in gradients])))
             flat = np.flatnonzero(tokens.ravel() != self.model.config.pad_token_id)
-            ids.append(tokens.ravel()[flat])
-            token_gradients.append(leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat])
+            found.append((tokens.ravel()[flat], leaf.grad.numpy().reshape(-1, leaf.shape[-1])[flat]))
+        if self.peers.size > 1:
+            for parameter in self.body:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                torch.distributed.all_reduce(parameter.grad)
+        ids, token_gradients = zip(*self.peers.gathered(found), strict=True)
         torch.nn.utils.clip_grad_norm_(self.body, 1.0)
         self.optimiser.step()
         all_ids = np.concatenate(ids)
@@ -308,7 +351,7 @@ def train_encoder(
         development: tokenised held-out pairs.
         config: the settings.
         objective: the losses.
-        checkpoint: a file to save the state to now and then, and to resume from.
+        checkpoint: a file to save the state to now and then (the first process does), and to resume from.
         checkpoint_seconds: how often.
 
     Returns:
@@ -343,7 +386,7 @@ def train_encoder(
                 losses = []
                 progress.set_postfix({k: f"{v:.3f}" for k, v in row.items() if k != "step"})
                 logger.info("encoder: %s", row)
-            if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
+            if checkpoint is not None and not trainer.peers.rank and time.monotonic() - saved > checkpoint_seconds:
                 _save(checkpoint, identity, trainer, history, losses)
                 saved = time.monotonic()
     return history

@@ -6,14 +6,18 @@
 Only parallel text and a real (English) sentence encoder go in; ``teacher=none`` for translation ranking alone. ``bitext``
 is read as YAML, by default ``{en-de: [$XSWE_DATA/train/en-de], …}``; names with dots are settings of the sections below.
 Each step is a stage of the run folder, like those of ``xswe.train``. Two to three hours on two cores with bfloat16
-instructions; most of it is MiniLM's vectors of 860,000 sentences and the encoder's own training.
+instructions; most of it is MiniLM's vectors of 860,000 sentences and the encoder's own training. The latter is shared out
+by ``torchrun --nproc-per-node=N eval/experiments/make_teacher.py …``, on one machine or several that share the folder: the
+first process makes all that comes before, and each encodes a part of every batch, to the losses of one process.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,8 @@ from safetensors.numpy import load_file, save_file
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from experiments.encoder import EncoderConfig, EncoderShape, build, save, train_encoder
+import torch
+from experiments.encoder import EncoderConfig, EncoderShape, Peers, build, save, train_encoder
 from experiments.words import bitext_of, split_words
 from settings import run_script
 
@@ -120,7 +125,10 @@ def make_teacher(
         raise ConfigError(f"units.kind={config.units.kind!r}: an encoder is made of sub-words")
     if config.refine.sample_from != "corpus":
         raise ConfigError("refine.sample_from=contexts: a teacher in the making has no contexts; set corpus")
-    with only_run(folder):
+    peers = Peers.here()
+    if peers.rank:
+        peers.told()  # that all which comes before the encoder is there
+    with nullcontext() if peers.rank else only_run(folder):
         corpus = make_corpus(Stages(folder), config.languages, config.corpus, config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, None)
         return _Run(config, distilled, folder, corpus, units[0], *make_bags(corpus, *units)).result()
@@ -142,8 +150,17 @@ class _Run:
         """Return the teacher's folder, its static start, and what the stages reported."""
         vectors = self.vectors()
         static, static_id = self.static(vectors)
-        made = self.encoder(static, static_id, vectors)
-        target = self.folder / "teacher"
+        peers, target = Peers.here(), self.folder / "teacher"
+        if peers.rank:
+            peers.gathered([])  # before the first begins, whose unfinished stage would be in the way
+            if checkpoint := peers.told():
+                self.trained(static, vectors, Path(checkpoint))
+            return target, StaticModel(self.units, static), {}
+        peers.told("made")
+        peers.gathered([])
+        made, asked = self.encoder(static, static_id, vectors)
+        if not asked:  # it was there
+            peers.told()
         with whole_folder(target) as temporary:
             for file in made.rglob("*"):
                 if file.is_file() and file.name not in ("stage.json", "report.json"):
@@ -189,34 +206,40 @@ class _Run:
         folder, identity = self.corpus.stages.run("static", [*inputs, decisive(c.static_objective)], make)
         return load_file(folder / "static.safetensors")["embeddings"], identity
 
-    def encoder(self, static: np.ndarray, static_id: str, vectors: dict[Pair, RowVectors] | None) -> Path:
-        """Stage ``encoder``: the encoder itself."""
+    def trained(
+        self, static: np.ndarray, vectors: dict[Pair, RowVectors] | None, checkpoint: Path
+    ) -> tuple[Any, list[dict[str, float]]]:
+        """Build the encoder and train it; returns it, and the history."""
         c = self.config
+        norms = np.linalg.norm(static, axis=1)
+        model = build(static / np.float32(norms[norms > 0].mean()), c.shape, c.seed)
+        parts = self.bitexts("train", vectors), self.bitexts("development", None)
+        settings = replace(c.encoder, seed=c.seed, threads=c.threads)
+        return model, train_encoder(model, *parts, settings, c.objective, checkpoint=checkpoint)
+
+    def encoder(self, static: np.ndarray, static_id: str, vectors: dict[Pair, RowVectors] | None) -> tuple[Path, bool]:
+        """Stage ``encoder``: the encoder itself; returns also whether it had to be made, in which the others took part."""
+        c, asked = self.config, []
         settings = replace(c.encoder, seed=c.seed, threads=c.threads)
 
         def make(folder: Path, identity: str) -> None:
-            """Build the encoder, train it, and save it."""
-            norms = np.linalg.norm(static, axis=1)
-            model = build(static / np.float32(norms[norms > 0].mean()), c.shape, c.seed)
-            history = train_encoder(
-                model,
-                self.bitexts("train", vectors),
-                self.bitexts("development", None),
-                settings,
-                c.objective,
-                checkpoint=self.corpus.stages.checkpoint("encoder", identity),
-            )
+            """Train the encoder, and save it."""
+            checkpoint = self.corpus.stages.checkpoint("encoder", identity)
+            asked.append(Peers.here().told(str(checkpoint)))
+            model, history = self.trained(static, vectors, checkpoint)
             save(model, self.units.tokenizer, folder)  # type: ignore[attr-defined]
             write_json(
                 folder / "report.json", {"history": history, "pairs": ["-".join(pair) for pair in self.corpus.pairs]}
             )
 
         inputs = [static_id, asdict(c.shape), {**asdict(settings), "threads": None}, decisive(c.objective)]
-        return self.corpus.stages.run("encoder", inputs, make)[0]
+        return self.corpus.stages.run("encoder", inputs, make)[0], bool(asked)
 
 
 def main(settings: dict[str, Any], further: dict[str, Any]) -> None:
     """Make a teacher, and say where it is."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # started by torchrun
+        torch.distributed.init_process_group("gloo", timeout=timedelta(days=7))  # what the first makes alone takes hours
     languages, threads = check_languages(settings["pair"].split("-")), settings["threads"] or available_threads()
     values = asdict(MakeTeacherConfig(languages))
     paths = bitext_of(settings["bitext"]) or {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in languages[1:]}
@@ -226,6 +249,8 @@ def main(settings: dict[str, Any], further: dict[str, Any]) -> None:
     encoder = replace(from_values.build(TeacherConfig, described, "teacher"), dtype="bfloat16") if described else None
     folder = Path(settings["output"])
     teacher, static, report = make_teacher(config, load_encoder(encoder, threads), folder)
+    if Peers.here().rank:
+        return
     static.save(folder / "static")
     recorded = {
         "teacher": encoder and asdict(encoder),

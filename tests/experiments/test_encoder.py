@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
+from xswe.io.files import read_json
 from xswe.io.ragged import Bags
 from xswe.model.static import pool
 from xswe.text.subwords import SubwordUnits
@@ -173,20 +177,31 @@ def test_a_teacher_in_the_making_has_no_contexts(tmp_path):
         teacher_script.make_teacher(c, None, tmp_path)
 
 
-def test_a_teacher_is_made_of_a_small_bitext(tmp_path, capsys):
-    words = [f"output={tmp_path / 'run'}", "pair=en-ja", "teacher=none", "bitext={en-ja: [pairs.tsv]}", "threads=1"]
-    words += ["units.size=2500", "dim=16", "refine.max_steps=5", "refine.batch_size=32", "encoder.max_steps=2"]
+def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, capsys):
+    words = ["pair=en-ja", "teacher=none", f"bitext={{en-ja: [{tmp_path / 'pairs.tsv'}]}}", "threads=1", "dim=16"]
     words += [
-        "encoder.batch_size=32",
-        "encoder.bfloat16=false",
-        "objective.distillation=0.0",
-        "static_objective.distillation=0.0",
+        "units.size=2500",
+        "refine.max_steps=5",
+        "refine.batch_size=32",
+        "encoder.max_steps=3",
+        "encoder.eval_steps=1",
     ]
-    words += ["shape.hidden=32", "shape.heads=2", "shape.intermediate=32", f"corpus.cache={tmp_path}"]
+    words += ["encoder.batch_size=32", "encoder.micro_batch=16", "encoder.bfloat16=false", "objective.distillation=0.0"]
+    words += ["static_objective.distillation=0.0", f"corpus.cache={tmp_path}"]
+    words += ["shape.hidden=32", "shape.heads=2", "shape.intermediate=32"]
     rows = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
     (tmp_path / "pairs.tsv").write_text("".join(f"{row[0]}\t{row[3]}\n" for row in rows), encoding="utf-8")
-    words = [word.replace("pairs.tsv", str(tmp_path / "pairs.tsv")) for word in words]
-    split = teacher_script.split_words(words, teacher_script.DEFAULTS)
+    split = teacher_script.split_words([*words, f"output={tmp_path / 'one'}"], teacher_script.DEFAULTS)
     teacher_script.main(read_settings(split[0], teacher_script.DEFAULTS), split[1])
     assert "teacher: " in capsys.readouterr().out
-    assert load_teacher(TeacherConfig(str(tmp_path / "run" / "teacher"), device="cpu")).dim == 32
+    assert load_teacher(TeacherConfig(str(tmp_path / "one" / "teacher"), device="cpu")).dim == 32
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", teacher_script.__file__]
+    for _ in range(2):  # the second time the encoder is there
+        done = subprocess.run([*command, *words, f"output={tmp_path / 'two'}"], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("teacher: ") == 1
+    one, two = (read_json(tmp_path / name / "results.json")["report"]["encoder"]["history"] for name in ("one", "two"))
+    assert [row["step"] for row in one] == [1, 2, 3]
+    assert len({row["loss"] for row in one}) == 3
+    for ours, theirs in zip(one, two, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
