@@ -14,7 +14,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
-from xswe.text.compiled.locate import DROPPED, NOTHING, PART, SILENT, WHOLE
+from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
 from xswe.text.subwords import SubwordUnits
@@ -80,7 +80,7 @@ def plain_places(units, kinds, text):
         start, end = settle(text, *place)
         if (kind := kinds[piece] % SILENT) == DROPPED:
             inside = False
-        elif kind == NOTHING:
+        elif kind == UNKNOWN:
             if inside and start <= out[-1][1] < end and not is_punctuation(text[start]):
                 out[-1][1] = end
         elif kind == PART and inside:
