@@ -98,7 +98,8 @@ def test_a_training_page_shows_the_run(visit, run_folder, tmp_path):
         "refinement",
     ):
         assert part in said
-    assert opened.page.locator("#curves polyline").count() >= 2
+    assert opened.page.locator("#curves polyline").count() >= 3
+    assert "development accuracy" in opened.page.inner_text("#curves")
     check_accessible(opened)
 
 

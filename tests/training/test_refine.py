@@ -48,7 +48,11 @@ def test_the_loss_that_stops_training_is_the_one_it_lowers(objective):
     teacher /= np.linalg.norm(teacher, axis=1, keepdims=True)
     bitext = replace(toy(16), teacher=teacher)
     trainer = Trainer(start(), RefineConfig(batch_size=16), objective)
-    assert trainer.loss(bitext, np.arange(16)) == pytest.approx(trainer.step(bitext, np.arange(16), 0.01), rel=1e-5)
+    loss, accuracy = trainer.judge(bitext, np.arange(16))
+    unit, _ = trainer.vectors(bitext.batch(np.arange(16)))
+    nearest = [max(range(16), key=lambda k: unit[row] @ unit[16 + k]) for row in range(16)]
+    assert accuracy == sum(row == near for row, near in enumerate(nearest)) / 16
+    assert loss == pytest.approx(trainer.step(bitext, np.arange(16), 0.01), rel=1e-5)
 
 
 def test_a_step_equals_automatic_differentiation_through_the_whole_graph():
@@ -134,7 +138,7 @@ def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path, monkeypatch):
 
 def test_early_stopping_returns_the_best_table(monkeypatch):
     losses = iter([9.0, 5.0, 3.0, 4.0, 4.0, 4.0, 4.0])
-    monkeypatch.setattr(refine_module, "_development_loss", lambda *_: next(losses))
+    monkeypatch.setattr(refine_module, "_judged", lambda *_: {"development_loss": next(losses)})
     config = RefineConfig(max_steps=200, batch_size=32, eval_steps=10, patience=2)
     made = refine(start(), [toy()], [toy(10)], config, Objective())
     assert (made.best_step, made.steps) == (20, 40)
@@ -331,8 +335,8 @@ def test_kept_duplicates_are_negatives_like_any_others():
     answer = torch.arange(4)
     cross_entropy = torch.nn.functional.cross_entropy
     plain = float(cross_entropy(logits, answer) + cross_entropy(logits.T, answer))
-    assert kept.loss(bitext, rows) == pytest.approx(plain, rel=1e-5)
-    assert masked.loss(bitext, rows) < plain - 1e-3
+    assert kept.judge(bitext, rows)[0] == pytest.approx(plain, rel=1e-5)
+    assert masked.judge(bitext, rows)[0] < plain - 1e-3
     assert kept.step(bitext, rows, 0.01) == pytest.approx(plain, rel=1e-5)
 
 

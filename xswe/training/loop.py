@@ -203,7 +203,7 @@ class BestTable:
         best: the copy; where there is no development loss, that of the last look.
         loss: its development loss.
         step: the steps that were taken then.
-        history: one row a look: step, training loss, development loss.
+        history: one row a look: step, training loss, development loss, and whatever else was measured.
         running: sum of the training losses since the last look.
     """
 
@@ -212,22 +212,22 @@ class BestTable:
         self.loss, self.step, self.running = float("inf"), 0, 0.0
         self.history: list[dict[str, float]] = []
 
-    def begin(self, development: float) -> None:
-        """Note the development loss before the first step."""
-        self.loss = development
-        self.history.append({"step": 0, "development_loss": development})
+    def begin(self, development_loss: float, **others: float) -> None:
+        """Note the development loss, and other figures, before the first step."""
+        self.loss = development_loss
+        self.history.append({"step": 0, "development_loss": development_loss, **others})
 
-    def look(self, development: float | None) -> None:
+    def look(self, development_loss: float | None = None, **others: float) -> None:
         """Append a row to the history and keep the table if it is the best so far."""
         step = self.optimiser.steps
         since = step - int(self.history[-1]["step"] if self.history else 0)
         self.history.append({"step": step, "loss": self.running / max(1, since)})
         self.running = 0.0
-        if development is not None:
-            self.history[-1]["development_loss"] = development
-        if development is None or development < self.loss:
+        if development_loss is not None:
+            self.history[-1] |= {"development_loss": development_loss, **others}
+        if development_loss is None or development_loss < self.loss:
             np.copyto(self.best, self.matrix)
-            self.loss, self.step = development or 0.0, step
+            self.loss, self.step = development_loss or 0.0, step
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return what decides the rest of the run, as arrays and JSON values for a checkpoint."""

@@ -31,6 +31,7 @@ from xswe.training.pairs import ParallelBags, grouped
 from xswe.training.stages import OFF, decisive
 
 logger = logging.getLogger(__name__)
+_BLOCK = 1024  # sources that are compared with all targets at once
 _SECONDS = 60.0  # between two checkpoints
 
 
@@ -186,11 +187,19 @@ class Trainer:
         found = bitext.same(rows)
         return tuple(np.arange(len(numbers)) for numbers in found[:2]) if self.config.duplicates == "keep" else found
 
-    def loss(self, bitext: ParallelBags, rows: np.ndarray) -> float:
-        """Development loss of a batch, without its gradient."""
+    def judge(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
+        """Return the development loss of a batch, without its gradient, and how often the nearest target is the own one.
+
+        The share is None where there are no targets: of one language alone.
+        """
         unit, _ = self.vectors(bitext.batch(rows))
-        halves = unit[: len(rows)], unit[len(rows) :]
-        return self.objective.development(*halves, self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads)
+        source, target = unit[: len(rows)], unit[len(rows) :]
+        held = self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads
+        loss = self.objective.development(source, target, *held)
+        if not len(target):
+            return loss, None
+        nearest = [(source[at : at + _BLOCK] @ target.T).argmax(1) for at in range(0, len(rows), _BLOCK)]
+        return loss, float((np.concatenate(nearest) == np.arange(len(rows))).mean())
 
     def step(self, bitext: ParallelBags, rows: np.ndarray, rate: float) -> float:
         """Take one optimiser step on the pairs (or sentences) ``rows`` and return the loss before it.
@@ -214,15 +223,17 @@ class Trainer:
         return loss
 
 
-def _development_loss(trainer: Trainer, development: list[ParallelBags]) -> float:
-    """Mean loss over the development pairs, in batches of the training size."""
-    total, count = 0.0, 0
+def _judged(trainer: Trainer, development: list[ParallelBags]) -> dict[str, float]:
+    """Mean loss, and accuracy where there are pairs, over the development pairs, in batches of the training size."""
+    totals: dict[str, tuple[float, int]] = {"development_loss": (0.0, 0)}
     for bitext in development:
         for start in range(0, len(bitext), trainer.config.batch_size):
             rows = np.arange(start, min(start + trainer.config.batch_size, len(bitext)))
-            total += trainer.loss(bitext, rows) * len(rows)
-            count += len(rows)
-    return total / max(1, count)
+            for name, value in zip(("development_loss", "development_accuracy"), trainer.judge(bitext, rows), strict=True):
+                if value is not None:
+                    total, count = totals.get(name, (0.0, 0))
+                    totals[name] = total + value * len(rows), count + len(rows)
+    return {name: total / max(1, count) for name, (total, count) in totals.items()}
 
 
 def refine(
@@ -264,7 +275,7 @@ def refine(
     state = BestTable(trainer.matrix, trainer.optimiser)
     _restore(checkpoint, identity, state, schedule)
     if development and not state.history:
-        state.begin(_development_loss(trainer, development))
+        state.begin(**_judged(trainer, development))
     saved = time.monotonic()
     with (
         awake(config.threads),
@@ -278,7 +289,7 @@ def refine(
             state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
             progress.update()
             if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
-                state.look(_development_loss(trainer, development) if development else None)
+                state.look(**(_judged(trainer, development) if development else {}))
                 progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
                 log(state.history)
                 if development and config.waited(step + 1 - state.step, schedule.per_epoch):
