@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
@@ -23,6 +24,9 @@ from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import train_subwords
 
 progress.silence()
+# A first call compiles, and other processes work beside: time is no judge of a test.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 # Files that take minutes, though they have few tests: they begin first where processes share the tests, so that none of
 # these is left with one at the end, alone.
 LONGEST = ("test_readme.py", "test_examples.py", "test_cli.py")

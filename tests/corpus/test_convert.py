@@ -226,7 +226,7 @@ def test_a_split_is_the_plain_one_without_a_copy(tmp_path):
     assert len(some.train) + len(some.development) + len(some.held_out) <= 200
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_a_view_reads_like_texts(data):
     parts, expected = [], []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from xswe.errors import XsweError
@@ -30,7 +30,6 @@ def test_spans_of_a_file_are_those_of_the_array(tmp_path):
     np.save(tmp_path / "a.npy", array)
     opened = np.load(tmp_path / "a.npy", mmap_mode="r")
 
-    @settings(deadline=None)  # the first call compiles
     @given(st.lists(st.tuples(st.integers(0, 899), st.integers(0, 60)), max_size=20), st.integers(0, 40))
     def check(spans, shift):
         starts = np.array([start for start, _ in spans], np.int64)

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as some
 from safetensors.numpy import load_file, save_file
@@ -44,7 +44,6 @@ rows = some.arrays(
 )
 
 
-@settings(deadline=None)
 @given(rows)
 def test_int8_is_off_by_half_a_scale_at_most(matrix):
     numbers, scales = precision.quantise(matrix)

@@ -46,7 +46,7 @@ def same(a, b):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(1, 6), st.integers(0, 99))
 def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns, k, seed):
     scores = np.random.default_rng(seed).integers(0, 6, (rows, columns)).astype(np.float32)
@@ -63,7 +63,7 @@ def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns,
         np.testing.assert_array_equal(found[1][:, : wanted.shape[1]], ids)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40), st.integers(1, 5), st.randoms())
 def test_merge_is_the_same_in_any_order_and_holds_no_id_twice(candidates, k, random):
     best = {}

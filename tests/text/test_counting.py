@@ -44,7 +44,7 @@ def test_full_tables_change_nothing(splitter, sample, threads, monkeypatch):
         assert len(counts) == min(most, len(plain))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(splitter, texts):
     plain = count_words(list(Texts.of(texts)), splitter)

@@ -95,14 +95,14 @@ tricky = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(units, texts):
     check_equal(units, texts)
     check_places(units, [t.encode("utf-8", "replace").decode("utf-8") for t in texts])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_places_of_lone_marks_and_of_the_longest_words(tokenizer_json, texts):
     units = SubwordUnits(Tokenizer.from_str(tokenizer_json), "subwords", ALL, lone_mark=True)
@@ -194,7 +194,7 @@ def test_an_alphabet_without_room_leaves_characters_to_the_tokenizer(units, monk
     assert (fast._alphabet.table[0][[ord("㈱"), ord("㌀")]] == -2).any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6), max_size=40, unique=True))
 def test_the_trie_finds_exactly_its_pieces(pieces):
     trie = build_trie(pieces)

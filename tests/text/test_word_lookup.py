@@ -102,7 +102,7 @@ tricky = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(units, texts):
     check_equal(units, texts)
