@@ -5,10 +5,10 @@
     python eval/make_pretrained.py model=base start=xswe/pretrained/mini output=models/base
         [runs=runs/static] [seed=0] [threads=1]
 
-``mini`` keeps the start's pieces; ``base`` has a vocabulary of its own, each piece of which starts as the sum of the
-vectors of the start's pieces of it. What is done to the start, and what each part is worth, is in ``static_levers.py``
-(``SHIPS``): it was chosen on the development sets. Size and precision of ``mini`` were chosen by the development columns of
-``mini_tradeoff.py``. Ten minutes of one processor each, once the start is there.
+``mini`` is the start as it is. ``base`` has a vocabulary of its own, each piece of which starts as the sum of the vectors
+of the start's pieces of it, and is refined; what each part of that is worth is in ``static_levers.py`` (``SHIPS``),
+chosen on the development sets. Size and precision of ``mini`` were chosen by the development columns of
+``mini_tradeoff.py``. A few minutes of one processor, once the start is there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 from main_job import figures
 from settings import REQUIRED, chosen, run_script
-from static_levers import LANGUAGES, OBJECTIVE, SHIPS, varied
+from static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
 
 from xswe.corpus.formats import PairFile, read_pairs
 from xswe.io.files import write_json
@@ -35,7 +35,7 @@ DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 RECORDS = Path(__file__).parent / "results" / "main"
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
 DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
-PIECES = {"mini": 0, "base": 64_000}  # 0 for those of the start
+MADE = {"mini": (0, Variation()), "base": (64_000, SHIPS)}  # pieces, 0 for those of the start, and what is done to it
 EVERY = 20  # lines of which one is counted
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
@@ -59,18 +59,19 @@ def settings_of(start: Path) -> dict[str, Any]:
 
 def main(given: dict[str, Any]) -> None:
     """Refine, count, save, evaluate, describe."""
-    name, start, target = chosen(given["model"], "model", list(PIECES))[0], Path(given["start"]), Path(given["output"])
+    name, start, target = chosen(given["model"], "model", list(MADE))[0], Path(given["start"]), Path(given["output"])
     paths = {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in LANGUAGES[1:]}
+    pieces, variation = MADE[name]
     settings = {
         "pair": {"name": "-".join(LANGUAGES), "languages": list(LANGUAGES)},
         "corpus": {"paths": paths},
-        "units": {"kind": "subwords", "size": PIECES[name] or "as the start's"},
+        "units": {"kind": "subwords", "size": pieces or "as the start's"},
         "objective": {"margin": OBJECTIVE.margin, "temperature": OBJECTIVE.temperature},
-        "refine": asdict(SHIPS),
+        "refine": asdict(variation),
         "seed": given["seed"],
         "start": settings_of(start),
     }
-    model, _ = varied(SHIPS, given["seed"], {**given, "pieces": PIECES[name]})
+    model, _ = varied(variation, given["seed"], {**given, "pieces": pieces})
     model = replace(model, description={"made_by": "eval/make_pretrained.py", "settings": settings})
     model.counted({language: texts(language) for language in LANGUAGES}).save(target, dtype="int8")
     describe(name, target, settings, given["threads"])

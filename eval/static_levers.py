@@ -67,6 +67,7 @@ class Variation:
         batch_size: pairs a batch.
         neighbours: pairs a neighbourhood of a batch.
         pivots: train on pairs that share their English sentence, too.
+        share: how far the table goes from the start to what training makes of it (Wortsman et al. 2022).
         graded: graded pairs beside.
         shape: what is done at the end.
     """
@@ -75,12 +76,13 @@ class Variation:
     batch_size: int = 1024
     neighbours: int = 0
     pivots: bool = False
+    share: float = 1.0
     graded: GradedConfig = field(default_factory=GradedConfig)
     shape: ShapeConfig = field(default_factory=ShapeConfig)
 
 
 _NEAR = Variation(1200, 2048, neighbours=256, pivots=True)
-SHIPS = replace(_NEAR, shape=ShapeConfig(centre=2))  # what eval/make_pretrained.py does
+SHIPS = replace(_NEAR, share=0.5)  # what eval/make_pretrained.py does to make ``base``
 VARIATIONS: dict[str, Variation] = {
     "as it starts": Variation(),
     "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
@@ -97,8 +99,11 @@ VARIATIONS: dict[str, Variation] = {
     "graded pairs, norms 0.8, centre 4": Variation(1500, graded=GradedConfig((GOLD,)), shape=ShapeConfig(0.8, 4)),
     "pivots": Variation(1500, pivots=True),
     "pivots, 2,048 in neighbourhoods of 256": _NEAR,
-    "pivots, neighbourhoods, centre 2": SHIPS,
-    "pivots, neighbourhoods, centre 2, graded pairs": replace(SHIPS, graded=GradedConfig((GOLD,))),
+    "pivots, neighbourhoods, halfway": SHIPS,
+    "pivots, neighbourhoods, centre 2": replace(_NEAR, shape=ShapeConfig(centre=2)),
+    "pivots, neighbourhoods, centre 2, graded pairs": replace(
+        _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))
+    ),
 }
 
 
@@ -196,7 +201,8 @@ def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[S
         given = variation.graded
         graded = GradedLoss(read_graded(given.paths, units), given, seed) if given.paths else None
         with single_threaded_blas():
-            matrix = refine(matrix, bitexts, [], config, OBJECTIVE, graded).matrix
+            trained = refine(matrix, bitexts, [], config, OBJECTIVE, graded).matrix
+        matrix += np.float32(variation.share) * (trained - matrix)
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)
     return StaticModel(units, matrix), time.process_time() - begun

@@ -30,6 +30,7 @@ from xswe.text.languages import cjk_runs, has_kana
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
 _FEWEST = 30  # pairs above a threshold of which a precision is drawn
 _CUT = 600  # characters of a text that are shown
+_SCRIPTS = {"latin": "Latin", "han": "Han", "kana": "with Kana", "other": "other"}
 _NAMES = {
     "above": "Just above the cut",
     "below": "Just below the cut",
@@ -414,17 +415,14 @@ def _lengths(view: PairsView) -> Any:
     return figures.dots(series, "bytes of the source", "bytes of the target", label, log=(True, True), height=280)
 
 
-def _scripts(view: PairsView) -> list[tuple[str, ...]]:
-    """Return, of each side, the share of the drawn texts in each script."""
-    rows: list[tuple[str, ...]] = []
+def _scripts(view: PairsView) -> str:
+    """Draw what share of the drawn texts of each side is in each script."""
     pairs = [pair for _, pair in _drawn(view)]
-    for name, texts in (("source", [p.source for p in pairs]), ("target", [p.target for p in pairs])):
-        kinds = [_script(text) for text in texts if text]
-        shares = [
-            percent(kinds.count(kind) / len(kinds), 0) if kinds else "–" for kind in ("latin", "han", "kana", "other")
-        ]
-        rows.append((name, shares[0], shares[1], shares[2], shares[3]))
-    return rows
+    groups: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
+    for side, texts in (("source", [pair.source for pair in pairs]), ("target", [pair.target for pair in pairs])):
+        if kinds := [_script(text) for text in texts if text]:
+            groups[side] = {name: (100 * kinds.count(kind) / len(kinds), None, None) for kind, name in _SCRIPTS.items()}
+    return figures.bars(groups, "% of the texts", "Scripts of the pairs drawn from the bands") if groups else ""
 
 
 def _script(text: str) -> str:

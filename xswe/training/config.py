@@ -31,7 +31,6 @@ from xswe.training.graded import GradedConfig
 from xswe.training.inputs import SHIPPED, UnitsConfig
 from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
-from xswe.training.sentence_pca import components_removed
 from xswe.training.stages import OFF
 from xswe.training.triplets import SpanTraining
 
@@ -231,6 +230,8 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
             f"teacher=mini does not read {', '.join(foreign)}: set teacher=none, or name one that does by teacher.model"
         )
     if teacher is not None:
+        from xswe.training.sentence_pca import components_removed  # scikit-learn is an extra; every verb reads this file
+
         components_removed(config.pca.drop, config.pca.dim, teacher.dim)
     if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
         logger.warning(
