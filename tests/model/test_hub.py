@@ -146,3 +146,17 @@ def test_mini_is_in_the_package_or_the_error_says_so():
         assert set(model.languages) == {"en", "de", "zh", "ja"}
         a, b, other = model.encode(["A cat sleeps on the roof.", "猫が屋根の上で寝ている。", "Die Bank senkt die Zinsen."])
         assert a @ b > a @ other
+
+
+def test_base_lies_in_the_checkout_and_opens_elsewhere():
+    folder = Path(__file__).parents[2] / "models" / "base"
+    if not folder.is_dir():
+        pytest.skip("only in the checkout")
+    model = xswe.load(folder)
+    assert (model.languages, len(model.matrix), model.dim) == (("en", "de", "zh", "ja"), 64_000, 256)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 40e6
+    texts = ["A cat sleeps on the roof.", "猫が屋根の上で寝ている。", "Die Bank senkt die Zinsen."]
+    vectors = model.encode(texts)
+    assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2]
+    transformers = pytest.importorskip("sentence_transformers")
+    np.testing.assert_allclose(transformers.SentenceTransformer(str(folder)).encode(texts), vectors, atol=1e-5)
