@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from numba import njit
 
 from xswe.phrases.kernels.bound import LEVELS, SEVERAL, bound_tile, level_of, narrow, part_size, set_limit, spell
 from xswe.phrases.kernels.top import distinct_words
-from xswe.phrases.kernels.vectors import LANES, STARTS
+from xswe.phrases.kernels.vectors import LANES, STARTS, lanes_that_reach
 
 
 def random_words(seed, count=3000, pieces=40):
@@ -132,3 +133,14 @@ def test_a_level_stands_for_no_smaller_spread(spread):
         set_limit(limits, 3, score)
         assert limits[level, 3] < 255 * np.float64(score) ** 2 / np.float32(spread) + 1
         assert limits[level, 3] >= np.floor(255 * 0.999 * np.float64(score) ** 2 / (spread * 1.045)) or spread > 14
+
+
+def test_every_line_counts_towards_the_limit():
+    reach = lanes_that_reach(4)
+    told = njit(lambda lines, limits: reach(lines.ctypes.data, limits.ctypes.data))
+    draw = np.random.default_rng(0)
+    for most in (40, 200):  # sums below 255, and beyond it
+        lines = draw.integers(0, most, (4, LANES), np.uint8)
+        limits = draw.integers(0, 255, LANES, np.uint8, endpoint=True)
+        wanted = np.minimum(lines.sum(axis=0, dtype=np.int64), 255) >= limits
+        assert [int(told(lines, limits)) >> lane & 1 for lane in range(LANES)] == wanted.tolist()

@@ -410,3 +410,9 @@ def test_many_passes_without_improvement_stop_before_many_looks():
     assert config.waited(40, 10)
     assert not config.waited(39, 10)
     assert config.waited(100, 1000)
+
+
+def test_a_step_may_not_take_all_of_a_weight_away():
+    assert RefineConfig(weight_decay=0.01).weight_decay == 0.01
+    with pytest.raises(ConfigError, match="learning_rate < 1"):
+        RefineConfig(weight_decay=500, learning_rate=2e-3)
