@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from xswe import progress
-from xswe.progress import bar, speed, track
+from xswe.progress import bar, took, track
 
 
 @pytest.fixture
@@ -40,5 +40,6 @@ def test_a_terminal_has_a_bar(heard, capsys, monkeypatch):
 
 
 def test_a_rate_is_told_of_what_takes_a_second():
-    assert speed(5000, 2.0, "lines") == "2,500 lines/s"
-    assert speed(3, 0.1, "lines") == ""
+    assert took(5000, 2.0, "lines") == "2.0 s, 2,500 lines/s"
+    assert took(3, 0.1, "lines") == "0.1 s"
+    assert took(1, 2.2, "lines") == "2.2 s"  # and not 0 lines/s

@@ -64,9 +64,15 @@ def _bar(items: Iterable[T] | None, description: str, total: int | None, unit: s
     return kind(items, desc=description, total=total, **how)
 
 
-def speed(count: int, seconds: float, unit: str) -> str:
-    """Say how fast something went, as in ``12,345 lines/s``, and nothing of what was over at once."""
-    return f"{count / seconds:,.0f} {unit}/s" if seconds >= _SHORT else ""
+def took(count: int, seconds: float, unit: str) -> str:
+    """Say how long something took, and how fast it went where it was neither over at once nor of a few things.
+
+    Example:
+        >>> took(24_690, 2.0, "lines"), took(3, 0.1, "lines")
+        ('2.0 s, 12,345 lines/s', '0.1 s')
+    """
+    rate = f", {count / seconds:,.0f} {unit}/s" if count >= seconds >= _SHORT else ""
+    return f"{seconds:.1f} s{rate}"
 
 
 def track(items: Iterable[T], description: str, total: int | None = None, unit: str = "it") -> Iterator[T]:

@@ -85,13 +85,13 @@ def test_hits_are_packed_or_go_to_standard_output(folder):
         said[output] = done
     plain = (folder / "a.tsv").read_text("utf-8")
     assert gzip.decompress((folder / "a.tsv.gz").read_bytes()).decode("utf-8") == said["-"].stdout == plain
-    assert "passages/s" in said["-"].stderr
+    assert " passages, 21 queries" in said["-"].stderr
     assert not list(folder.glob(".*.state"))
 
 
 def test_a_damaged_line_may_be_skipped(folder):
     (folder / "cat.txt").write_text("cat\n")
-    settings = ("model=model", "queries=cat.txt", "passages=damaged.txt", "output=-", "k=3", "corpus.on_error=skip")
+    settings = ("model=model", "queries=cat.txt", "passages=damaged.txt", "output=-", "k=3", "on_error=skip")
     done = cli(*settings, cwd=folder)
     assert "3 passages, 1 skipped: not UTF-8" in done.stderr
     assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}

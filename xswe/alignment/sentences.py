@@ -27,7 +27,7 @@ from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
-from xswe.progress import speed
+from xswe.progress import took
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.sentences import Sentence, is_running, split_text
 
@@ -193,8 +193,7 @@ class AlignedTexts(Result):
         beads = int((np.diff(self.cells, axis=0) > 0).all(1).sum())
         sizes = f"{len(self.source):,} and {len(self.target):,} lines"
         cut = "" if self.threshold.origin == "none" else f", {self.threshold.sentence()}"
-        fast = f"{self.seconds:.1f} s {speed(lines, self.seconds, 'lines')}"
-        return f"{sizes}, {beads:,} beads with {shares} of them{cut}, {fast}"
+        return f"{sizes}, {beads:,} beads with {shares} of them{cut}, {took(lines, self.seconds, 'lines')}"
 
     @property
     def pairs(self) -> list[Bead]:

@@ -11,7 +11,7 @@ from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.dedup import DedupConfig, dedup
 from xswe.model.ensemble import load_any, locate
-from xswe.progress import speed
+from xswe.progress import took
 from xswe.search.types import SearchConfig
 
 
@@ -28,5 +28,5 @@ def run(values: dict[str, Any]) -> str:
     model = None if config.threshold is None else load_any(locate(values["model"]))
     found = dedup(model, given, output, rejects=values["rejects"], work=values["work"], config=config)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'lines')}: {output}"
+    summary = f"{found}\n{took(len(found), seconds, 'lines')}: {output}"
     return aside(summary, output)

@@ -11,7 +11,7 @@ from xswe.io.remote import expand
 from xswe.io.settings import build
 from xswe.model.encode_file import encode_file
 from xswe.model.ensemble import load_any, locate
-from xswe.progress import speed
+from xswe.progress import took
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,8 @@ def run(values: dict[str, Any]) -> str:
     names = ("dtype", "threads", "execution", "split", "language")
     how: dict[str, Any] = {name: getattr(config, name) for name in names}
     made = encode_file(load_any(locate(config.model)), config.input, config.output, **how)
-    rate = speed(made.rows - made.kept, made.seconds, "lines")
-    fast = f"{made.seconds:.1f} s {rate}".rstrip() + f" on {made.threads} thread{'s' if made.threads > 1 else ''}"
-    fast = fast if config.execution.kind != "ray" else f"{made.seconds:.1f} s {rate}".rstrip() + " on Ray"
+    where = "Ray" if config.execution.kind == "ray" else f"{made.threads} thread{'s' if made.threads > 1 else ''}"
+    fast = f"{took(made.rows - made.kept, made.seconds, 'lines')} on {where}"
     again = f" ({made.kept:,} of them by an earlier run)" if made.kept else ""
     scales = f", scales: {made.scales}" if made.scales else ""
     return f"{made.rows:,} lines{again}, {made.dim} dimensions, {made.dtype}, {fast}: {made.path}{scales}"

@@ -13,7 +13,7 @@ from xswe.io.settings import build
 from xswe.mining.filter import BitextFilter, filter_bitext
 from xswe.mining.output import output_format
 from xswe.model.ensemble import load_any, locate
-from xswe.progress import speed
+from xswe.progress import took
 
 
 def run(values: dict[str, Any]) -> str:
@@ -33,5 +33,5 @@ def run(values: dict[str, Any]) -> str:
     model, how["rerank"] = load_any(locate(values["model"])), open_judge(values["rerank"], values["threads"])
     found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{seconds:.1f} s {speed(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"
+    summary = f"{found}\n{took(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"
     return aside(summary, output)

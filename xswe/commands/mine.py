@@ -70,7 +70,7 @@ def _config(cls: type[Config], values: dict[str, Any], **more: Any) -> Config:
     """Build the settings of a mode from those of the verb."""
     search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
     nested = {"neighbours": search, "filters": build(FilterConfig, values["filters"], "filters")}
-    every = values | nested | {"on_error": values["corpus"]["on_error"]} | more
+    every = values | nested | more
     return build(cls, {f.name: every[f.name] for f in fields(cls)}, "mine")
 
 
@@ -106,9 +106,7 @@ def _score(values: dict[str, Any]) -> str:
     score = "cosine" if values["score"] == "auto" else values["score"]
     files, config = _bitext(values), _config(ScoreConfig, values, score=score)
     model = load_any(locate(values["model"]))
-    file = RecordFile(
-        files, tuple(values["columns"]), tuple(values["languages"]) or model.pair, values["corpus"]["on_error"]
-    )
+    file = RecordFile(files, tuple(values["columns"]), tuple(values["languages"]) or model.pair, values["on_error"])
     how = {name: values[name] for name in ("format", "work", "keep")}
     return str(score_bitext(model, file, str(values["output"]), config, **how))
 

@@ -18,9 +18,8 @@ _SETTINGS = ("min_size", "max_size", "k", "min_score", "examples", "first_stage"
 def run(values: dict[str, Any]) -> str:
     """Search the passages for all phrases, write what is found, and say how it went."""
     own = {name: str(values[name]) for name in ("queries", "passages", "output", "mode")}
-    files = build(
-        PhraseFiles, {**own, "languages": values["languages"], "split": values["split"], **values["corpus"]}, "corpus"
-    )
+    own |= {name: values[name] for name in ("languages", "split", "on_error")}
+    files = build(PhraseFiles, own, "phrases")
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = build(SpanConfig, {**{name: values[name] for name in _SETTINGS}, **how}, "phrases")
     check_report(values, [files.queries, files.passages])

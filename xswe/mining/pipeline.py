@@ -34,7 +34,7 @@ from xswe.mining.threshold import (
     read_gold,
 )
 from xswe.model.ensemble import AnyModel
-from xswe.progress import speed
+from xswe.progress import took
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.rerank import Encoder
@@ -208,8 +208,8 @@ class MineReport:
             lines.append("scores: " + ", ".join(f"{name} {value:.4f}" for name, value in shown))
         total = sum(self.seconds.values())
         steps = ", ".join(f"{name} {taken:.1f} s" for name, taken in self.seconds.items())
-        rate = speed(sum(side.read for side in sides.values()), total, "lines")
-        return "\n".join([*lines, f"{total:.1f} s{', ' if rate else ''}{rate} ({steps})"])
+        fast = took(sum(side.read for side in sides.values()), total, "lines")
+        return "\n".join([*lines, f"{fast} ({steps})"])
 
 
 def _listed(counts: dict[str, int]) -> str:

@@ -22,7 +22,7 @@ from xswe.io.ragged import Texts
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
 from xswe.mining.output import format_of, output_format
 from xswe.model.ensemble import AnyModel
-from xswe.progress import bar, speed
+from xswe.progress import bar, took
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
 from xswe.search.vectors import Storage, Vectors, VectorWriter, as_vectors
@@ -130,7 +130,7 @@ class ScoredBitext:
 
     def __str__(self) -> str:
         left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
-        fast = f"{self.seconds:.1f} s {speed(self.lines, self.seconds, 'lines')}"
+        fast = took(self.lines, self.seconds, "lines")
         return f"{self.lines:,} lines{left_out}, mean {self.score} {self.mean:.4f}, {fast}: {self.output}"
 
 

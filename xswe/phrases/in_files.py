@@ -23,6 +23,7 @@ from xswe.phrases.search import SpanConfig
 from xswe.phrases.shards import PhraseShards
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
+from xswe.progress import took
 from xswe.text.languages import check_languages
 from xswe.text.sentences import as_lines, is_document
 
@@ -150,10 +151,9 @@ class FoundInFiles:
         kind = "candidates" if self.files.mode == "terms" else "hits"
         left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(self.skipped.items()))
         nothing = f", nothing found for {len(self.found) - some:,}" if some < len(self.found) else ""
-        rate = self.passages / max(self.seconds, 1e-9)
         return (
             f"{self.passages:,} passages{left_out}, {len(self.found):,} queries, {total:,} {kind} for {some:,} of them"
-            f"{nothing}, {rate:,.0f} passages/s: {self.files.output}"
+            f"{nothing}, {took(self.passages, self.seconds, 'passages')}: {self.files.output}"
         )
 
 
