@@ -1,12 +1,13 @@
 """Sentence alignment beside Gale-Church and vecalign, on documents edited at known places and on published gold.
 
-    python eval/align_quality.py [model=mini] [teacher=FOLDER] [gold=FOLDER] [sizes=2000,20000] [output=FILE]
+    python eval/align_quality.py [model=mini] [encoders=LIST] [gold=FOLDER] [sizes=2000,20000] [output=FILE]
 
 Documents are runs of 300 pairs of XSWE_DATA's bitexts in document order (their second halves: settings were tuned on the
 first), edited by eval/align_gold.py. ``gold`` names a folder with the MAC test set in InterText's XML (Zhu, 2021:
 ``corpus_test.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets the same
-vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded. ``teacher`` is an
-encoder whose vectors of lines go through the library's own programme, a line's as often as it has characters. Growth is
+vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded. ``encoders`` are
+named as `evaluate` names models (``teacher:FOLDER,use-multilingual``); their vectors of lines go through the library's own
+programme, a line's as often as it has characters. Growth is
 measured in a process for each size: the processor's seconds, and the memory beyond that of the texts themselves.
 """
 
@@ -30,6 +31,7 @@ from settings import numbers, run_script
 import xswe
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
 from xswe.alignment.windows import align_texts
+from xswe.evaluation.models import open_encoder
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.io.results import table
@@ -45,7 +47,7 @@ RESULTS = Path(__file__).parent / "results" / "align.json"
 DEFAULTS: dict[str, Any] = {
     "model": "mini",
     "gold": "",
-    "teacher": "",
+    "encoders": "",
     "sizes": "2000,20000,200000,1000000",
     "output": str(RESULTS),
 }
@@ -123,16 +125,13 @@ def measure(found: list[tuple[str, str, tuple[str, str], Document]], align: Alig
     return out
 
 
-def by_encoder(folder: str) -> Align:
+def by_encoder(name: str) -> Align:
     """Return the library's programme on an encoder's vectors; a text is encoded once."""
-    from xswe.teacher.protocol import TeacherConfig
-    from xswe.teacher.transformer import load_teacher
-
-    teacher, known = load_teacher(TeacherConfig.named(folder)), {}
+    encoder, known = open_encoder(name, 1), {}
 
     def lines(texts: list[str]) -> Lines:
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(new, teacher.vectors(new), strict=True))
+        known.update(zip(new, encoder.encode(new), strict=True))
         sizes = np.fromiter(map(len, texts), np.float32, len(texts))
         return Lines(np.stack([known[text] for text in texts]).astype(np.float32) * sizes[:, None], sizes)
 
@@ -206,8 +205,8 @@ def main(settings: dict[str, Any]) -> None:
         **{f"vecalign, beads to {size} lines": by_vecalign(model, size) for size in (4, 8)},
         "Gale-Church": lambda document, languages: gale_church(document.source, document.target),
     }
-    if settings["teacher"]:
-        ways[f"xswe, vectors of {Path(settings['teacher']).name}"] = by_encoder(settings["teacher"])
+    for encoder in settings["encoders"].split(",") if settings["encoders"] else ():
+        ways[f"xswe, vectors of {Path(encoder.partition(':')[2] or encoder).name}"] = by_encoder(encoder)
     result: dict[str, Any] = {"model": settings["model"], "f1": {}, "growth": []}
     for name, align in ways.items():
         result["f1"][name] = measure(found, align)
