@@ -107,6 +107,19 @@ def test_docx_and_pdf(tmp_path):
     writer.add_blank_page(100, 100)
     writer.write(tmp_path / "a.pdf")
     assert len(xswe.split_text(tmp_path / "a.pdf", "de")) == 0
+    generic = pypdf.generic
+    names = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    font = generic.DictionaryObject({generic.NameObject(k): generic.NameObject(v) for k, v in names.items()})
+    named = generic.DictionaryObject({generic.NameObject("/F"): font})
+    for lines in (("Der Zug kam um 8", "Uhr. Es regnete", "in Strömen und"), ("hörte nicht auf.",)):
+        page, content = writer.add_blank_page(300, 300), generic.DecodedStreamObject()
+        shown = "".join(f"({line}) Tj 0 -14 Td " for line in lines)
+        content.set_data(f"BT /F 12 Tf 20 200 Td {shown} ET".encode("latin-1"))
+        page[generic.NameObject("/Contents")] = writer._add_object(content)
+        page[generic.NameObject("/Resources")] = generic.DictionaryObject({generic.NameObject("/Font"): named})
+    writer.write(tmp_path / "a.pdf")
+    found = [sentence.text for sentence in xswe.split_text(tmp_path / "a.pdf", "de")]
+    assert found == ["Der Zug kam um 8 Uhr.", "Es regnete in Strömen und hörte nicht auf."]
     for wrong in ("b.docx", "b.pdf"):
         (tmp_path / wrong).write_bytes(b"nothing of the kind")
         with pytest.raises(InputError, match=wrong):

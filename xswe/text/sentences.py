@@ -112,7 +112,9 @@ def split_sentences(text: str, language: str) -> list[Span]:
             else:
                 found.append(span)
                 whole = False
-    return _quotes_closed(text, found) if language in _GOES_ON else found
+    if language in _GOES_ON:
+        found = [part for span in _quotes_closed(text, found) for part in _bracket_alone(text, span, language)]
+    return found
 
 
 def _boundaries(text: str, language: str) -> Iterator[tuple[int, int, bool]]:
@@ -165,6 +167,16 @@ def _quotes_closed(text: str, found: list[Span]) -> list[Span]:
                 continue
         out.append(span)
     return out
+
+
+def _bracket_alone(text: str, span: Span, language: str) -> list[Span]:
+    """Cut after a bracket that a sentence begins with, if a whole sentence stands in it and another one follows."""
+    end = _closes(text, (span[0], span[0] + 1), span[0] + 1) if text[span[0]] in "（(" else 0
+    if not 0 < end < span[1] or text[end - 2] not in "。！？" or not _LETTER_OR_DIGIT.search(text, end, span[1]):
+        return [span]
+    after = _stripped(text, end, span[1])
+    goes_on = _GOES_ON["ja"].match(text, *after) if language == "ja" else text[after[0]] in "，、的"
+    return [span] if goes_on else [(span[0], end), after]
 
 
 def _open_in(text: str, span: Span) -> list[str]:
