@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -72,6 +77,8 @@ def test_anchors_are_kept_in_long_texts(sides, small):
 
 def test_an_ensemble_is_encoded_anew_in_each_window(sides, small):
     class Opaque:  # not a static model: its vectors are no sums
+        identity = "opaque"
+
         def encode(self, texts, *, threads=1):
             return model.encode(texts, threads=threads)
 
@@ -94,3 +101,53 @@ def test_windows_without_a_cell_in_common_are_aligned_as_one():
     out = list(windows._joined(iter([(window, path), (other, further)]), again))
     assert asked == [windows.Window((0, 0), (6, 6), (6, 6), (6, 6))]
     assert [one.cells.tolist() for one in out] == [[[0, 0], [6, 6]]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_run_killed_anywhere_goes_on_to_the_same_bytes(sides, small, tmp_path, monkeypatch):
+    """Killed at random moments, and between two windows; what was done by then is done only once."""
+    output, work, model, done = tmp_path / "a.ladder", tmp_path / "a.ladder.work", xswe.load("mini"), []
+    path, draw = windows.Pair.path, np.random.default_rng(3)
+
+    def run(dies_after: float = np.inf, **settings) -> None:
+        def one(*given):
+            if len(done) >= dies_after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            done.append(given)
+            return path(*given)
+
+        monkeypatch.setattr(windows.Pair, "path", one)
+        xswe.align(model, *sides, output=output, precision=0.9, threads=1, **settings)
+
+    def killed(after: float, dies_after: float = np.inf) -> bool:
+        if not (process := os.fork()):
+            if after:
+                threading.Timer(after, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            run(dies_after)
+            os._exit(0)
+        return os.waitpid(process, 0)[1] == signal.SIGKILL
+
+    begun = time.monotonic()
+    run()
+    seconds, whole, count = time.monotonic() - begun, output.read_bytes(), len(done)
+    assert not work.exists()
+    assert count > 5
+    for _ in range(3):
+        output.unlink(missing_ok=True)
+        killed(seconds * draw.uniform(0.1, 0.9))
+        run()
+        assert output.read_bytes() == whole
+        assert not work.exists()
+    output.unlink()
+    done.clear()
+    assert killed(0, 4)
+    assert work.exists()
+    assert killed(0, 2)  # goes on, and is killed again
+    run()
+    assert len(done) == count - 6
+    assert output.read_bytes() == whole
+    assert killed(0, 3)
+    done.clear()
+    run(search=7)  # other settings: nothing of it is taken
+    assert len(done) >= count - 1
+    assert not work.exists()

@@ -395,8 +395,7 @@ def _into_folder(
                 done.append(AlignedPair(**known[key]))
                 kept += 1
             else:
-                found = align(model, folders[0] / pair[1], folders[1] / pair[2], **how)
-                found.write(into / name, format=kind)
+                found = align(model, folders[0] / pair[1], folders[1] / pair[2], output=into / name, format=kind, **how)
                 done.append(_row(found, pair, name))
                 log.write(json.dumps([key, asdict(done[-1])], ensure_ascii=False) + "\n")
                 log.flush()

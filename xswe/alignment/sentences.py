@@ -7,6 +7,7 @@ import re
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -16,10 +17,11 @@ import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Prices
 from xswe.alignment.output import Bead, bead_format, write_beads
-from xswe.alignment.windows import align_texts
+from xswe.alignment.windows import align_texts, is_long
 from xswe.corpus.documents import read_tmx
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
+from xswe.io.files import work_folder
 from xswe.io.lines import Skipped, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -261,7 +263,9 @@ def align(
         source: a list of lines, or the name of a file: a text file with a sentence a line, or running text (Markdown, HTML,
             DOCX, EPUB, PDF; any text with ``split``), which is cut into sentences.
         target: the other side, likewise.
-        output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`.
+        output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`. Of
+            texts of more than 100,000 lines the folder ``<output>.work`` holds what a killed run has done, and the same
+            call goes on from there.
         languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
         split: cut both sides into sentences; None for files of running text only.
         fixed: beads that are known: a TMX file, corrected by hand, a ladder, or lines as in ``[((0,), (0, 1))]``.
@@ -290,17 +294,19 @@ def align(
     sides = [read_side(given, split, codes[k] if len(codes) == 2 else "") for k, given in enumerate((source, target))]
     texts = sides[0][0], sides[1][0]
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
-    path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads())
-    cells, scores = path.cells, np.nan_to_num(prices.score(path.cosines)).astype(np.float32)
-    expected = _expected(prices.score(path.cosines), prices.score(path.mismatched)) if len(path.mismatched) else None
-    threshold = _threshold(config, expected)
-    known = _known(cells, anchors)
-    if threshold.value > -np.inf:
-        cells, scores, known = _without(cells, scores, known, threshold.value)
-    places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
-    found = AlignedTexts(cells, scores, known, texts[0], texts[1], prices, codes, places, seconds, threshold, expected)
-    if output is not None:
-        found.write(output, format=format)
+    long = output is not None and is_long(*texts)
+    with work_folder(str(output), None, False) if long else nullcontext() as work:
+        path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads(), work)
+        cells, scores = path.cells, np.nan_to_num(prices.score(path.cosines)).astype(np.float32)
+        expected = _expected(prices.score(path.cosines), prices.score(path.mismatched)) if len(path.mismatched) else None
+        threshold = _threshold(config, expected)
+        known = _known(cells, anchors)
+        if threshold.value > -np.inf:
+            cells, scores, known = _without(cells, scores, known, threshold.value)
+        places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
+        found = AlignedTexts(cells, scores, known, *texts, prices, codes, places, seconds, threshold, expected)
+        if output is not None:
+            found.write(output, format=format)
     return found
 
 

@@ -3,12 +3,17 @@
 Many lines as one, the whole text is short, and its path is found as that of any text. It is cut into windows, each of which
 begins some lines before the one before it ends; both find a path through the lines that they share, and where these meet
 one goes on with the other. What translations of the texts look like is learnt from some windows, evenly spread.
+
+The plan (where windows begin and end, and what was learnt) and each window's path are files, by which a killed run goes on.
 """
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +31,14 @@ from xswe.alignment.beads import (
     line_sums,
     part_of,
 )
+from xswe.io.execution import run_shards
+from xswe.io.files import arrays_digest, fingerprint, load_checkpoint, save_checkpoint, scratch
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, concatenate_bags, id_type
+from xswe.io.shards import Stage
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
-from xswe.progress import bar
+from xswe.version import __version__
 
 # Lines of both sides together:
 _WHOLE = 1 << 17  # of texts that are aligned as a whole
@@ -66,15 +74,24 @@ class Window(NamedTuple):
 
 
 class Side:
-    """One side of two long texts: of a static model the ids of its lines, which are pooled when a window is looked at.
+    """One side of two long texts.
+
+    Args:
+        model: what encodes.
+        texts: its lines.
+        threads: how many encode. Of a static model the ids of all lines are kept, and pooled when a window is looked at.
+        mean: known from an earlier run, whose plan is there: a line is then encoded when its window is.
 
     Attributes:
         mean: float32 (d,), what its lines have in common.
     """
 
-    def __init__(self, model: AnyModel, texts: Texts, threads: int) -> None:
+    def __init__(self, model: AnyModel, texts: Texts, threads: int, mean: np.ndarray | None = None) -> None:
         self._model, self._texts = model, texts
         self._bags: Bags | None = None
+        if mean is not None:
+            self.mean = mean
+            return
         if isinstance(model, StaticModel):
             kind = id_type(len(model.matrix))
             read = (texts[start : start + _READ] for start in range(0, len(texts), _READ))
@@ -122,6 +139,11 @@ class Side:
         return Lines(np.concatenate([one.sums for one in found]), np.concatenate([one.sizes for one in found]))
 
 
+def is_long(source: Texts, target: Texts) -> bool:
+    """Return True if two texts are aligned window by window, which leaves files behind if the run is killed."""
+    return len(source) + len(target) > _WHOLE
+
+
 def align_texts(
     model: AnyModel,
     source: Texts,
@@ -129,6 +151,7 @@ def align_texts(
     config: AlignConfig,
     anchors: Sequence[tuple[Cell, Cell]] = (),
     threads: int = 1,
+    work: pathlib.Path | None = None,
 ) -> tuple[Path, Prices]:
     """Encode and align two texts, however long.
 
@@ -139,25 +162,33 @@ def align_texts(
         config: how.
         anchors: beads that are known, from cell to cell, in order.
         threads: how many windows are aligned at a time.
+        work: folder for the windows' paths, where a killed run's are found again; None for one that nobody finds.
 
     Returns:
         The path from (0, 0) to (n, m), and what was learnt.
     """
-    if len(source) + len(target) <= _WHOLE:
+    if not is_long(source, target):
         lines = line_sums(model, source, threads), line_sums(model, target, threads)
         cells, prices = align_lines(*lines, config, anchors)
         return _measured(cells, *lines, config), prices
-    pair = Pair(Side(model, source, threads), Side(model, target, threads), config)
-    rooms = between(anchors, len(source), len(target))
-    ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
-    windows = [one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)]
-    prices = pair.learn(windows)
-    found: list[Path] = []
-    with bar("align", total=len(source) + len(target), unit="line") as progress:
-        paths = in_order(lambda window: pair.path(window, prices), windows, threads)
-        for path in _joined(zip(windows, paths, strict=True), lambda window: pair.path(window, prices)):
-            progress.update(int((path.cells[-1] - path.cells[0]).sum()))
-            found.append(path)
+    with nullcontext(work) if work else scratch() as place:
+        texts = [arrays_digest(side.data, side.offsets) for side in (source, target)]
+        how = asdict(config) | {"threads": None}
+        identity = fingerprint(__version__, model.identity, how, texts, anchors)
+        folder = pathlib.Path(place) / identity
+        pair, windows, prices = _planned(
+            folder / "plan.safetensors", identity, (model, source, target, config), anchors, threads
+        )
+        stage = Stage(folder / "windows", "align", len(windows), ".safetensors", _Windows(identity), identity)
+        stage.begin()
+
+        def path(window: Window) -> Path:
+            return pair.path(window, prices)
+
+        run_shards(stage, threads=threads, opened=lambda shard: path(windows[shard]))
+        kept = (load_checkpoint(stage.path(shard), identity) for shard in range(stage.count))
+        paths = (Path(**one[0]) for one in kept if one)
+        found = list(_joined(zip(windows, paths, strict=True), path))
     cells = np.concatenate([*(path.cells[:-1] for path in found), [(len(source), len(target))]])
     cosines, mismatched = (np.concatenate(values) for values in zip(*(path[1:] for path in found), strict=True))
     return Path(cells, cosines, mismatched), prices
@@ -235,6 +266,54 @@ class Pair:
     def _lines(self, start: Cell, stop: Cell) -> tuple[Lines, Lines]:
         source, target = (side.lines(a, b) for side, a, b in zip(self._sides, start, stop, strict=True))
         return source, target
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """What a shard of the stage is: the path of a window. It is aligned in this process, by what is opened already."""
+
+    identity: str
+    heavy = False
+
+    def open(self) -> Any:
+        """Open nothing: no other process does windows of these texts."""
+        raise NotImplementedError
+
+    def run(self, opened: Callable[[int], Path], shard: int, output: pathlib.Path) -> dict[str, Any]:
+        """Align a window."""
+        path = opened(shard)
+        save_checkpoint(output, self.identity, path._asdict(), {})
+        return {"lines": int((path.cells[-1] - path.cells[0]).sum())}
+
+    def files(self, output: pathlib.Path) -> Sequence[pathlib.Path]:
+        """Return the file of the path."""
+        return [output]
+
+
+def _planned(
+    file: pathlib.Path,
+    identity: str,
+    given: tuple[AnyModel, Texts, Texts, AlignConfig],
+    anchors: Sequence[tuple[Cell, Cell]],
+    threads: int,
+) -> tuple[Pair, list[Window], Prices]:
+    """Cut two texts into windows and learn from some of them, unless the plan of an earlier run is there."""
+    model, source, target, config = given
+    if found := load_checkpoint(file, identity):
+        arrays, values = found
+        sides = [Side(model, texts, threads, arrays[name]) for name, texts in (("source", source), ("target", target))]
+        windows = [Window(*map(tuple, cells)) for cells in arrays["windows"].tolist()]
+        return Pair(sides[0], sides[1], config), windows, Prices(**values, shapes=arrays["shapes"])
+    sides = [Side(model, texts, threads) for texts in (source, target)]
+    pair = Pair(sides[0], sides[1], config)
+    rooms = between(anchors, len(source), len(target))
+    ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
+    windows = [one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)]
+    prices = pair.learn(windows)
+    values = asdict(prices)
+    arrays = {"source": sides[0].mean, "target": sides[1].mean, "windows": np.array(windows, np.int64)}
+    save_checkpoint(file, identity, arrays | {"shapes": values.pop("shapes")}, values)
+    return pair, windows, prices
 
 
 def _joined(found: Iterator[tuple[Window, Path]], again: Callable[[Window], Path]) -> Iterator[Path]:
