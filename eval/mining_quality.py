@@ -22,11 +22,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from experiments.bucc import BuccFiles, extract, read_gold_ids, score, tune
 from settings import REQUIRED, run_script
 
 import xswe
 from xswe.io.results import table
-from xswe.mining.bucc import BuccFiles, extract, read_gold_ids, score, tune
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.threshold import precision_recall_f1
 from xswe.model.static import StaticModel

@@ -26,7 +26,6 @@ VERBS = {
     "filter": "noisy bitext in, clean bitext out",
     "dedup": "a file without its exact, near and semantic duplicates",
     "lexicon": "a dictionary from the vectors of words",
-    "bucc": "the BUCC shared task by its own protocol",
     "evaluate": "figures on benchmarks and on files of your own",
     "corpus": "fetch, check and convert bitext; corpus list shows what there is",
     "report": "a page to look at, of what a run left on the disk",

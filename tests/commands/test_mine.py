@@ -1,4 +1,4 @@
-"""``mine``, ``lexicon`` and ``bucc`` as a stranger uses them: outputs, pipes, kills."""
+"""``mine`` and ``lexicon`` as a stranger uses them: outputs, pipes, kills."""
 
 from __future__ import annotations
 
@@ -85,21 +85,6 @@ def test_lexicon(files, model_folder):
     assert {row[3] for row in rows} == {"1"}
 
 
-def test_bucc(files, sample, model_folder):
-    for name, start in (("train", 0), ("test", 60)):
-        for language, end in (("ja", 50), ("en", 60)):
-            rows = sample[language][start : start + end]
-            (files / f"{name}.{language}").write_text("".join(f"{language}-{i}\t{t}\n" for i, t in enumerate(rows)))
-        (files / f"{name}.gold").write_text("".join(f"ja-{i}\ten-{i}\n" for i in range(50)))
-    settings = [f"model={model_folder}", "training=train", "test=test", "languages=[ja,en]", "threads=1"]
-    refused = run_verb("bucc", *settings, "output=test.gold", cwd=files)
-    assert "test.gold: is also read" in refused.stderr
-    done = run_verb("bucc", *settings, "output=found.tsv", cwd=files)
-    assert done.returncode == 0, done.stderr
-    assert "bucc_f1" in done.stdout
-    assert all(line.startswith("ja-") for line in (files / "found.tsv").read_text().splitlines())
-
-
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
@@ -122,7 +107,6 @@ def test_bucc(files, sample, model_folder):
         (["mine", "mode=score", "input=en.txt", "output=o", "format=parquet"], "makes no parquet"),
         (["lexicon", "output=d", "source=en.txt"], "target="),
         (["lexicon", "output=ja.txt", "source=en.txt", "target=ja.txt"], "ja.txt: is also read"),
-        (["bucc", "training=a", "test=b"], "a.de"),
     ],
 )
 def test_mistakes_get_one_line_and_exit_status_2(files, model_folder, arguments, found):

@@ -18,7 +18,6 @@ from xswe.evaluation.vectors import read_vectors
 from xswe.io.archives import PACKED, is_tar, member_names, open_member, open_output, packing_of, without_packing
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
-from xswe.mining.bucc import BuccFiles
 from xswe.model.card import sources_of
 
 SUFFIXES = [*PACKED, ".GZ", ".Zst"]
@@ -51,13 +50,10 @@ def test_every_part_knows_every_packing(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", PACKED)
-def test_bucc_and_the_output_of_mining_too(tmp_path, suffix):
+def test_the_output_of_mining_too(tmp_path, suffix):
     with open_output(str(tmp_path / f"x.tsv{suffix}")) as stream:
         stream.write(b"a\tb\n")
     assert list(read_lines(tmp_path / f"x.tsv{suffix}")) == [(1, "a\tb")]
-    for name in ("de", "en", "gold"):
-        packed(tmp_path / f"b.{name}{suffix}", "1\tx\n")
-    assert BuccFiles.find(str(tmp_path / "b"), ("de", "en")).gold == tmp_path / f"b.gold{suffix}"
 
 
 @pytest.mark.parametrize("suffix", ["", *PACKED])

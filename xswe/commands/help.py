@@ -57,10 +57,6 @@ EXAMPLES = {
         "model=mini languages=[en,de] output=lexicon.tsv",
         "model=mini source=en.txt target=de.txt output=lexicon.tsv",
     ),
-    "bucc": (
-        "model=mini training=bucc2018/de-en/de-en.training test=bucc2018/de-en/de-en.test",
-        "model=mini training=A test=B score=csls output=pairs.tsv",
-    ),
     "evaluate": ("model=mini tasks=[tatoeba] output=eval.json", "model=mini tasks=[pairs.tsv,scores.tsv]"),
     "corpus": ("list", "corpus.paths=[memory.tmx] pair=en-de output=runs/my-corpus"),
     "report": ("mined=pairs.tsv output=report.html", "run=runs/en-ja output=report.html"),

@@ -1,5 +1,12 @@
 """The BUCC shared task (Zweigenbaum, Sharoff and Rapp, 2017) by its own protocol.
 
+    python eval/experiments/bucc.py model=MODEL training=bucc2018/de-en/de-en.training test=bucc2018/de-en/de-en.test
+        [languages=de,en] [score=ratio] [k=4] [select=max] [threads=1] [output=PAIRS.tsv]
+
+``training`` and ``test`` are what the names of the corpora begin with (``….training.de``, ``.en`` and ``.gold``),
+``languages`` the two endings: gold pairs name an id of the first before one of the second. Without ``test.gold`` pairs are
+only written.
+
 Two monolingual corpora of ``id<TAB>sentence`` hide translations; a system hands in pairs of ids and is measured by
 precision, recall and F1 of that *set* against the gold pairs. The threshold is tuned on the training corpora and applied
 to the test corpora as it is. This is not the nearest-neighbour F1 that mteb calls BUCC, which is given the gold sources.
@@ -7,21 +14,31 @@ to the test corpora as it is. This is not the nearest-neighbour F1 that mteb cal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from xswe.errors import InputError
+sys.path.append(str(Path(__file__).parents[1]))
+
+from settings import REQUIRED, run_script
+
+from xswe.errors import ConfigError, InputError
 from xswe.io.archives import PACKED
-from xswe.io.files import scratch
+from xswe.io.files import check_output, scratch
 from xswe.io.lines import read_lines
+from xswe.io.results import table, write_text
 from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
 from xswe.mining.threshold import best_threshold, precision_recall_f1
-from xswe.model.ensemble import AnyModel
+from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.search.neighbours import find_neighbours
+from xswe.search.types import SearchConfig
 
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "training": REQUIRED, "test": REQUIRED, "languages": "de,en"}
+DEFAULTS |= {"score": "ratio", "k": 4, "select": "max", "threads": 1, "output": ""}
 IdPair = tuple[str, str]
 _ENDS = ("", *PACKED)
 
@@ -152,3 +169,33 @@ def score(extracted: Extracted, gold: set[IdPair], threshold: float) -> BuccScor
     found = set(extracted.above(threshold))
     figures = precision_recall_f1(len(found), len(found & gold), len(gold))
     return BuccScore(*figures, len(found), len(gold), threshold)
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Tune on the training corpora, measure on the test corpora, write their pairs of ids."""
+    first, _, second = settings["languages"].partition(",")
+    if not (first and second) or "," in second:
+        raise ConfigError(f"languages={settings['languages']}: name the files' two endings in order, as in de,en")
+    training, test = (BuccFiles.find(settings[name], (first, second)) for name in ("training", "test"))
+    if training.gold is None:
+        raise ConfigError(f"{settings['training']}.gold: no such file; it is what the threshold is tuned on")
+    if settings["output"]:
+        check_output(settings["output"], [path for files in (training, test) for path in files.paths])
+    search = SearchConfig(threads=settings["threads"])
+    config = MineConfig(**{name: settings[name] for name in ("score", "k", "select")}, threshold=None, neighbours=search)
+    model, gold = load_any(locate(settings["model"])), read_gold_ids(training.gold)
+    tuned = extract(model, training, config)
+    threshold = tune(tuned, gold)
+    rows = [["training (tuned on)", *astuple(score(tuned, gold, threshold))]]
+    found = extract(model, test, config)
+    if test.gold is not None:
+        rows.append(["test", *astuple(score(found, read_gold_ids(test.gold), threshold))])
+    print(table(["corpora", "precision", "recall", "f1", "pairs", "gold", "threshold"], rows))
+    if settings["output"]:
+        pairs = found.above(threshold)
+        write_text(settings["output"], (f"{a}\t{b}\n" for a, b in pairs))
+        print(f"{len(pairs):,} pairs of the test corpora: {settings['output']}")
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

@@ -1,0 +1,82 @@
+"""Word translation."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from xswe.errors import ConfigError, InputError
+from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
+from xswe.model.static import StaticModel
+from xswe.search.types import SearchConfig
+
+ONE = SearchConfig(threads=1)
+WORDS = {"cat": "猫", "dog": "犬", "fish": "魚", "red": "赤", "sea": "海"}
+
+
+class Words:
+    """Units that are whole words, as little as a model needs."""
+
+    kind, languages = "words", ("en", "ja")
+
+    def __init__(self):
+        self.tokens = [*WORDS, *WORDS.values(), "", "x1"]
+
+    def __len__(self):
+        return len(self.tokens)
+
+    def bags(self, texts):
+        from xswe.io.ragged import Bags
+
+        return Bags.of([[self.tokens.index(w) for w in text.split() if w in self.tokens] for text in texts])
+
+
+@pytest.fixture
+def words():
+    vectors = np.random.default_rng(0).standard_normal((5, 16)).astype(np.float32)
+    noise = np.random.default_rng(1).standard_normal((5, 16)).astype(np.float32)
+    return StaticModel(Words(), np.concatenate([vectors, vectors + 0.2 * noise, np.zeros((2, 16), np.float32)]))
+
+
+CONFIG = LexiconConfig(k=2, candidates=5, neighbours=ONE)
+
+
+def test_the_words_of_a_language_by_its_script(words, model):
+    assert vocabularies(words, ["en", "ja"]) == (list(WORDS), list(WORDS.values()))
+    english, japanese = vocabularies(model, ["en", "ja"])
+    assert "the" in english
+    assert all(word.isascii() or word.isalpha() for word in english)
+    assert not any("▁" in word for word in english + japanese)
+    with pytest.raises(ConfigError, match="share a script"):
+        vocabularies(model, ["en", "de"])
+
+
+def test_a_lexicon_and_its_precision(words, tmp_path):
+    source, target = [*WORDS, "unknown"], list(WORDS.values())
+    pairs = make_lexicon(words, source, target, CONFIG)
+    assert [(source[a], target[b]) for a, b in zip(pairs.source, pairs.target, strict=True)] == list(WORDS.items())
+    lists = make_lexicon(words, source, target, LexiconConfig(best=3, mutual=False, k=2, candidates=5, neighbours=ONE))
+    assert lists.rank.tolist() == [1, 2, 3] * 5
+    gold = tmp_path / "gold.tsv.gz"
+    gold.write_bytes(gzip.compress("cat\t猫\nCat\tネコ\ndog\t猫\nbird\t鳥\nsea\t海\nsky\t\n".encode()))
+    found = precision(words, source, target, gold, CONFIG)
+    assert (found.at_1, found.at_5) == (pytest.approx(2 / 3), 1.0)  # cat, sea; the dog is not a cat but is among five
+    assert (found.words, found.gold) == (3, 4)
+    assert precision(words, source, target, gold, replace(CONFIG, k=60, candidates=70)).at_5 == 1.0
+    gold.write_bytes(gzip.compress(b"a\tb\n"))
+    with pytest.raises(InputError, match="both vocabularies"):
+        precision(words, source, target, gold, CONFIG)
+
+
+def test_word_lists(tmp_path):
+    (tmp_path / "w").write_text("the\t100\nof\t90\nthe\t1\n\nand\n")
+    assert read_words(tmp_path / "w") == ["the", "of", "and"]
+    assert read_words(tmp_path / "w", 2) == ["the", "of"]
+    (tmp_path / "w").write_text("\n")
+    with pytest.raises(InputError, match="no word"):
+        read_words(tmp_path / "w")
+    with pytest.raises(ConfigError, match="candidates"):
+        LexiconConfig(k=60)
