@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -41,6 +41,15 @@ _BLOCK = 8192  # sentences encoded at a time
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
+
+
+class Building(TypedDict, total=False):
+    """How an index is built; see :func:`index`."""
+
+    method: IndexMethod
+    storage: Storage
+    threads: int | None
+    execution: ExecutionConfig
 
 
 class _Data(NamedTuple):
@@ -416,12 +425,9 @@ def open_index(
     model: AnyModel | None = None,
     documents: str | Path | None = None,
     *,
-    method: IndexMethod = "exact",
-    storage: Storage = "float32",
-    threads: int | None = None,
     split: bool | None = None,
     language: str | None = None,
-    execution: ExecutionConfig = LOCAL,
+    **building: Unpack[Building],
 ) -> Index:
     """Open the index of a file that is kept in a folder, or build it where it is not there yet.
 
@@ -429,12 +435,9 @@ def open_index(
         folder: where it is, or is kept for the next time; None for an index of this time only.
         model: what encodes; None for that of an index that is there.
         documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
-        method: of an index that is built, see :func:`index`.
-        storage: likewise.
-        threads: likewise.
         split: cut the file into sentences; None if it is a document (HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it.
-        execution: who encodes what an index is built from, see :func:`index`.
+        building: how an index is built that is not there, see :func:`index`.
 
     Raises:
         ConfigError: the index is of another model or file, or the file has changed; or there is nothing to build it from.
@@ -443,7 +446,9 @@ def open_index(
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
-    if execution.kind != "local" and (not folder or documents in (None, "-") or "sentences" in (stamp or ())):
+    if (execution := building.get("execution", LOCAL)).kind != "local" and (
+        not folder or documents in (None, "-") or "sentences" in (stamp or ())
+    ):
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a text file and index=")
     if folder and Path(folder).exists():
         found = load_index(folder)
@@ -459,8 +464,7 @@ def open_index(
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
     with as_lines(str(documents), split, language, folder or "-") as lines:
         texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
-        how: dict[str, Any] = {"method": method, "storage": storage, "threads": threads, "execution": execution}
-        made = index(model, texts, folder=folder, **how)
+        made = index(model, texts, folder=folder, **building)
     if folder:
         write_json(note, stamp)
     return made
