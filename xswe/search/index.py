@@ -332,9 +332,7 @@ def index(
     threads: int | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> Index:
-    """Build an index of sentences.
-
-    They are read and encoded as a stream, so that memory does not grow with their number.
+    """Build an index of sentences, which are read and encoded as a stream: memory does not grow with their number.
 
     Args:
         model: what encodes.
