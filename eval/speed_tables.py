@@ -227,12 +227,24 @@ def agreement_in_short(record: Record) -> str:
     return markdown(["units", "en", "de", "zh", "ja"], rows)
 
 
+def large(record: Record) -> str:
+    """How mining by clusters grows with the lines (eval/mine_large.py)."""
+    rows = []
+    for row in sorted(record["rows"], key=lambda row: (row["lines"], row["kills"])):
+        what = f"{row['lines']:,}" + (f", killed {row['kills']} times" if row["kills"] else "")
+        sizes = [f"{row[key]:.2f}" for key in ("peak_gib", "peak_own_gib", "work_disk_gib")]
+        rows.append([what, f"{row['processor_seconds']:.0f}", *sizes, _percent(row["recall"])])
+    sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB"]
+    return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
+
+
 SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.training": ("bench_train.json", training),
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
     "filter": ("filter_quality.json", noise),
+    "speed.large": ("mine_large.json", large),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
     "speed.serve": ("serve.json", serving),

@@ -1,11 +1,12 @@
-"""Fill the tables of README.md, docs/**/*.md and eval/results/*.md from measured results, beside the published figures.
+"""Fill the tables of README.md, docs/**/*.md and eval/results/*.md, and figures in sentences, from measured results.
 
-    python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->
+    python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->, and figures in prose
     python eval/tables.py --check   # change nothing; exit with 1 if something would change
 
 What a table shows is declared in TABLES, once; figures come from JSON files alone: measured ones from eval/results (rows of
 task, subset, metric, value, …, as eval/main_job.py, compare and experiments/ablate.py write them), published ones from
-eval/published.yaml. The best measured figure of a column is bold. A table of which no file is there is left as it is.
+eval/published.yaml. The best measured figure of a column is bold. A table of which no file is there is left as it is. The
+figures in the sentences of README.md and docs are those that eval/prose.py names.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from xswe.io.results import markdown
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import prose  # noqa: E402
 from align_tables import ALIGN  # noqa: E402
 from encode_tables import ENCODING  # noqa: E402
 from lever_tables import LEVERS  # noqa: E402
@@ -301,12 +303,14 @@ def main() -> int:
     options = parser.parse_args()
     results = options.root / "eval" / "results"
     published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
+    measured = prose.Measured(options.root)
     stale = False
     for file in [options.root / "README.md", *sorted(options.root.glob("docs/**/*.md")), *sorted(results.glob("**/*.md"))]:
         before = file.read_text(encoding="utf-8")
         try:
             after, remarks = fill(before, results, published)
-        except (KeyError, ValueError) as error:
+            after = prose.fill(file.relative_to(options.root).as_posix(), after, measured)
+        except (KeyError, ValueError, OSError) as error:
             print(f"{file}: {error.args[0]}", file=sys.stderr)
             return 2
         for remark in remarks:

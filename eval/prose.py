@@ -1,0 +1,474 @@
+"""The figures in the sentences of README.md and docs, and where each comes from; eval/tables.py fills and checks them.
+
+SENTENCES has, for each page, pieces of its text with # in the place of each figure, and the values that belong there, from
+eval/results. A value is written with as many digits as the page writes (zeros at the end of 558,000 are rounding). OTHERS
+has the figures that nothing here measured: settings, what others published, promises, assumptions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from encode_tables import fastest_peer  # noqa: E402
+
+PAIRS = ("en-de", "en-zh", "en-ja")
+_FIGURE = r"\d[\d,]*(?:\.\d+)?|\.\d+"
+_UNIT = r"%|times|[mn]?s|seconds|minutes|hours|[kKMGT]i?B|points|(?:\w+\s+)?a\s+second"
+# What looks measured: a number with a unit of measurement, and any with decimals. A unit may stand behind a later number.
+_MEASURED = re.compile(
+    rf"(?<![\w.\-])(?:(?:{_FIGURE})(?=(?:,?\s(?:(?:and|to|or)\s)?(?:{_FIGURE}))*\s?(?:{_UNIT})(?!\w))|[\d,]*\.\d+(?![\w.]\d))"
+)
+# What is no prose: blocks of code and of output, code in a line, addresses, comments, and tables that scripts fill.
+_NO_PROSE = re.compile(
+    r"```.*?```|<!-- (?:table:[\w.-]+|costs|formats) -->.*?<!-- end -->|<!--.*?-->|`[^`]*`|\]\([^)\s]*\)", re.DOTALL
+)
+
+
+def one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
+    """Return the only row that has these values."""
+    (found,) = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+    return found
+
+
+class Measured:
+    """The results of a checkout: ``measured("serve")`` is ``eval/results/serve.json``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._held: dict[str, Any] = {}
+        self.published = yaml.safe_load((root / "eval" / "published.yaml").read_text(encoding="utf-8"))
+
+    def __call__(self, name: str) -> Any:
+        """Return what a file of results holds."""
+        if name not in self._held:
+            self._held[name] = json.loads((self._root / "eval" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        return self._held[name]
+
+    def main(self, run: str, step: str, task: str, subset: str, metric: str = "f1") -> float:
+        """Return a figure of the main job, times 100."""
+        rows = self(f"main/{run}")["rows"]
+        return 100 * float(one(rows[step], task=task, subset=subset, metric=metric)["value"])
+
+    def megabytes(self, file: str) -> float:
+        """Return the size of a file of the checkout."""
+        return (self._root / file).stat().st_size / 1e6
+
+    def paper(self) -> list[float]:
+        """Return Tatoeba F1 of the paper, a pair each."""
+        found = one(self.published["retrieval"], model="SWE of the paper")["tatoeba"]
+        return [found[pair] for pair in PAIRS]
+
+
+def _faster(measured: Measured, languages: str, kind: str = "") -> list[float]:
+    """Return the least and the most of our rate of encoding over the fastest of the others'."""
+    rows = [row for row in measured("bench_encode")["rows"] if row["language"] in languages.split()]
+    found = [row["rates"]["xswe sub-words"] / fastest_peer(row, kind) for row in rows]
+    return [min(found), max(found)]
+
+
+def _rate(measured: Measured, language: str) -> float:
+    return one(measured("bench_encode")["rows"], language=language, words=20, threads=1)["rates"]["xswe sub-words"]
+
+
+def _memory(measured: Measured) -> list[float]:
+    found = {name: row["peak"] for name, row in measured("bench_encode")["processes"].items()}
+    others = {name: peak for name, peak in found.items() if not name.startswith("xswe")}
+    of_words = min(peak for name, peak in others.items() if " words" in name)
+    return [found["xswe sub-words"], min(others.values()), found["xswe words"], of_words]
+
+
+def _optimiser(measured: Measured) -> list[float]:
+    rows = measured("bench_train")["batch 128, 2 threads"]
+    lazy, sparse = rows["xswe lazy Adam"], rows["torch SparseAdam"]
+    per_second = lazy["steps_per_second"]
+    return [1000 / per_second, lazy["times_dense"], per_second / sparse["steps_per_second"]]
+
+
+def _mined(measured: Measured) -> list[float]:
+    rows, large = measured("bench_mine")["100000"], measured("bench_mine")["1000000"]["xswe clusters"]
+    exact, clusters = rows["xswe exact"], rows["xswe clusters"]
+    faiss = rows["faiss flat + loop"]["seconds"] / exact["seconds"]
+    times = [exact["seconds"], faiss, 100 * clusters["of_exact_pairs"], clusters["seconds"]]
+    return [*times, large["seconds"] / 60, large["peak_gib"]]
+
+
+def _sought(measured: Measured) -> list[float]:
+    rows = measured("bench_phrases")["side by side"]
+    own = [one(rows, what="xswe", queries=queries) for queries in (1, 100, 10_000)]
+    figures = [row[what] for row in own for what in ("passages_per_second", "times")]
+    return [figures[0], measured("bench_phrases")["words"], *figures[1:]]
+
+
+def _converted(measured: Measured) -> list[float]:
+    rows = measured("corpus")["rows"]
+    rates = [row["pairs_per_second"] for row in rows if row["phase"] == "convert"]
+    sizes = [row["millions"] for row in rows]
+    return [max(sizes), min(rates), max(rates), min(sizes), max(sizes), max(row["peak_mib"] for row in rows) / 1024]
+
+
+def _served(measured: Measured) -> list[float]:
+    record = measured("serve")
+    built = record["questions"][0]["build_s"]
+    asked = [one(record["questions"], what=what)["median_ms"] for what in ("phrases", "search")]
+    ratios = [row["clock"] for row in record["ratios"] if row["texts"] == 64]
+    return [built, *asked, min(ratios), max(ratios), min(record["memory"]["resident_mb"])]
+
+
+def _searched(measured: Measured) -> list[float]:
+    rows = measured("search")["rows"]
+    exact, clusters = ([row for row in rows if row["method"] == method] for method in ("exact", "clusters"))
+    recall = [100 * row["recall_at_10"] for row in clusters]
+    built = [row["build_s"] for row in rows]
+    quick = one(clusters, storage="int8")["median_ms"]
+    return [one(exact, storage="float32")["median_ms"], quick, min(recall), max(recall), min(built), max(built)]
+
+
+def _judged(measured: Measured) -> list[float]:
+    rows = [row for row in measured("cascade") if row["judge"] == "e5-small" and row["pair"] == "en-de"]
+    figures = {(row["share"], row["how"]): 100 * row["f1"] for row in rows}
+    own = [figures[share, how] for share in (0.01, 0.1) for how in ("cascade", "judge")]
+    return [*own[:2], 1, *own[2:], 10, *(figures[share, "judge, best cut"] for share in (0.01, 0.1))]
+
+
+def _expected(measured: Measured) -> list[float]:
+    """Return by how many points the expected precision is too low and too high where a tenth of the lines has a match."""
+    rows = [row for row in measured("mining_quality") if row["set"] == "planted 10%" and row["expected_precision"]]
+    off = [100 * (row["expected_precision"] - row["precision"]) for row in rows]
+    return [-min(off), max(off)]
+
+
+def _terms(file: str, figure: str, order: str = "evidence", terms: str = "all") -> Callable[[Measured], list[float]]:
+    def found(measured: Measured) -> list[float]:
+        rows = measured(file)
+        return [100 * one(rows, language=code, order=order, terms=terms)[figure] for code in ("de", "ja", "zh")]
+
+    return found
+
+
+def _family(measured: Measured) -> list[float]:
+    base = measured("family_large")["rows"]["base"]["figures"]
+    larger = measured("family_larger")["rows"]["base"]["figures"]
+    names = ("tatoeba", "wmt23", "without bitext")
+    return [*(100 * base[name] for name in names), 100 * larger["without bitext"]]
+
+
+def _cut(measured: Measured) -> list[float]:
+    """Return what vectors keep of the accuracy on WMT 2023 at 128 and 64 dimensions, and at 64 of a model of prefixes."""
+    rows = measured("family")["rows"]
+    places = [("base", 128), ("base", 64), ("prefixes 256, 128, 64", 64)]
+    return [100 * rows[row][f"figures at {dim}"]["wmt23"] / rows[row]["figures"]["wmt23"] for row, dim in places]
+
+
+def _imitated(measured: Measured) -> list[float]:
+    rows = measured("family_large")["rows"]
+    base, joint = rows["base"]["figures"], rows["distillation on all three"]["figures"]
+    more = [100 * (joint[name] - base[name]) for name in base if name.startswith("stsb ")]
+    similar = measured("family_similar")["rows"]["distillation on all three"]["figures"]
+    return [min(more), max(more), *(100 * similar[name] for name in ("stsb-xling", "tatoeba", "wmt23"))]
+
+
+def _recipe(measured: Measured) -> list[float]:
+    runs = {pair: f"{pair}-e5-small-100000-paper" for pair in PAIRS}
+    return [*(measured.main(run, "refinement", "tatoeba", pair) for pair, run in runs.items()), *measured.paper()]
+
+
+def _minutes(measured: Measured) -> list[float]:
+    found = [measured(f"main/{pair}-mini-all")["seconds"] / 60 for pair in PAIRS]
+    return [min(found), max(found)]
+
+
+def _hidden(measured: Measured) -> list[float]:
+    """Return F1 of BUCC-shaped sets, the mean of three pairs: by the margin, and by cosine."""
+    rows = [row for row in measured("mining_quality") if row["set"] == "BUCC-shaped"]
+    scores = [[100 * row["f1"] for row in rows if row["score"] == score] for score in ("ratio", "cosine")]
+    return [sum(found) / len(found) for found in scores]
+
+
+def _levers(measured: Measured) -> list[float]:
+    """Return the most by which a lever that does not matter changes Tatoeba and WMT23."""
+    rows = measured("levers")["rows"]
+    names = ("batch 512", "batch 2,048", "neighbourhoods of 16", "averaged over the last fifth", "dense Adam (paper)")
+    names += ("near-duplicates masked", "constant rate")
+    changes = [rows[row]["figures"][name] - rows["base"]["figures"][name] for row in names for name in ("tatoeba", "wmt23")]
+    return [100 * max(map(abs, changes))]
+
+
+def _growth(measured: Measured) -> list[float]:
+    """Return the power of the lines with which the seconds of mining by clusters grow."""
+    rows = measured("mine_large")["rows"]
+    small, large = (one(rows, lines=lines, kills=0) for lines in (300_000, 1_000_000))
+    return [math.log(large["processor_seconds"] / small["processor_seconds"]) / math.log(large["lines"] / small["lines"])]
+
+
+def _empty_shards(measured: Measured) -> list[float]:
+    """Return what an empty shard costs in ms, least and most, how many MiB Ray's driver grows, and its start in s."""
+    record = measured("shards")
+    costs = [row["processor_ms_a_shard"] for row in (*record["local"], *record["ray"]) if row["shards"] >= 100]
+    memory = [row["resident_mib"] for row in record["ray"]]
+    return [min(costs), max(costs), max(memory) - min(memory), record["ray_start_seconds"]]
+
+
+def _documents(measured: Measured) -> list[float]:
+    found = measured("align")["documents"]
+    return [found["documents"], 100 * found["precision"], 100 * found["recall"]]
+
+
+Values = Callable[[Measured], list[float]]
+SENTENCES: dict[str, list[tuple[str, Values]]] = {
+    "docs/explanation/method.md": [
+        (
+            "vectors, # % and # % lie between",
+            lambda m: [100 * part["languages"] for part in one(m("components"), teacher="e5-small")["components"][:2]],
+        ),
+    ],
+    "docs/faq.md": [("A million by a million lines took # GiB", lambda m: _mined(m)[-1:])],
+    "docs/how-to/filter.md": [
+        (
+            "Two cores filter some # pairs a second",
+            lambda m: [one(m("filter_speed")["rows"], threads=2)["pairs_per_second"]],
+        ),
+    ],
+    "docs/how-to/mine.md": [
+        ("(# points too low to # too high on planted sets", _expected),
+        (
+            "F1 # against # where # % of the lines have a translation, # against # where # % have. With the threshold "
+            "that is "
+            "best in hindsight the judge alone reaches # and #:",
+            _judged,
+        ),
+    ],
+    "docs/how-to/phrases.md": [
+        ("the right one stands first for # % in German, # % in Japanese and # % in Chinese", _terms("terms", "first")),
+        ("(by cosine alone: #, #, #)", _terms("terms", "first", "cosine")),
+        ("among five for #, # and # %; for", _terms("terms", "five")),
+        ("for #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
+        (
+            "for Chinese among five: # in place of #)",
+            lambda m: [_terms("terms", "five", terms=terms)(m)[2] for terms in ("held", "tuned")],
+        ),
+        ("the right one stands first for #, # and # %, among five", _terms("terms_base", "first")),
+        ("among five for #, # and # %. ", _terms("terms_base", "five")),
+    ],
+    "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
+    "docs/how-to/search.md": [
+        (
+            "takes # ms on two cores, and # ms by clusters, which find # to # % of the exact ten; to build it takes # "
+            "to # s",
+            _searched,
+        ),
+    ],
+    "docs/how-to/serve.md": [
+        (
+            "are ready in # s the first time; then the concordance answers in # ms and the search in # ms on two idle "
+            "cores, and "
+            "programs that send 64 texts a request get # to # times what sentence-transformers' own static model "
+            "gives behind "
+            "the same kind of server. Memory stays at # MB",
+            _served,
+        ),
+    ],
+    "docs/how-to/several-machines.md": [
+        ("as the lines to the power of # (", _growth),
+        (
+            "took # times the processor seconds of one stream (`eval/results/shards.json`), into shards that are then "
+            "joined # times:",
+            lambda m: [m("shards")["encode"]["processor_ratios"][how] for how in ("parts", "shards")],
+        ),
+        (
+            "costs # to # ms of the driver's processor, here and on Ray, and its memory grows by # MiB on Ray and not "
+            "at all here "
+            "(10 to 1,000 tried); Ray itself took # s to start",
+            _empty_shards,
+        ),
+    ],
+    "docs/how-to/train.md": [
+        (
+            "(Tatoeba #, WMT23 #), and # % between German, Chinese and Japanese, which it never saw together",
+            lambda m: _family(m)[:3],
+        ),
+        ("128,000 pieces make that # %", lambda m: _family(m)[3:]),
+        ("vectors keep # % of the accuracy, to 64, # % (# % where they were trained with prefixes)", _cut),
+        ("similarities add # to # to STS-B in each language", lambda m: _imitated(m)[:2]),
+        ("cross-lingual STS-B reaches # (Tatoeba #, WMT23 #).", lambda m: _imitated(m)[2:]),
+        ("change Tatoeba and WMT23 by # or less", _levers),
+    ],
+    "docs/papers.md": [
+        (
+            "STS-B ja # instead of # after refinement, # before it",
+            lambda m: [
+                100 * one(m("imitation")["rows"], variant=centred, step=step, metric="spearman", task="file")["value"]
+                for centred, step in ((True, "refinement"), (False, "refinement"), (False, "PCA with ABTT"))
+            ],
+        ),
+    ],
+    "docs/models.md": [
+        ("Tatoeba en-ja #)", lambda m: [m.main("en-ja-mini-all", "refinement", "tatoeba", "en-ja")]),
+        ("32,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("xswe/pretrained/mini/model.safetensors")]),
+        ("64,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("models/base/model.safetensors")]),
+        ("| 320 | # MB (float16)", lambda m: [m.megabytes("xswe/teacher/mini/model.safetensors")]),
+    ],
+    "docs/results.md": [
+        ("pairs in # to # minutes on", _minutes),
+        (
+            "(F1 #, mean of three pairs) than `base`, and `base` more than a training to its end; by cosine alone "
+            "(`mini`: #)",
+            _hidden,
+        ),
+        ("Extraction takes # times the bare forward pass", lambda m: [m("teacher")["ratio"]]),
+        ("ends on Tatoeba at #, # and #, where the paper has #, # and #", _recipe),
+        ("are encoded at # (English) and # (German) a second", lambda m: [_rate(m, "en"), _rate(m, "de")]),
+        ("that is # to # times as many as by the fastest of Model2Vec", lambda m: _faster(m, "en de")),
+        ("and # to # times as many as with the same sub-words.", lambda m: _faster(m, "en de", " sub-words")),
+        ("Chinese: # to # times, Japanese: # to # times.", lambda m: [*_faster(m, "zh"), *_faster(m, "ja")]),
+        (
+            "take # and # times the bare library's time.",
+            lambda m: [m("bench_encode")["segmentation"][f"{code}: ours / bare"] for code in ("ja", "zh")],
+        ),
+        (
+            "is there # s after the start of the process, import included (sub-words; words # s)",
+            lambda m: [m("bench_encode")["processes"][f"xswe {kind}"]["cold start"] for kind in ("sub-words", "words")],
+        ),
+        (
+            "peaks at # MB with 32,000 pieces (the others: from # MB on), at # MB with 150,000 words (from # MB on).",
+            _memory,
+        ),
+        ("takes # ms: # times torch's fused dense Adam, # times SparseAdam.", _optimiser),
+        (
+            "it takes # times less time than sentence-transformers' trainer at batch 128, # times less at 2,048.",
+            lambda m: [m("bench_trainer")[f"batch {size}"]["median"]["times"] for size in (128, 2048)],
+        ),
+        (
+            "exactly takes # s, as long as the matrix product alone: # times as fast as faiss' flat index and LASER's "
+            "margin "
+            "loop. `clusters` finds # % of the same pairs in # s, and mines a million by a million in # minutes and # "
+            "GiB.",
+            _mined,
+        ),
+        (
+            "20 words of # passages (of # words) a second, # times as many as MiniLM's single pass allows in the same "
+            "run; "
+            "100 phrases at once, of # (# times); 10,000, of # (# times).",
+            _sought,
+        ),
+        (
+            "A zip of # million pairs is read, cleaned and converted at # to # pairs a second (# million to # "
+            "million); every phase from there to the "
+            "batches takes at most # GiB",
+            _converted,
+        ),
+        (
+            "# shuffled documents a side, a tenth of which is alone, find each other with a precision of # % and a "
+            "recall of # %",
+            _documents,
+        ),
+    ],
+}
+
+# What is no result: of a setting or a constant, of somebody else, a promise that a test holds, an assumption.
+OTHERS: dict[str, tuple[str, ...]] = {
+    "README.md": ("8 to 100 MB", "Python 3.11", "Apache-2.0"),
+    "docs/faq.md": ("(1.04, 1.2)", "Python 3.11"),
+    "docs/how-to/align.md": ("from which 95 % are expected",),
+    "docs/how-to/own-data.md": ("Apache-2.0",),
+    "docs/how-to/phrases.md": ("SLICE 3.1",),
+    "docs/how-to/reports.md": ("below 2 MB",),
+    "docs/how-to/several-machines.md": (
+        *("shards of 16 MiB", "Since 2.59 Ray", "(1.5 is what the plan says"),
+        *("an estimated 200 bytes a line, 40 GB for 10^8", "writes 2 GB a second", "times 30 %, an assumption"),
+    ),
+    "docs/how-to/threshold.md": ("1.2 of one is not 1.2 of the other",),
+    "docs/how-to/use.md": ("a cosine of 0.999999",),
+    "docs/models.md": ("BY-SA 4.0", "Apache-2.0", "32.8 MB, 8.3 MB as int8"),
+    "docs/papers.md": (  # the comparison with the authors' code: as its page says, found once
+        *(
+            "SLICE 3.1",
+            "T .05",
+            "Adam, .001",
+            "AdamW .2",
+            "~ 1 % of the pairs",
+            "standard error is about 1.1",
+            ": .8 on average",
+        ),
+        *("55 % are then the same", ".99972 (en), .99999 (ja)", ".999997 on words", "11 % (en-ja) to 15 % (en-de)"),
+        *(
+            "0.3 to 1.1 % of good sentences and 96 to 99 %",
+            "4.984946 and 4.984946",
+            "4.6e-7",
+            "5.107853 and 5.107853",
+            "1.9e-6",
+        ),
+        *("en news .988 and .978", "de news .968 and .971", "zh news .920 and .967", "ja Wikipedia .991 and .995"),
+    ),
+    "docs/results.md": ("with 40 % of one side", "of 0.45", "power 0.8"),
+    "docs/tutorials/train.md": ("one sentence is 0.6",),
+}
+
+
+def _places(text: str, sentence: str) -> Iterator[re.Match[str]]:
+    pattern = re.sub(r"(?:\\ )+", r"\\s+", re.escape(sentence)).replace(r"\#", f"({_FIGURE})")
+    return re.finditer(pattern, text)
+
+
+def _written(old: str, value: float) -> str:
+    """Return a value as it is written where another stood: the old text, if it is the value rounded."""
+    whole, _, decimals = old.replace(",", "").partition(".")
+    rounded_off = len(whole) - len(whole.rstrip("0")) if len(whole) > 3 and not decimals else 0
+    last = 10.0 ** (rounded_off - len(decimals))
+    if abs(float(old.replace(",", "")) - value) <= 0.5 * last + 1e-9:
+        return old
+    new = f"{round(value, len(decimals) - rounded_off):,.{len(decimals)}f}"
+    return new.removeprefix("0") if old.startswith(".") else new
+
+
+def fill(page: str, text: str, measured: Measured) -> str:
+    """Put the figures into the sentences of a page.
+
+    Args:
+        page: its path in the checkout, as ``docs/faq.md``.
+        text: of the page.
+        measured: the results.
+
+    Raises:
+        ValueError: the page lacks a sentence, or has it twice.
+    """
+    for sentence, values in SENTENCES.get(page, []):
+        found = list(_places(text, sentence))
+        if len(found) != 1:
+            raise ValueError(f"eval/prose.py: {page} has {len(found)} times: {sentence}")
+        ends = [found[0].span(number) for number in range(1, len(found[0].groups()) + 1)]
+        for (start, end), value in reversed(list(zip(ends, values(measured), strict=True))):
+            text = text[:start] + _written(text[start:end], value) + text[end:]
+    return text
+
+
+def unmarked(page: str, text: str) -> list[str]:
+    """Return what looks measured in the prose of a page and is in no sentence that is checked, with its line.
+
+    Args:
+        page: its path in the checkout.
+        text: of the page.
+    """
+
+    def blank(found: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", "~", found[0])
+
+    for sentence, _ in SENTENCES.get(page, []):
+        for found in list(_places(text, sentence)):
+            for number in range(1, len(found.groups()) + 1):
+                start, end = found.span(number)
+                text = text[:start] + "~" * (end - start) + text[end:]
+    text = _NO_PROSE.sub(blank, text)
+    for other in OTHERS.get(page, ()):
+        text = re.sub(re.sub(r"(?:\\ )+", r"\\s+", re.escape(other)), blank, text)
+    return [f"{text.count(chr(10), 0, found.start()) + 1}: {found[0]}" for found in _MEASURED.finditer(text)]
