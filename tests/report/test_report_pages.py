@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -17,7 +18,9 @@ from xswe.errors import ConfigError, InputError
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
 from xswe.report.links import linked
+from xswe.report.page import percent
 from xswe.report.space import language_silhouette
+from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
 KINDS = ("mined", "filtered", "terms", "phrases", "compare")
@@ -404,3 +407,30 @@ def test_what_is_no_report_is_refused(mined, tmp_path):
     with pytest.raises(InputError, match="no comparison in it"):
         xswe.write_report(tmp_path / "a.json", tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
+
+
+def test_contexts_are_joined_as_they_stand(visit, pages):
+    """Nothing stands between a marked form and the rest of its word, and a blank between words is there."""
+    widths = visit(pages["terms"]).page.evaluate(
+        """[...document.querySelectorAll(".kwic li")].map((line) => {
+            const [left, mark] = [".left bdi", "mark"].map((part) => line.querySelector(part).getBoundingClientRect());
+            const right = document.createRange();
+            right.selectNodeContents(line.querySelector(".right"));
+            return [mark.left - left.right, right.toString() ? right.getBoundingClientRect().left - mark.right : 0];
+        })"""
+    )
+    assert widths
+    assert all(abs(width) < 1 for line in widths for width in line)
+
+
+def test_nearly_all_is_not_told_as_all():
+    assert [percent(share, 0) for share in (0.98, 0.999, 0.001, None)] == ["98 %", "99.9 %", "0.1 %", "–"]
+
+
+def test_words_of_a_training_are_those_of_its_text(mini):
+    """A vocabulary that was learnt elsewhere has words that no text of the training has."""
+    counts = np.zeros_like(mini.counts)
+    counts[:, ::3] = mini.counts[:, ::3]
+    rows = mini.words()
+    for _, word, near in _words(replace(mini, counts=counts)):
+        assert all(rows[found] % 3 == 0 for found in (word, *(other for _, found in near for other, _ in found)))

@@ -331,7 +331,7 @@ def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[li
             mark = "*" if value is not None and best[key] is model else "=" if (*key, model.name) in alike else " "
             figures.append(cell(value) + (mark if value is not None else " "))
         rate = None if model.rate is None else f"{model.rate:,.0f}"
-        lines.append([model.name, model.dim, f"{model.size / 2**20:.1f}", rate, *figures])
+        lines.append([model.name, model.dim, f"{model.size / 1e6:.1f}", rate, *figures])
     notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"] if keys else []
     why: dict[str, list[str]] = {}
     for model in models:

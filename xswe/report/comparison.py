@@ -52,7 +52,7 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
     notes = str(found).partition("\n\n")[2].splitlines()
     plots = []
     if len(quality) > 1:
-        sizes = {model.name: model.size / 2**20 for model in models}
+        sizes = {model.name: model.size / 1e6 for model in models}
         rates = {model.name: float(model.rate) for model in models if model.rate}
         plots.append(("Quality against size", _against(quality, sizes, "MB of the weights", low_is_good=True)))
         if len(rates) > 1:
@@ -65,7 +65,7 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
     return render(
         "comparison.html",
         title="Comparison",
-        about=f"{len(models)} models on the same {len(keys)} figures, times 100.",
+        about=f"{len(models)} models, each by the same {len(keys)} figure{'s' if len(keys) > 1 else ''}, times 100.",
         sections=[*sections, *([("settings", "Settings")] if settings else [])],
         overview=[
             ("models", number(len(models)), ""),
@@ -158,7 +158,7 @@ def _seconds(folders: Sequence[Path]) -> float | None:
 
 def _size(folders: Sequence[Path]) -> float | None:
     paths = [path for folder in folders if (path := Path(folder) / "model" / "model.safetensors").is_file()]
-    return sum(path.stat().st_size for path in paths) / len(paths) / 2**20 if paths else None
+    return sum(path.stat().st_size for path in paths) / len(paths) / 1e6 if paths else None
 
 
 def _row(model: Measured, key: Key) -> Row | None:

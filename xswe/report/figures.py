@@ -91,7 +91,7 @@ def _short(value: float, digits: int = 0) -> str:
             return f"{value / size:.3g}{unit}"
     if digits == 0 and 0 < abs(value) < 1:
         return f"{value:.3g}"
-    return f"{value + 0.0:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def _at(share: float) -> str:
@@ -203,6 +203,7 @@ def lines(
     log_x: bool = False,
     zero: bool = False,
     mark: float | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Markup:
     """Draw a line a series of (x, y), in order of x.
 
@@ -214,9 +215,12 @@ def lines(
         log_x: the horizontal axis is logarithmic.
         zero: the vertical axis starts at 0.
         mark: a value of x that a line marks.
+        span: of the horizontal axis; None for that of the values.
     """
-    x = Axis.around([a for pairs in series.values() for a, _ in pairs], log_x, room=0)
+    x = Axis(*span) if span else Axis.around([a for pairs in series.values() for a, _ in pairs], log_x, room=0)
     y = Axis.around([b for pairs in series.values() for _, b in pairs], zero=zero)
+    if y.high > 1.0 >= max((b for pairs in series.values() for _, b in pairs), default=2.0):
+        y = Axis(y.low, 1.0)  # shares end there
     drawn = "".join(
         f'<polyline class="s{k % _SERIES} line" points="{_points(pairs, x, y)}"/>'
         for k, pairs in enumerate(series.values())
@@ -230,7 +234,7 @@ def lines(
                 for a, b in pairs
             ]
     if mark is not None:
-        inside.append(_upright("cut", x.share(mark)))
+        inside.append(_upright("cut", min(1.0, max(0.0, x.share(mark)))))
     return _with_legend(_frame(x, y, x_title, y_title, inside, label, _HEIGHT), list(series))
 
 

@@ -328,7 +328,7 @@ def _curve(view: PairsView) -> Any:
     expected = view.evidence.expected
     if expected is None or expected.unsure or not len(expected.falling):
         return ""
-    low, high = _span(view.evidence.scores, _mismatches(view))
+    span = low, high = _span(view.evidence.scores, _mismatches(view))  # as the histogram's above it
     high = min(high, float(expected.falling[min(_FEWEST, len(expected.falling)) - 1]))
     points = [(float(step), *expected.between(float(step), None)) for step in np.linspace(low, high, 120)]
     names = ("expected precision", "expected recall")
@@ -337,7 +337,7 @@ def _curve(view: PairsView) -> Any:
         return ""
     mark = view.threshold.value if np.isfinite(view.threshold.value) else None
     label = "Expected precision rises and expected recall falls with the threshold"
-    return figures.lines(series, view.score, "%", label, zero=True, mark=mark)
+    return figures.lines(series, view.score, "%", label, zero=True, mark=mark, span=span)
 
 
 def _band(group: Group) -> str:

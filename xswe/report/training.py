@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +210,7 @@ def training_page(folder: str | Path) -> str:
         starred=any(row.task != "held-out" for row in run.rows),
         bars=_bars(run),
         curves=_curves(run),
-        stages=[(_title(s), s.identity, figure(s.seconds, 1), f"{s.size / 2**20:.1f}") for s in run.stages],
+        stages=[(_title(s), s.identity, figure(s.seconds, 1), f"{s.size / 1e6:.1f}") for s in run.stages],
         counts=_counts(run),
         clouds=clouds,
         words=words,
@@ -230,7 +231,7 @@ def _overview(run: Run) -> list[tuple[str, str, str]]:
     pairs = sum(part.get("train", 0) for part in report["corpus"].values() if isinstance(part, dict))
     out: list[tuple[str, str, str]] = [("units", number(len(model.matrix)), model.units.kind)]
     out += [("dimensions", number(model.dim), model.dtype)]
-    out += [("size", f"{model.matrix.nbytes / 2**20:.1f} MB", "of the table")]
+    out += [("size", f"{model.matrix.nbytes / 1e6:.1f} MB", "of the table")]
     out += [("training pairs", number(pairs), "or sentences")] if pairs else []
     if steps := report.get("refinement", {}).get("steps"):
         out.append(("steps", number(steps), f"the best: {number(report['refinement']['best_step'])}"))
@@ -365,16 +366,23 @@ def _clouds(run: Run, held_out: list[tuple[tuple[str, str], list[str], list[str]
 
 
 def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tuple[str, float]]]]]]:
-    """Return some frequent words of each language with their nearest words of the others."""
+    """Return some frequent words of each language with their nearest words of the others.
+
+    A vocabulary that was learnt elsewhere has words of further languages: only those of the training text are shown.
+    """
+    counts = np.ones((len(model.languages), len(model.matrix))) if model.counts is None else model.counts
+    own = {
+        code: {word for word, row in model.words(code).items() if counts[number, row]}
+        for number, code in enumerate(model.languages)
+    }
     out = []
     for code in model.languages if len(model.languages) > 1 else ():
         least = 2 if code in ("zh", "ja") else 4
-        among = [word for word in list(model.words(code))[:4000] if len(word) >= least and word.isalpha()]
+        among = [word for word in list(model.words(code))[:4000] if len(word) >= least and word in own[code]]
         for word in sorted(random.Random(0).sample(among, min(_WORDS, len(among)))):
-            near = [
-                (other, [(found.word, found.score) for found in model.neighbours(word, language=other, k=4)])
-                for other in model.languages
-                if other != code
-            ]
+            near = []
+            for other in (language for language in model.languages if language != code):
+                found = (one for one in model.neighbours(word, language=other, k=100) if one.word in own[other])
+                near.append((other, [(one.word, one.score) for one in islice(found, 4)]))
             out.append((code, word, near))
     return out
