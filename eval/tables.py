@@ -140,6 +140,14 @@ TABLES = {
         f"ablation.{name}": Table((f"ablation/{name}.json",), ("variant", "step"), (title, "after"))
         for name, title in STUDIES.items()
     },
+    # The same with a real encoder.
+    "ablation.e5-small.stages": Table(("ablation/e5-small/stages.json",), ("step",), ("step",)),
+    **{
+        f"ablation.e5-small.{name}": Table(
+            (f"ablation/e5-small/{name}.json",), ("variant", "step"), (STUDIES[name], "after")
+        )
+        for name in ("dim", "drop", "contexts", "pick", "pca_level")
+    },
 }
 
 
