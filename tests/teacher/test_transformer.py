@@ -183,7 +183,7 @@ def test_remote_code_is_refused_with_the_way_round(tmp_path):
 
 
 def test_a_missing_teacher_is_one_clear_line(tmp_path):
-    with pytest.raises(ModelError, match="teacher=mini or a local folder") as caught:
+    with pytest.raises(ModelError, match=r"teacher=mini, or teacher\.model=FOLDER") as caught:
         load_teacher(TeacherConfig(model=str(tmp_path / "none")))
     assert "\n" not in str(caught.value)
 

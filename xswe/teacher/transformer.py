@@ -205,7 +205,7 @@ def _explain(where: str, error: Exception) -> str:
         if "gte-multilingual" in where:
             cure += "; teacher.model=alibaba-nlp-community/gte-multilingual-base is the same model without"
         return f"teacher {where}: {cure}; choose a model that transformers knows"
-    cure = "check the path or name; without a network use teacher=mini or a local folder"
+    cure = "check the path or name; without a network use teacher=mini, or teacher.model=FOLDER"
     return f"teacher {where}: cannot be loaded ({found[:300]}); {cure}"
 
 
