@@ -11,6 +11,7 @@ import pytest
 import xswe
 from xswe.__main__ import main
 from xswe.alignment import kernels as kernels
+from xswe.alignment import words
 from xswe.alignment.lexicon import phrase_spans
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, ModelError
@@ -178,3 +179,29 @@ def test_the_verb(mini, tmp_path, capsys):
     assert main(["link", *given, "what=lexicon", "min_count=2", f"output={tmp_path / 'l.tsv'}"]) == 0
     assert "cat\tkatze\t2" in (tmp_path / "l.tsv").read_text("utf-8")
     assert "PhraseTable" in capsys.readouterr().out
+
+
+def test_the_verb_links_as_pairs_come(mini, tmp_path, monkeypatch, capsys):
+    """No more pairs are held than a block, whatever is made of them; and the bytes are those of all at once."""
+    pairs = [(f"A cat sleeps {k}.", f"Eine Katze schläft {k}.") for k in range(200)]
+    (tmp_path / "b.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    links = xswe.align_words(mini, *map(list, zip(*pairs, strict=True)))
+    monkeypatch.setattr("xswe.alignment.words._BLOCK", 16)
+    held, made = [0, 0], words.LinkedPair
+
+    class Counted(made):
+        def __new__(cls, *given):
+            held[:] = held[0] + 1, max(held[1], held[0] + 1)
+            return super().__new__(cls, *given)
+
+        def __del__(self):
+            held[0] -= 1
+
+    monkeypatch.setattr(words, "LinkedPair", Counted)
+    for name in ("l.txt", "l.jsonl", "l.html"):
+        assert main(["link", "model=mini", f"input={tmp_path / 'b.tsv'}", f"output={tmp_path / name}"]) == 0
+        links.write(tmp_path / f"all.{name}")
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"all.{name}").read_bytes()
+    assert main(["link", "model=mini", f"input={tmp_path / 'b.tsv'}", "what=lexicon", f"output={tmp_path / 'l.tsv'}"]) == 0
+    assert 1 <= held[1] <= 32
+    assert "200 pairs, 8" in capsys.readouterr().out

@@ -11,8 +11,9 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -157,13 +158,11 @@ class WordLinks(Result):
 
     def pharaoh(self) -> Iterator[str]:
         """Yield a line a pair: ``0-0 1-2``, numbers of words from 0."""
-        return (" ".join(f"{i}-{j}" for i, j in pair.links) + "\n" for pair in self)
+        return _pharaoh(self)
 
     def html(self) -> str:
         """Return a page of its own: each pair with its words in colours, the same for words that are linked."""
-        rows = "".join(f"<tr><td>{a}</td><td>{b}</td></tr>\n" for a, b in map(_coloured, self))
-        head = f"<!doctype html><html><meta charset='utf-8'><title>Word links</title><style>{_STYLE}</style>"
-        return f"{head}\n<table>{rows}</table></html>\n"
+        return "".join(_page(self))
 
     def write(self, path: str | Path) -> None:
         """Write the links, whole or not at all.
@@ -172,18 +171,40 @@ class WordLinks(Result):
             path: ``.html`` for coloured words, ``.jsonl`` for an object a pair; a suffix of :meth:`Result.write` for a
                 row a link; any other, and ``-``, for Pharaoh's format.
         """
-        suffix = without_packing(Path(path)).suffix.lower()
-        if suffix in _TABLES:
+        if holds_all(path):
             super().write(path)
-            return
-        with open_output(str(path)) as stream:
-            lines = (
-                [self.html()] if suffix in (".html", ".htm") else self._objects() if suffix == ".jsonl" else self.pharaoh()
-            )
-            stream.writelines(line.encode("utf-8") for line in lines)
+        else:
+            write_links(path, self)
 
-    def _objects(self) -> Iterator[str]:
-        return (json.dumps(pair._asdict(), ensure_ascii=False) + "\n" for pair in self)
+
+def holds_all(path: str | Path) -> bool:
+    """Return True if a file is a table, which is written when all links are there; others are written pair by pair."""
+    return without_packing(Path(path)).suffix.lower() in _TABLES
+
+
+def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
+    """Write links as they come, whole or not at all; see :meth:`WordLinks.write`."""
+    suffix = without_packing(Path(path)).suffix.lower()
+    lines = _page if suffix in (".html", ".htm") else _objects if suffix == ".jsonl" else _pharaoh
+    with open_output(str(path)) as stream:
+        stream.writelines(line.encode("utf-8") for line in lines(pairs))
+
+
+def _pharaoh(pairs: Iterable[LinkedPair]) -> Iterator[str]:
+    """Yield a line a pair: ``0-0 1-2``, numbers of words from 0."""
+    return (" ".join(f"{i}-{j}" for i, j in pair.links) + "\n" for pair in pairs)
+
+
+def _objects(pairs: Iterable[LinkedPair]) -> Iterator[str]:
+    return (json.dumps(pair._asdict(), ensure_ascii=False) + "\n" for pair in pairs)
+
+
+def _page(pairs: Iterable[LinkedPair]) -> Iterator[str]:
+    """Yield a page of its own: each pair with its words in colours, the same for words that are linked."""
+    yield f"<!doctype html><html><meta charset='utf-8'><title>Word links</title><style>{_STYLE}</style>\n<table>"
+    for source, target in map(_coloured, pairs):
+        yield f"<tr><td>{source}</td><td>{target}</td></tr>\n"
+    yield "</table></html>\n"
 
 
 _TABLES = (".csv", ".tsv", ".json", ".md", ".tex", ".parquet", ".xlsx")
@@ -243,18 +264,38 @@ def align_words(
         [('The', 'die'), ('cat', 'Katze'), ('sleeps', 'schläft'), ('here', 'Hier')]
     """
     config = changed(config or LinkConfig(), settings, "align_words")
-    if not isinstance(model, StaticModel):
-        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
     if len(source) != len(target):
         raise ConfigError(f"{len(source):,} sentences and {len(target):,} translations: give as many of both")
-    reader = _Tokens(model) if tokens else _Words(model)
-    out: list[LinkedPair] = []
-    with bar("link", total=len(source), unit="pair") as progress:
-        for start in range(0, len(source), _BLOCK):
-            texts = [list(side[start : start + _BLOCK]) for side in (source, target)]
-            out += _linked(reader, texts, config)
-            progress.update(len(texts[0]))
-    return WordLinks(tuple(out))
+    return WordLinks(tuple(link_pairs(model, zip(source, target, strict=True), config, tokens, len(source))))
+
+
+def link_pairs(
+    model: AnyModel, pairs: Iterable[tuple[str, str]], config: LinkConfig, tokens: bool = False, total: int | None = None
+) -> Iterator[LinkedPair]:
+    """Link the words of pairs of sentences as they come, some thousand at a time; see :func:`align_words`.
+
+    Args:
+        model: a static model.
+        pairs: sentences and their translations.
+        config: how.
+        tokens: words are what stands between blanks.
+        total: how many pairs there are, where that is known.
+
+    Raises:
+        ModelError: the model is an ensemble.
+    """
+    if not isinstance(model, StaticModel):
+        raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
+    return _linked_blocks(_Tokens(model) if tokens else _Words(model), iter(pairs), config, total)
+
+
+def _linked_blocks(
+    reader: Callable[[list[str]], Read], pairs: Iterator[tuple[str, str]], config: LinkConfig, total: int | None
+) -> Iterator[LinkedPair]:
+    with bar("link", total=total, unit="pair") as progress:
+        while block := list(islice(pairs, _BLOCK)):
+            yield from _linked(reader, [list(side) for side in zip(*block, strict=True)], config)
+            progress.update(len(block))
 
 
 def counterparts(

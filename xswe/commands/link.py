@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
-from xswe.alignment.words import LinkConfig, align_words
+from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, holds_all, link_pairs, write_links
 from xswe.commands.config import aside
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
@@ -29,12 +30,21 @@ def run(values: dict[str, Any]) -> str:
     model = xswe.load(values["model"])
     codes = tuple(values["languages"]) or tuple(model.pair)
     file = RecordFile(tuple(paths), tuple(values["columns"]), codes, values["on_error"])
-    pairs = [record.texts or ("", "") for record in file.read()]
-    links = align_words(model, *map(list, zip(*pairs, strict=True)), tokens=values["tokens"], config=config)
-    if what == "links":
-        links.write(output)
-        return aside(f"{links}: {output}", output)
-    counts = {"most": values["most"] or (4 if what == "terms" else 1), "min_count": values["min_count"]}
-    found = bilingual_terms(links, codes, **counts) if what == "terms" else phrase_table(links, **counts)
-    found.write(Path(output))
-    return aside(f"{links}, {found}: {output}", output)
+    pairs, counts = (record.texts or ("", "") for record in file.read()), [0, 0]
+
+    def linked() -> Iterator[LinkedPair]:
+        for pair in link_pairs(model, pairs, config, values["tokens"]):
+            counts[0], counts[1] = counts[0] + 1, counts[1] + len(pair.links)
+            yield pair
+
+    made = ""
+    if what != "links":
+        how = {"most": values["most"] or (4 if what == "terms" else 1), "min_count": values["min_count"]}
+        found = bilingual_terms(linked(), codes, **how) if what == "terms" else phrase_table(linked(), **how)
+        found.write(Path(output))
+        made = f", {found}"
+    elif holds_all(output):
+        WordLinks(tuple(linked())).write(output)
+    else:
+        write_links(output, linked())
+    return aside(f"{counts[0]:,} pairs, {counts[1]:,} links{made}: {output}", output)
