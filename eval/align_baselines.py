@@ -1,4 +1,6 @@
-"""Published methods of sentence alignment, written here to be measured beside the library's: Gale-Church and vecalign.
+"""Published methods of sentence alignment, to be measured beside the library's.
+
+Gale-Church and vecalign are written here; hunalign and Bleualign are their authors' programs.
 
 Both give the cells of a path, int64 (k, 2), as the library's own does: how many lines of either side come before each step.
 """
@@ -6,7 +8,11 @@ Both give the cells of a path, int64 (k, 2), as the library's own does: how many
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numba import njit
@@ -172,3 +178,54 @@ def _cells_in_band(costs: np.ndarray, back: np.ndarray, low: np.ndarray, i: int,
         i, j = i - step // 100, j - step % 100
         cells.append((i, j))
     return np.array(cells[::-1], np.int64)
+
+
+def hunalign(program: str, source: Sequence[str], target: Sequence[str], words: Mapping[str, str]) -> np.ndarray:
+    """Align by lengths and a dictionary, which learns from the texts (Varga et al., 2005), by the authors' program.
+
+    Args:
+        program: the compiled program.
+        source: lines, cut into words.
+        target: likewise.
+        words: translations of words of the source.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        names = [str(Path(folder) / name) for name in ("words", "source", "target")]
+        entries = [f"{there} @ {here}" for here, there in words.items()]
+        for name, lines in zip(names, (entries, source, target), strict=True):
+            Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        done = subprocess.run(
+            [str(Path(program).absolute()), "-utf", "-realign", *names],
+            cwd=folder,
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+    rungs = [line.split("\t")[:2] for line in done.stdout.splitlines() if line.count("\t") == 2]
+    return np.array([(int(a), int(b)) for a, b in rungs], np.int64)
+
+
+def bleualign(folder: str, source: Sequence[str], target: Sequence[str], words: Mapping[str, str]) -> np.ndarray:
+    """Align by how like the target a translation of the source is (Sennrich and Volk, 2010), by the authors' code.
+
+    Args:
+        folder: with the authors' package.
+        source: lines, cut into words.
+        target: likewise.
+        words: translations of words of the source: in the place of a machine, the text is translated word by word.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
+    from bleualign.align import Aligner
+
+    translated = [" ".join(words.get(word.lower(), word) for word in line.split(" ")) for line in source]
+    program = Aligner({"srcfile": list(source), "targetfile": list(target), "srctotarget": [translated], "verbosity": 0})
+    found = program.process(list(source), list(target), [translated], [])
+    cells = [(0, 0)]
+    for (a, b), _ in sorted(found):
+        if a and b and a[0] >= cells[-1][0] and b[0] >= cells[-1][1]:
+            while cells[-1] != (a[0], b[0]):  # gaps, a line at a time
+                i, j = cells[-1]
+                cells.append((i + 1, j) if i < a[0] else (i, j + 1))
+            cells.append((a[-1] + 1, b[-1] + 1))
+    return np.array(cells, np.int64)

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from xswe.text.languages import around_runs, has_cjk
+from xswe.text.segmenters import Segmenter
+
 Bead = tuple[tuple[int, ...], tuple[int, ...]]
 JOINT = {"en": " ", "de": " ", "zh": "", "ja": ""}
 _CUT = re.compile(r"(?<=[,;:.!?])\s+|(?<=[，。、；：！？])")
@@ -40,6 +43,15 @@ def read_bitext(path: Path) -> list[tuple[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t")[:2] for line in lines]
     return [(row[0].strip(), row[1].strip()) for row in rows if len(row) == 2 and row[0].strip() and row[1].strip()]
+
+
+def cut_words(text: str, segmenter: Segmenter | None) -> str:
+    """Cut a text into words, with blanks between them: runs of Han and Kana by a segmenter."""
+    parts = [
+        " ".join(part[a:b] for a, b in segmenter(part)) if segmenter and has_cjk(part) else part
+        for part in around_runs(text)
+    ]
+    return " ".join(" ".join(re.findall(r"\w+|[^\w\s]", part)) for part in parts)
 
 
 def halves(text: str) -> tuple[str, str] | None:

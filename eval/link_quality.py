@@ -26,15 +26,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from align_gold import read_bitext
+from align_gold import cut_words, read_bitext
 from settings import run_script
 
 import xswe
 from xswe.alignment import words as own
 from xswe.io.files import write_json
 from xswe.io.results import table
-from xswe.text.languages import around_runs, has_cjk
-from xswe.text.segmenters import Segmenter, make_segmenter
+from xswe.text.segmenters import make_segmenter
 
 RESULTS = Path(__file__).parent / "results" / "links.json"
 DEFAULTS: dict[str, Any] = {
@@ -87,15 +86,6 @@ def figures(found: Sequence[set[tuple[int, int]]], sure: Links, possible: Links,
         ]
         out[name] = sum(len(a & b) for a, b in zip(found, chosen, strict=True)) / max(1, sum(map(len, chosen)))
     return out
-
-
-def _cut(text: str, segmenter: Segmenter | None) -> str:
-    """Cut a text into words, with blanks between them: runs of Han and Kana by a segmenter."""
-    parts = [
-        " ".join(part[a:b] for a, b in segmenter(part)) if segmenter and has_cjk(part) else part
-        for part in around_runs(text)
-    ]
-    return " ".join(" ".join(re.findall(r"\w+|[^\w\s]", part)) for part in parts)
 
 
 def states_of(folder: str, texts: list[str]) -> own.Read:
@@ -185,7 +175,7 @@ def measure(pair: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
         kind = {"ja": "fugashi", "zh": "jieba"}.get(pair[:2])
         cut = make_segmenter(kind, pair[:2], None) if kind else None
         pairs = read_bitext(data / "train" / f"{corpus}.tsv.gz")[: settings["train"]]
-        more = [(_cut(b.lower(), cut), " ".join(re.findall(r"\w+|[^\w\s]", a.lower()))) for a, b in pairs]
+        more = [(cut_words(b.lower(), cut), " ".join(re.findall(r"\w+|[^\w\s]", a.lower()))) for a, b in pairs]
         for title, further in (("alone", []), (f"and {len(more):,} pairs", more)):
             begun = time.monotonic()
             found = by_eflomal((a, b), further)
