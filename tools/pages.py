@@ -116,5 +116,6 @@ def _listed(uri: str) -> str:
     """Return a page's line in ``llms.txt``: its title, its address, the first sentence below its heading."""
     title, text = _PLAIN[uri]
     body = re.sub(r"(?s)```.*?```|<!--.*?-->|^#.*?$", "", text, flags=re.MULTILINE)
-    first = re.split(r"(?<=\.)\s", " ".join(body.split()), maxsplit=1)[0] if body.strip() else ""
+    paragraph = " ".join(body.strip().split("\n\n")[0].split())
+    first = re.split(r"(?<=[.?!])\s", paragraph, maxsplit=1)[0].rstrip(":")
     return f"- [{title}]({uri})" + (f": {first}" if first and not first.startswith("|") else "")

@@ -266,6 +266,12 @@ def test_a_missing_folder():
         xswe.load("/nowhere/at/all")
 
 
+def test_a_run_folder_says_where_its_model_is(model, tmp_path):
+    model.save(tmp_path / "run" / "model")
+    with pytest.raises(ModelError, match=r"the run's model is .*run.model$"):
+        xswe.load(tmp_path / "run")
+
+
 def test_a_matrix_of_another_size_is_refused(model):
     with pytest.raises(ModelError, match="vectors for"):
         StaticModel(model.units, model.matrix[:-1])

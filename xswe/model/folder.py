@@ -286,7 +286,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise ModelError(f"{folder}: there is no such folder; give the folder that train wrote (…/model)")
     if not path.is_file():
-        raise ModelError(f"{path}: missing; {folder} is no model folder")
+        own = folder / "model"  # of a run
+        cure = f"; the run's model is {own}" if (own / path.name).is_file() else ""
+        raise ModelError(f"{path}: missing; {folder} is no model folder{cure}")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
         kind, version = config["model_type"], config["format_version"]
