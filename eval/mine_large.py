@@ -47,6 +47,7 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
     if not base.is_file():
         found = xswe.load(model)
         sides = real_texts(Path(os.environ.get("XSWE_DATA", "../shared/data")))
+        base.parent.mkdir(parents=True, exist_ok=True)
         np.savez(base, a=found.encode(sides[0], threads=2), b=found.encode(sides[1], threads=2))
     with np.load(base) as stored:
         real = stored["a"], stored["b"]
@@ -203,6 +204,8 @@ def main(settings: dict[str, Any]) -> None:
             runs = []
             kills = settings["kills"] if size == max(sizes) and name == "xswe" else 0
             while not runs or runs[-1]["exit"] != 0:
+                if len(runs) > kills:  # of other causes than ours, as where memory is short
+                    raise SystemExit(f"{name} was killed, {runs[-1]['peak_gib']} GiB resident at most")
                 # Roughly what a thread takes: a kill should come while there is still something to do.
                 after = chance.uniform(0.05, 0.4) * 1e-7 * size**1.5 + 20 if len(runs) < kills else None
                 runs.append(attempt(name, folder, settings["threads"], after))
