@@ -40,6 +40,7 @@ VERBS = {
 _SHARDED = (
     "dedup",
     "encode",
+    "filter",
     "mine",
     "phrases",
     "search",

@@ -152,7 +152,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypat
     monkeypatch.setattr(filtering, "_BLOCK", 100)
     monkeypatch.setattr(filtering, "_NOTED", 100)
     filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "whole.tsv")
-    judged, original = [], filtering._Judge.compared
+    judged, original = [], filtering.Judge.compared
 
     def stop(self, block, reasons):
         judged.append(len(block))
@@ -160,7 +160,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypat
             raise KeyboardInterrupt
         return original(self, block, reasons)
 
-    monkeypatch.setattr(filtering._Judge, "compared", stop)
+    monkeypatch.setattr(filtering.Judge, "compared", stop)
     with pytest.raises(KeyboardInterrupt):
         filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", threads=1)
     assert not (tmp_path / "o.tsv").exists()

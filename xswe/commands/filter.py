@@ -8,6 +8,7 @@ from typing import Any
 
 from xswe.commands.config import aside, check_report, open_judge, reported
 from xswe.errors import ConfigError
+from xswe.io.execution import ExecutionConfig
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.filter import BitextFilter, filter_bitext
@@ -29,9 +30,10 @@ def run(values: dict[str, Any]) -> str:
     config = build(
         BitextFilter, {f.name: values[f.name] for f in fields(BitextFilter) if f.name in values} | wanted, "filter"
     )
+    execution = build(ExecutionConfig, values["execution"], "execution")
     started = time.monotonic()
     model, how["rerank"] = load_any(locate(values["model"])), open_judge(values["rerank"], values["threads"])
-    found = filter_bitext(model, paths, output, threads=values["threads"], config=config, **how)
+    found = filter_bitext(model, paths, output, threads=values["threads"], config=config, execution=execution, **how)
     seconds = time.monotonic() - started
     summary = f"{found}\n{took(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"
     return aside(summary, output)

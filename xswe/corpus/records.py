@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -28,7 +28,17 @@ from xswe.corpus.documents import units_of
 from xswe.corpus.rows import Rows, copied
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
-from xswe.io.lines import BLOCK_LINES, MAX_LINE_BYTES, Lines, OnError, Skipped, damaged_archive, open_binary
+from xswe.io.lines import (
+    BLOCK_LINES,
+    MAX_LINE_BYTES,
+    Lines,
+    OnError,
+    Skipped,
+    Span,
+    damaged_archive,
+    lines_counted,
+    open_binary,
+)
 from xswe.io.ragged import Texts
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
@@ -92,12 +102,14 @@ class RecordFile:
         columns: 0-based source and target column of separated text, or names of columns or fields.
         languages: source and target language, for translation memories.
         on_error: what a damaged record does: ``raise``, or ``skip`` (its texts are None).
+        span: of tab-separated text that is not packed: only the lines whose first byte is one of these.
     """
 
     paths: tuple[str, ...]
     columns: tuple[int | str, ...] = (0, 1)
     languages: tuple[str, ...] = ()
     on_error: OnError = "raise"
+    span: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if len(self.columns) != 2 or not all(isinstance(c, str) or (type(c) is int and c >= 0) for c in self.columns):
@@ -140,8 +152,13 @@ class RecordFile:
             return (record for block in self.blocks() for record in block.records())
         return {"csv": self._csv, "jsonl": self._jsonl, "tmx": self._tmx}[self.kind]()
 
-    def blocks(self, most: int = BLOCK_LINES) -> Iterator[RecordBlock]:
+    def blocks(self, most: int = BLOCK_LINES, window: int = 0) -> Iterator[RecordBlock]:
         """Stream the records, so many at a time; columns of text are cut by compiled code.
+
+        Args:
+            most: records a block.
+            window: bytes. Of tab-separated text, a block ends where so many do, counted from the file's beginning: spans
+                of whole windows have the same blocks as the file.
 
         Raises:
             InputError: as :meth:`read`.
@@ -151,15 +168,16 @@ class RecordFile:
             while block := list(islice(records, most)):
                 yield RecordBlock.of(block)
             return
-        number = 1
-        for lines in self._lines(most):
-            found = [self._cut(part, path, number) for part, path in zip(lines, self.paths, strict=True)]
-            damaged = np.logical_or.reduce([bad for _, bad in found])
-            spans = [np.where(damaged[:, None], 0, one) for one, _ in found]
-            source = copied(lines[0].data, spans[0][:, 0], spans[0][:, 1])
-            target = copied(lines[-1].data, *(spans[-1][:, :2] if len(spans) > 1 else spans[0][:, 2:]).T)
-            yield RecordBlock(Rows(source, target), damaged, lines)
-            number += len(damaged)
+        with lines_counted(self.paths[0], self.span[0] if self.span else 0):
+            number = 1
+            for lines in self._lines(most, window):
+                found = [self._cut(part, path, number) for part, path in zip(lines, self.paths, strict=True)]
+                damaged = np.logical_or.reduce([bad for _, bad in found])
+                spans = [np.where(damaged[:, None], 0, one) for one, _ in found]
+                source = copied(lines[0].data, spans[0][:, 0], spans[0][:, 1])
+                target = copied(lines[-1].data, *(spans[-1][:, :2] if len(spans) > 1 else spans[0][:, 2:]).T)
+                yield RecordBlock(Rows(source, target), damaged, lines)
+                number += len(damaged)
 
     def read_raw(self) -> Iterator[Record]:
         """Stream the records a second time, without a look at the texts of lines."""
@@ -191,13 +209,19 @@ class RecordFile:
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
         return record.raw + (b"," if self.kind == "csv" else b"\t") + b"%.6f" % score
 
-    def _lines(self, most: int) -> Iterator[tuple[Texts, ...]]:
+    def _lines(self, most: int, window: int = 0) -> Iterator[tuple[Texts, ...]]:
         """Stream the lines of the file, or of two in step, as they stand."""
         with ExitStack() as stack:
-            streams = [Lines(stack.enter_context(open_binary(path)), exact=True) for path in self.paths]
-            number = 1
+            opened, place = [stack.enter_context(open_binary(path)) for path in self.paths], 0
+            if self.span is not None:
+                opened = [cast(BinaryIO, span := Span(opened[0], *self.span))]
+                place = span.at
+            streams, number = [Lines(stream, exact=True) for stream in opened], 1
             while count := min(ready := [stream.ready(most) for stream in streams]):
+                if window and len(streams) == 1:
+                    count = streams[0].before(count, window - place % window)
                 lines = tuple(stream.take(count) for stream in streams)
+                place += int(lines[0].offsets[-1])
                 for part, path in zip(lines, self.paths, strict=True):
                     ended = part.data[part.offsets[1:] - 1] == 0x0A
                     if (long := np.flatnonzero(part.sizes - ended > MAX_LINE_BYTES)).size:
@@ -220,7 +244,7 @@ class RecordFile:
         for row in np.flatnonzero(status == kernels.EMPTY).tolist():  # but a tab is two columns
             tabs = int((lines.data[lines.offsets[row] : lines.offsets[row + 1]] == 0x09).sum())
             status[row] = kernels.FINE if tabs >= max(columns) else kernels.FEW
-        if number == 1 and lines.data[: len(_MARK)].tobytes() == _MARK:
+        if number == 1 and not (self.span and self.span[0]) and lines.data[: len(_MARK)].tobytes() == _MARK:
             spans[0, ::2] = np.where(spans[0, ::2] == 0, np.minimum(len(_MARK), spans[0, 1::2]), spans[0, ::2])
         if self.on_error == "raise":
             complain(lines, status, path, number, columns)

@@ -192,6 +192,10 @@ class Lines:
                 self._ends = np.append(self._ends, len(self._buffer))
         return min(most, len(self._ends))
 
+    def before(self, lines: int, size: int) -> int:
+        """Return how many of the next lines, at least one of them and at most so many, begin before so many bytes."""
+        return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
+
     def _read(self) -> bytes:
         """Read a chunk; the end, or damage, is remembered."""
         try:
@@ -261,24 +265,28 @@ def _lines_of_a_block(texts: Texts, lines: int) -> int:
     return max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
 
 
-class _Span:
-    """The bytes of the lines that begin within a span of a stream."""
+class Span:
+    """The bytes of the lines that begin within a span of a stream.
+
+    Attributes:
+        at: the place in the stream that was come to.
+    """
 
     def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
-        self._stream, self._at, self._stop, self._open = stream, start, stop, False
+        self._stream, self.at, self._stop, self._open = stream, start, stop, False
         if start:
             stream.seek(start - 1)
-            self._at -= 1
+            self.at -= 1
             part = b""
             while not part.endswith(b"\n") and (part := stream.readline(_CHUNK)):
-                self._at += len(part)
+                self.at += len(part)
 
     def read(self, most: int) -> bytes:
         """Return the next bytes, none at the end."""
-        if self._at < self._stop:
-            data = self._stream.read(min(most, self._stop - self._at))
-            self._at += len(data)
-            self._open = self._at >= self._stop and not data.endswith(b"\n")
+        if self.at < self._stop:
+            data = self._stream.read(min(most, self._stop - self.at))
+            self.at += len(data)
+            self._open = self.at >= self._stop and not data.endswith(b"\n")
             return data
         data = self._stream.readline(most) if self._open else b""
         self._open = bool(data) and not data.endswith(b"\n")
@@ -292,15 +300,26 @@ def _texts_of_file(path: str | Path) -> Iterator[Texts]:
 
 def _texts_of_span(path: str | Path, span: tuple[int, int]) -> Iterator[Texts]:
     """Read the lines that begin within a span; an error names the line as counted from the file's beginning."""
+    with lines_counted(path, span[0]), open_binary(path) as stream:
+        yield from _texts_of_chunks(path, cast(BinaryIO, Span(stream, *span)), span[0] > 0)
+
+
+@contextmanager
+def lines_counted(path: str | Path, start: int) -> Iterator[None]:
+    """Let errors about a span of a file name the line as counted from the file's beginning.
+
+    Args:
+        path: the file.
+        start: where the span starts.
+    """
     try:
-        with open_binary(path) as stream:
-            yield from _texts_of_chunks(path, cast(BinaryIO, _Span(stream, *span)), span[0] > 0)
+        yield
     except InputError as error:
-        if error.line is None or not span[0] or is_remote(path):
+        if error.line is None or not start or is_remote(path):
             raise
         before = 0
         with open(path, "rb") as stream:
-            head = _Span(stream, 0, span[0])
+            head = Span(stream, 0, start)
             while data := head.read(_CHUNK):
                 before += data.count(b"\n")
         raise InputError(path, error.problem, error.cure, error.line + before) from None

@@ -157,14 +157,16 @@ class TextPlan:
         files: names.
         sizes: bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file.
         shard_bytes: of text, at most, but for the end of the last line.
+        align: shards begin at multiples of so many bytes.
     """
 
     files: tuple[str, ...]
     sizes: tuple[int | None, ...]
     shard_bytes: int
+    align: int = 1
 
     @classmethod
-    def of(cls, files: Sequence[str], shard_bytes: int) -> tuple[TextPlan, list[Any]]:
+    def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, list[Any]]:
         """Plan; returns also what tells the files from others of their names.
 
         Raises:
@@ -179,13 +181,13 @@ class TextPlan:
             size, stamp = remote_state(name) if is_remote(name) else _local_state(name)
             sizes.append(None if packing_of(name) else size)
             stamps.append(stamp)
-        return cls(tuple(files), tuple(sizes), shard_bytes), stamps
+        return cls(tuple(files), tuple(sizes), shard_bytes, align), stamps
 
     @classmethod
     def read(cls, folder: Path) -> TextPlan:
         """Read the plan of a stage from its manifest."""
         plan = read_json(folder / "manifest.json")["plan"]
-        return cls(tuple(plan["files"]), tuple(plan["sizes"]), plan["shard_bytes"])
+        return cls(tuple(plan["files"]), tuple(plan["sizes"]), plan["shard_bytes"], plan["align"])
 
     @property
     def count(self) -> int:
@@ -202,7 +204,8 @@ class TextPlan:
             if number < shards:
                 if size is None:
                     return name, None
-                return name, (size * number // shards, size * (number + 1) // shards)
+                begin, end = (size * place // shards // self.align * self.align for place in (number, number + 1))
+                return name, (begin, size if number + 1 == shards else end)
             number -= shards
         raise IndexError(number)
 
@@ -214,7 +217,7 @@ def _local_state(name: str) -> tuple[int, list[Any]]:
 
 def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:
     """Name what is read and how it is cut."""
-    return fingerprint(stamps, plan.shard_bytes)
+    return fingerprint(stamps, plan.shard_bytes, plan.align)
 
 
 # How far a stage is.

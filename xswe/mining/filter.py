@@ -21,97 +21,29 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
-from xswe.corpus.cleaning import REASONS, CleanConfig
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
-from xswe.io.files import file_stamp, fingerprint, read_json, work_folder, write_json
-from xswe.io.lines import OnError
+from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
+from xswe.io.files import file_stamp, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.cascade import check_share, judge_bitext
-from xswe.mining.copies import find_copies
+from xswe.mining.cascade import judge_bitext
 from xswe.mining.evidence import Evidence, Removed
+from xswe.mining.filter_shards import FilterShards
 from xswe.mining.output import Row, format_of, output_format, write_rows
-from xswe.mining.score import row_cosines
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Threshold, check_threshold, from_mismatches
+from xswe.mining.threshold import Threshold, from_mismatches
+from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, Judge
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.rerank import Encoder
-from xswe.text.numbers import same_numbers
 
 _BLOCK = 1 << 14
+_WINDOW = 1 << 21  # bytes of text at whose multiples a block ends
 _NOTED = 1 << 20  # records between two points from which a killed run goes on
-_OWN = ("numbers", "copy", "damaged", "low similarity")
-KEPT, *_NAMES = ("kept", *REASONS, *_OWN)
-_NUMBERS, _COPY, _DAMAGED, _LOW = range(len(REASONS) + 1, len(REASONS) + 5)
-_ALIKE = 0.85  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
-
-
-@dataclass(frozen=True)
-class BitextFilter:
-    """Which pairs stay.
-
-    Attributes:
-        threshold: least cosine: ``auto`` (from the file itself), a number, or null for none.
-        precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
-        duplicates: drop pairs that were there before.
-        near_duplicates: drop pairs most of whose shingles an earlier pair had.
-        copies: drop pairs whose sides are the same text, or hold mostly the same words.
-        numbers: drop pairs that do not hold the same numbers: in digits (separators of thousands ignored), or in digits on
-            one side and in words, as a month or by the other clock on the other ("7 p.m.", "19 Uhr").
-        ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence is about
-            as long in all four languages.
-        letters: least share of letters among the characters of a side that are not blank.
-        script: least share of the side's script among its letters, where the languages are known.
-        min_characters: pairs with a shorter side are dropped.
-        max_characters: pairs with a longer side are dropped.
-        hubs: most pairs that one text may be a side of; 0 for any.
-        language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
-        evidence: keep what a report shows of how the pairs were judged, which reads a file once more.
-        rerank_share: share of the texts that a judge (``rerank=``) encodes at most; it reads a file once more.
-    """
-
-    threshold: Any = "auto"
-    precision: float | None = None
-    duplicates: bool = True
-    near_duplicates: bool = False
-    copies: bool = True
-    numbers: bool = False
-    ratio: float = 3.0
-    letters: float = 0.4
-    script: float = 0.5
-    min_characters: int = 0
-    max_characters: int = 2000
-    hubs: int = 0
-    language: str = ""
-    on_error: OnError = "raise"
-    evidence: bool = False
-    rerank_share: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_threshold(self.threshold, self.precision)
-        check_share(self.rerank_share)
-        if self.precision is not None and self.threshold != "auto":
-            raise ConfigError("precision= is for threshold=auto")
-
-    def cleaning(self, languages: tuple[str, ...]) -> CorpusConfig:
-        """Return the same filters as those of a corpus to train on; scripts need the languages."""
-        clean = CleanConfig(
-            min_characters=self.min_characters,
-            letters=self.letters,
-            script=self.script if languages else 0.0,
-            ratio=self.ratio,
-            near_duplicates=self.near_duplicates,
-            hubs=self.hubs,
-            language=self.language,  # type: ignore[arg-type]
-        )
-        return CorpusConfig(max_characters=self.max_characters, clean=clean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +62,7 @@ class Filtered(Result):
     scores: np.ndarray
     reasons: np.ndarray
     threshold: Threshold
-    names: tuple[str, ...] = (KEPT, *_NAMES)
+    names: tuple[str, ...] = (KEPT, *DROPPED)
     evidence: Evidence | None = None
     languages: tuple[str, ...] = ()
 
@@ -210,51 +142,6 @@ class _Found:
         return found[0], found[1], found[2]
 
 
-class _Judge:
-    """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
-
-    def __init__(self, model: AnyModel, config: BitextFilter, languages: tuple[str, ...], threads: int) -> None:
-        self._model, self._config, self.threads = model, config, threads
-        corpus = config.cleaning(languages)
-        pair = (languages[0], languages[1]) if languages else ("en", "en")
-        self._cleaner = make_cleaner(pair, corpus, threads)
-        self._admission = make_admission(corpus)
-
-    def reasons(self, block: RecordBlock) -> np.ndarray:
-        """Return why pairs are dropped without a look at their vectors, uint8 (n,); block after block, in order."""
-        cleaned = self._cleaner(block.rows)
-        found = reasons_of(cleaned, self._admission) if self._config.duplicates else cleaned.reason
-        found[block.damaged] = _DAMAGED
-        return found
-
-    def compared(self, block: RecordBlock, reasons: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return reasons, cosines (NaN where there is a reason) and those of decoys, one a pair that was encoded."""
-        rows, reasons = block.rows, reasons.copy()
-        if self._config.numbers:
-            digits = np.flatnonzero((reasons == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
-            other = [i for i in digits.tolist() if not same_numbers(rows.source[i], rows.target[i])]
-            reasons[other] = _NUMBERS
-        alive = np.flatnonzero(reasons == 0)
-        sides = [side.take(alive) for side in (rows.source, rows.target)]
-        left, right = (self._model.encode(side, threads=1) for side in sides)
-        cosines = row_cosines(left, right)
-        # A pair that is alone in its block is no decoy to itself.
-        decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else np.full_like(cosines, np.nan)
-        if self._config.copies:
-            reasons[alive[find_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = _COPY
-        scores = np.full(len(block), np.nan, np.float32)
-        scores[alive] = cosines
-        scores[reasons > 0] = np.nan
-        return reasons, scores, decoys
-
-
-def _has_digit(texts: Texts) -> np.ndarray:
-    """Tell which texts may hold a digit: an ASCII one, or a character beyond Latin-1, as full-width digits are."""
-    data = np.asarray(texts.data)
-    found = np.concatenate([np.zeros(1, np.int64), np.cumsum(((data >= 0x30) & (data <= 0x39)) | (data == 0xEF))])
-    return np.diff(found[np.asarray(texts.offsets)]) > 0
-
-
 def filter_bitext(
     model: AnyModel,
     bitext: str | Path | Sequence[str | Path] | Sequence[tuple[str, str]],
@@ -266,6 +153,7 @@ def filter_bitext(
     threads: int | None = None,
     config: BitextFilter | None = None,
     rerank: Encoder | None = None,
+    execution: ExecutionConfig = LOCAL,
     **settings: Any,
 ) -> Filtered:
     """Leave out what is no translation.
@@ -283,6 +171,9 @@ def filter_bitext(
         config: which pairs stay.
         rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
             threshold, and encodes at most ``rerank_share`` of the texts.
+        execution: who cleans and compares: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes;
+            the latter two need a file and an ``output``. Tab-separated text that is not packed is cut into shards, any
+            other bitext is one.
         settings: single fields of it, see :class:`BitextFilter`.
 
     Returns:
@@ -291,6 +182,7 @@ def filter_bitext(
     Raises:
         ConfigError: a setting is unknown or impossible.
         InputError: a file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -303,40 +195,55 @@ def filter_bitext(
     spoken = tuple(languages) or model.pair
     if rerank is not None and config.threshold != "auto":
         raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
-    judge = _Judge(model, config, spoken, threads or available_threads())
+    threads = threads or available_threads()
+    here = execution.kind == "local"
 
-    def decided(blocks: Iterable[RecordBlock], records: Callable[[], Iterable[Record]], found: _Found) -> Filtered:
+    def compared(blocks: Iterable[RecordBlock], found: _Found) -> _Found:
+        """Compare in this process."""
+        return _first_pass(Judge(model, config, spoken, threads), iter(blocks), found)
+
+    def decided(found: _Found, records: Callable[[], Iterable[Record]]) -> Filtered:
         """Decide on every record, and gather what a report shows."""
-        made = _decide(_first_pass(judge, iter(blocks), found), config)
+        made = _decide(found, config)
         if rerank is not None:
             made = _judged(made, found, records, rerank, config.rerank_share)
         return _shown(made, records() if config.evidence else (), spoken)
 
     pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
+    if not here and (pairs or not bitext or output in (None, "-")):
+        raise ConfigError(f"execution={execution.kind} filters files: give one, and output= in a folder that all share")
     if pairs or not bitext:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
         blocks = (RecordBlock.of(given[start : start + _BLOCK]) for start in range(0, len(given), _BLOCK))
-        return decided(blocks, lambda: given, _Found(None))
+        return decided(compared(blocks, _Found(None)), lambda: given)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, tuple(columns), spoken, config.on_error)
     if output is None:
         if (config.evidence or rerank is not None) and "-" in paths:
             raise ConfigError("a report and rerank= read once more than standard input can be: give a file, or output=")
-        return decided(file.blocks(_BLOCK), file.read, _Found(None))
+        return decided(compared(file.blocks(_BLOCK, _WINDOW), _Found(None)), file.read)
     kind = output_format("auto", str(output), spoken)
-    with work_folder(str(output), None, False) as work:
+    with shard_folder(str(output), execution, keep=execution.kind == "array") as work:
+        if not here:
+            shards, found = FilterShards(model, file, config, spoken, work, execution, threads), _Found(None)
+            for parts in shards.judged(_BLOCK, _WINDOW):
+                found.add(*parts)
+            with held(work / ".writing"):
+                made = decided(found, file.read)
+                _second_pass(file, made, str(output), None if kind == format_of(file) else kind, spoken, rejects)
+            return made
         file = file.spooled(work)
         settings = asdict(replace(config, threshold=None, precision=None, evidence=False, rerank_share=1.0))
         identity = fingerprint([model.identity, settings, spoken, *columns])
-        identity = fingerprint([identity, [file_stamp(path) for path in file.paths]])
-        found = decided(file.blocks(_BLOCK), file.read, _Found(work, identity))
-        _second_pass(file, found, str(output), None if kind == format_of(file) else kind, spoken, rejects)
-    return found
+        identity = fingerprint([identity, [file_stamp(path) for path in file.paths], _BLOCK, _WINDOW])
+        made = decided(compared(file.blocks(_BLOCK, _WINDOW), _Found(work, identity)), file.read)
+        _second_pass(file, made, str(output), None if kind == format_of(file) else kind, spoken, rejects)
+    return made
 
 
-def _first_pass(judge: _Judge, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
+def _first_pass(judge: Judge, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
     """Compare the sides of block after block on all threads, while this one reads and cleans the next."""
 
     def cleaned() -> Iterator[tuple[RecordBlock, np.ndarray, int]]:
@@ -372,7 +279,7 @@ def _decide(found: _Found, config: BitextFilter) -> Filtered:
     elif config.threshold is not None:
         threshold = Threshold(float(config.threshold), "given")
     reasons = reasons.copy()
-    reasons[(reasons == 0) & ~(scores >= np.float32(threshold.value))] = _LOW
+    reasons[(reasons == 0) & ~(scores >= np.float32(threshold.value))] = LOW
     evidence = None
     if config.evidence and expected is not None:
         evidence = Evidence(expected.falling, expected, draw_groups(scores, threshold.value))
@@ -384,11 +291,11 @@ def _judged(
 ) -> Filtered:
     """Let an encoder judge the pairs near the threshold: which of them stay."""
     reasons, scores, decoys = held.arrays()
-    compared = np.flatnonzero(np.isfinite(scores) | (reasons == _COPY))
+    compared = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
     rows, kept = judge_bitext(scores, compared, decoys, value, records, encoder, most)
     again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs judged by the encoder"
-    again[rows] = np.where(kept, 0, _LOW)
+    again[rows] = np.where(kept, 0, LOW)
     return replace(found, reasons=again, threshold=Threshold(found.threshold.value, origin))
 
 

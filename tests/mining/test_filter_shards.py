@@ -1,0 +1,90 @@
+"""Filtering by shards: the bytes of one process, repetitions across shards, and the line of an error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.clusters import slices
+from xswe.errors import ConfigError, Unfinished, XsweError
+from xswe.io.execution import ExecutionConfig
+from xswe.mining import filter as filtering
+from xswe.mining.filter import filter_bitext
+
+HOW = {"near_duplicates": True, "hubs": 2, "numbers": True, "on_error": "skip", "languages": ("en", "de")}
+SHARD = 20_000
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def bitext(sample, tmp_path_factory):
+    """Real pairs with repetitions far apart, other targets, a damaged line, and no line feed at the end."""
+    en, de = sample["en"][:500], sample["de"][:500]
+    lines = [f"{a}\t{b}\tmore" for a, b in zip(en, de, strict=True)]
+    lines += [*lines[:60], "alone", *(f"{a}\t{b} {k}" for k, (a, b) in enumerate(zip(en[:90], de[1:91], strict=True)))]
+    path = tmp_path_factory.mktemp("bitext") / "a.tsv"
+    path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(filtering, "_BLOCK", 64)
+    monkeypatch.setattr(filtering, "_WINDOW", 4096)
+
+
+@pytest.fixture
+def local(mini, bitext, tmp_path, small_blocks):
+    return filter_bitext(mini, bitext, tmp_path / "local.tsv", rejects=tmp_path / "local.no", threads=2, **HOW)
+
+
+def same(folder, found, local):
+    assert (found.reasons.tobytes(), found.threshold) == (local.reasons.tobytes(), local.threshold)
+    assert np.array_equal(found.scores, local.scores, equal_nan=True)
+    assert len({reason for reason in found.reasons.tolist() if reason}) > 2
+    for end in ("tsv", "no"):
+        assert (folder / f"o.{end}").read_bytes() == (folder / f"local.{end}").read_bytes()
+
+
+def test_an_array_in_any_order(mini, bitext, local, tmp_path):
+    files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
+    for stage in range(2):  # every slice cleans before any compares
+        for n, how in enumerate(slices(3, shard=SHARD)):
+            if stage and n == 1:
+                break
+            with pytest.raises(Unfinished, match="clean" if not stage and n < 2 else "compare"):
+                filter_bitext(mini, bitext, threads=1, execution=how, **files, **HOW)
+    same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[1], **files, **HOW), local)
+    assert [(one.name, one.done) for one in xswe.work_status(tmp_path / "o.tsv")] == [("clean", 6), ("compare", 6)]
+
+
+def test_on_ray(ray_cluster, mini, bitext, local, tmp_path):
+    for workers in (1, 2):
+        files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
+        how = ExecutionConfig("ray", workers=workers, shard=SHARD)
+        same(tmp_path, filter_bitext(mini, bitext, execution=how, **files, **HOW), local)
+        assert not (tmp_path / "o.tsv.work").exists()
+
+
+def test_a_bitext_that_cannot_be_cut_is_one_shard(mini, sample, tmp_path):
+    for code in ("en", "de"):
+        (tmp_path / f"a.{code}").write_text("\n".join(sample[code][:200]), encoding="utf-8")
+    paths, how = [tmp_path / "a.en", tmp_path / "a.de"], ExecutionConfig("array", 0, 1)
+    here = filter_bitext(mini, paths, tmp_path / "local.tsv", threads=1)
+    made = filter_bitext(mini, paths, tmp_path / "o.tsv", threads=1, execution=how)
+    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "local.tsv").read_bytes()
+    assert made.scores.tobytes() == here.scores.tobytes()
+    with pytest.raises(ConfigError, match="execution=array filters files"):
+        filter_bitext(mini, paths, execution=how)
+
+
+def test_the_line_of_an_error_is_counted_from_the_beginning(mini, bitext, tmp_path):
+    number = 1 + bitext.read_text("utf-8").split("\n").index("alone")
+    how = ExecutionConfig("array", 0, 1, shard=SHARD)
+    with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*1 of 6 shards failed"):
+        filter_bitext(mini, bitext, tmp_path / "o.tsv", threads=1, execution=how, **HOW | {"on_error": "raise"})
