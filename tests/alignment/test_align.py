@@ -71,6 +71,10 @@ def test_every_format_says_the_same(mini, files, tmp_path):
     with pytest.raises(ConfigError, match="languages"):
         xswe.align(mini, EN, DE, output=tmp_path / "c.tmx")
     assert len(found.to_pandas()) == 4
+    factory = pytest.importorskip("translate.storage.factory")  # translate-toolkit, where it is installed
+    for name in ("b.tmx", "b.xliff"):
+        units = factory.getobject(str(tmp_path / name)).units
+        assert [[str(unit.source), str(unit.target)] for unit in units] == [row[1:] for row in rows]
 
 
 def test_a_corrected_memory_holds_its_beads(mini, files, tmp_path):
