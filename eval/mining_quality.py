@@ -18,11 +18,12 @@ import json
 import os
 import random
 import tempfile
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from experiments.bucc import BuccFiles, extract, read_gold_ids, score, tune
+from experiments.bucc import BuccFiles, extract_by, read_gold_ids, score, tune
 from settings import REQUIRED, run_script
 
 import xswe
@@ -65,13 +66,14 @@ def hidden_pairs(root: Path, language: str, tatoeba: bool) -> Texts:
     return pairs
 
 
-def noise_lines(root: Path, language: str, count: int) -> tuple[list[str], list[str]]:
-    """Return ``count`` English and ``count`` foreign sentences, no two of which are known as translations.
+@cache
+def noise_lines(root: Path, language: str, count: int, folder: str = "train") -> tuple[list[str], list[str]]:
+    """Return ``count`` English and ``count`` foreign sentences of a folder, no two of which are known as translations.
 
     The two sides come from different pairs. That is not enough: the same sentence stands in many pairs, and of 100,000
     lines a side drawn in this way one in ten has its translation on the other side.
     """
-    pairs = [pair for path in sorted((root / "train" / f"en-{language}").glob("*.tsv.gz")) for pair in read_rows(path)]
+    pairs = [pair for path in sorted((root / folder / f"en-{language}").glob("*.tsv.gz")) for pair in read_rows(path)]
     random.Random(1).shuffle(pairs)
     source = list(dict.fromkeys(a for a, _ in pairs[: len(pairs) // 2]))[:count]
     there = {letters(a) for a in source}
@@ -106,9 +108,16 @@ def write_set(folder: Path, name: str, language: str, pairs: Texts, source: list
     return str(folder / name)
 
 
-def bucc_shaped(model: StaticModel, root: Path, language: str, noise: int) -> list[dict[str, object]]:
-    """The shared task's protocol on a set in its shape."""
-    pairs, (source, target) = hidden_pairs(root, language, False), noise_lines(root, language, 2 * noise)
+def bucc_shaped(
+    model: StaticModel,
+    root: Path,
+    language: str,
+    noise: int,
+    scores: tuple[str, ...] = SCORES,
+    folder: str = "train",
+) -> list[dict[str, object]]:
+    """The shared task's protocol on a set in its shape, the noise from a folder of the data."""
+    pairs, (source, target) = hidden_pairs(root, language, False), noise_lines(root, language, 2 * noise, folder)
     half = len(pairs) // 2
     out: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -118,10 +127,11 @@ def bucc_shaped(model: StaticModel, root: Path, language: str, noise: int) -> li
         )
         names = [write_set(Path(folder), name, language, *part) for name, *part in parts]  # type: ignore[arg-type]
         training, test = (BuccFiles.find(name, ("en", language)) for name in names)
-        for kind in SCORES:
-            config = MineConfig(score=kind, threshold=None)  # type: ignore[arg-type]
-            threshold = tune(extract(model, training, config), read_gold_ids(training.gold or ""))
-            found = score(extract(model, test, config), read_gold_ids(test.gold or ""), threshold)
+        config = MineConfig(threshold=None)
+        pools = [extract_by(model, files, config, scores) for files in (training, test)]
+        for kind, tuned, mined in zip(scores, *pools, strict=True):
+            threshold = tune(tuned, read_gold_ids(training.gold or ""))
+            found = score(mined, read_gold_ids(test.gold or ""), threshold)
             out.append(
                 {"set": "BUCC-shaped", "pair": f"en-{language}", "score": kind, **vars(found), "lines": noise + half}
             )

@@ -15,7 +15,9 @@ to the test corpora as it is. This is not the nearest-neighbour F1 that mteb cal
 from __future__ import annotations
 
 import sys
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,11 @@ def read_gold_ids(path: str | Path) -> set[IdPair]:
 
 def extract(model: AnyModel, files: BuccFiles, config: MineConfig) -> Extracted:
     """Mine a data set's corpora, every line as it is, without a threshold."""
+    return extract_by(model, files, config, [config.score])[0]
+
+
+def extract_by(model: AnyModel, files: BuccFiles, config: MineConfig, scores: Sequence[str]) -> list[Extracted]:
+    """Do the same by several scores, with the neighbours sought once."""
     threads = config.neighbours.workers
     filters = FilterConfig(duplicates=False, identical=False)
     with scratch("xswe-bucc-") as folder:
@@ -151,11 +158,15 @@ def extract(model: AnyModel, files: BuccFiles, config: MineConfig) -> Extracted:
             for name, path in (("source", files.source), ("target", files.target))
         ]
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, config.depth, config.neighbours)
-        pairs = choose_pairs(lists, config).pairs
-        ids = [
-            (sides[0].name(a), sides[1].name(b)) for a, b in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
+        found = [choose_pairs(lists, replace(config, score=score)).pairs for score in scores]  # type: ignore[arg-type]
+        source, target = (cache(side.name) for side in sides)
+        return [
+            Extracted(
+                [(source(a), target(b)) for a, b in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)],
+                pairs.scores,
+            )
+            for pairs in found
         ]
-    return Extracted(ids, pairs.scores)
 
 
 def tune(extracted: Extracted, gold: set[IdPair]) -> float:

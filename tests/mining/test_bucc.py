@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,11 @@ def test_the_protocol_of_the_shared_task(model, sample, tmp_path):
         assert bucc.score(found, gold, float(other)).f1 <= tuned.f1
     measured = bucc.score(bucc.extract(model, test, config), bucc.read_gold_ids(test.gold), threshold)
     assert measured.f1 > 0.7
+    kinds = ("cosine", "distance")
+    for kind, together in zip(kinds, bucc.extract_by(model, test, config, kinds), strict=True):
+        alone = bucc.extract(model, test, replace(config, score=kind))
+        assert together.pairs == alone.pairs
+        np.testing.assert_array_equal(together.scores, alone.scores)
     kept = set(found.above(threshold))
     assert tuned.precision == pytest.approx(len(kept & gold) / len(kept))
     assert tuned.recall == pytest.approx(len(kept & gold) / 60)
