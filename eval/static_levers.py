@@ -1,15 +1,17 @@
 """What levers of static vectors are worth: each beside the same start, the static vectors of make_teacher.py.
 
-    python eval/static_levers.py start=runs/mini-teacher/static [only="as it starts;refined again"] [seeds=0] [pieces=0]
-                                 [threads=1] [runs=runs/static] [save=FOLDER] [average=FOLDER,FOLDER] [output=FILE.json]
+    python eval/static_levers.py start=runs/mini-teacher/static [only="as it starts;pivots"] [seeds=0] [pieces=0]
+                                 [threads=1] [runs=runs/static] [save=FOLDER] [output=FILE.json]
 
 Refines the vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development sets:
 WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that no
-bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on. ``pieces`` above 0 trains
-a vocabulary of so many pieces; a new piece starts as the sum of the vectors of the start's pieces of it, which leaves the
-vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again.
-``save`` keeps the model of the last variation, ``average`` measures the mean of the tables of such models alone. Seconds
-are those of the processor.
+bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on; and by how well pairs are
+mined that lie hidden among noise, of lines of the training files, and of lines that no training has seen. ``pieces`` above
+0 trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of the start's pieces of it, which
+leaves the vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again,
+and one training serves all variations that differ only in what is done at its end. ``save`` keeps the model of the last
+variation. Seconds are those of the processor. Rows marked as removed are of variations that did not help, and of which
+nothing is left here.
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ import statistics
 import tempfile
 import time
 import unicodedata
-from dataclasses import dataclass, field, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mining_quality import bucc_shaped, noise_lines
+from safetensors.numpy import load_file, save_file
 from settings import REQUIRED, numbers, run_script
 
 from xswe.corpus.bitext import CorpusConfig
@@ -34,8 +39,9 @@ from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.tasks import score_bitext
-from xswe.io.files import resource, whole_file, write_json
+from xswe.io.files import arrays_digest, fingerprint, resource, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
+from xswe.io.ragged import Bags
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
 from xswe.training.config import ShapeConfig, centred, temper
@@ -53,9 +59,11 @@ SHORTEST = 3  # letters of an English sentence that is a pivot
 GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
 DEFAULTS: dict[str, Any] = {
     **{"start": REQUIRED, "only": "", "seeds": "0", "pieces": 0, "threads": 1, "runs": "runs/static", "save": ""},
-    **{"average": "", "output": str(Path(__file__).parent / "results" / "static_levers.json")},
+    "output": str(Path(__file__).parent / "results" / "static_levers.json"),
 }
 OBJECTIVE = Objective(margin=0.35)
+NOISE = 20_000  # lines a side among which pairs are hidden
+UNSEEN = ("zh",)  # languages of which there are so many lines that no training has seen
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,9 @@ class Variation:
         batch_size: pairs a batch.
         neighbours: pairs a neighbourhood of a batch.
         pivots: train on pairs that share their English sentence, too.
-        share: how far the table goes from the start to what training makes of it (Wortsman et al. 2022).
+        noise: train on pairs with a line that is among the noise of the mining sets, too.
+        imitated: weight of a second loss, by which translations keep the similarities to the rest of the batch that the
+            start finds (learning without forgetting; Li and Hoiem 2016).
         graded: graded pairs beside.
         shape: what is done at the end.
     """
@@ -76,30 +86,23 @@ class Variation:
     batch_size: int = 1024
     neighbours: int = 0
     pivots: bool = False
-    share: float = 1.0
+    noise: bool = True
+    imitated: float = 0.0
     graded: GradedConfig = field(default_factory=GradedConfig)
     shape: ShapeConfig = field(default_factory=ShapeConfig)
 
 
 _NEAR = Variation(1200, 2048, neighbours=256, pivots=True)
-SHIPS = replace(_NEAR, share=0.5)  # what eval/make_pretrained.py does to make ``base``
+SHIPS = replace(_NEAR, imitated=1.0)  # what eval/make_pretrained.py does to make ``base``
 VARIATIONS: dict[str, Variation] = {
     "as it starts": Variation(),
     "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
-    "norms 0.65": Variation(shape=ShapeConfig(norms=0.65)),
-    "centre 1": Variation(shape=ShapeConfig(centre=1)),
-    "centre 5": Variation(shape=ShapeConfig(centre=5)),
     "norms 0.8, centre 4": Variation(shape=ShapeConfig(0.8, 4)),
-    "norms 0.8, centre 5": Variation(shape=ShapeConfig(0.8, 5)),
-    "norms 0.8, centre 8": Variation(shape=ShapeConfig(0.8, 8)),
-    "refined again": Variation(1500),
-    "refined again, norms 0.8, centre 4": Variation(1500, shape=ShapeConfig(0.8, 4)),
     "graded pairs, weight 0.1": Variation(1500, graded=GradedConfig((GOLD,))),
-    "graded pairs, weight 0.5": Variation(1500, graded=GradedConfig((GOLD,), weight=0.5)),
-    "graded pairs, norms 0.8, centre 4": Variation(1500, graded=GradedConfig((GOLD,)), shape=ShapeConfig(0.8, 4)),
     "pivots": Variation(1500, pivots=True),
     "pivots, 2,048 in neighbourhoods of 256": _NEAR,
-    "pivots, neighbourhoods, halfway": SHIPS,
+    "pivots, neighbourhoods, the noise of the mining sets left out": replace(_NEAR, noise=False),
+    "pivots, neighbourhoods, the start imitated": SHIPS,
     "pivots, neighbourhoods, centre 2": replace(_NEAR, shape=ShapeConfig(centre=2)),
     "pivots, neighbourhoods, centre 2, graded pairs": replace(
         _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))
@@ -128,6 +131,7 @@ def pivots(folder: Path) -> dict[str, list[str]]:
     return found
 
 
+@cache
 def prepared(runs: Path, pieces: int, pivoted: bool, threads: int) -> tuple[Corpus, Units, Path]:
     """Return the corpus, the units and the bags: stages of the run folder, done once."""
     paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
@@ -181,41 +185,84 @@ def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> di
         sides = iter((unit[a], unit[b]))
         rows = score_bitext(lambda _: next(sides), [], [], "sample", f"{a}-{b}")  # noqa: B023
         found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)
+    for code in LANGUAGES[1:]:
+        for folder, kind in (("train", "mining"), ("train-research-only", "mining unseen")):
+            if folder == "train" or code in UNSEEN:
+                for row in bucc_shaped(model, DATA, code, NOISE, ("ratio", "cosine"), folder):
+                    found[f"{kind} {row['score']}.en-{code}"] = row["f1"]
     means = {kind: [v for k, v in found.items() if k.startswith(f"{kind}.") and not k.endswith("margin")] for kind in MEANS}
     means["wmt23 margin"] = [value for name, value in found.items() if name.endswith("margin")]
     return {**{kind: statistics.mean(values) for kind, values in means.items()}, **found}
 
 
-MEANS = ("wmt23", "sample", "stsb-xling")
+MEANS = (
+    "wmt23",
+    "sample",
+    "stsb-xling",
+    *(f"mining{which} {kind}" for which in ("", " unseen") for kind in ("ratio", "cosine")),
+)
+
+
+def without_noise(bitexts: list[ParallelBags], units: Units) -> list[ParallelBags]:
+    """Leave out the pairs of which a line is among the noise of the mining sets."""
+    noise = {key for code in LANGUAGES[1:] for side in noise_lines(DATA, code, 2 * NOISE) for key in keys(units.bags(side))}
+    kept = []
+    for bitext in bitexts:
+        sides = zip(*(keys(side) for side in bitext.sides), strict=True)
+        rows = np.flatnonzero([noise.isdisjoint(pair) for pair in sides])
+        kept.append(ParallelBags(*(side.take(rows) for side in bitext.sides)))
+    return kept
+
+
+def keys(bags: Bags) -> list[bytes]:
+    """Return what marks each bag: equal texts have equal keys."""
+    ids = np.asarray(bags.ids, np.int32)
+    return [ids[a:b].tobytes() for a, b in pairwise(bags.offsets.tolist())]
+
+
+def imitating(bitext: ParallelBags, start: np.ndarray) -> ParallelBags:
+    """Return a bitext with a teacher's vector of each pair: that of the start, of both sides together."""
+    source, target = (pool(start, side, normalise=True, threads=1) for side in bitext.sides)
+    source += target
+    source /= np.maximum(np.linalg.norm(source, axis=1, keepdims=True), np.float32(1e-9))
+    return ParallelBags(*bitext.sides, source)
+
+
+def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Refine the start as a variation says, or take what was made of it before; also the seconds of the processor."""
+    runs, threads, steps = Path(settings["runs"]), settings["threads"], variation.max_steps
+    corpus, units, bags = prepared(runs, settings["pieces"], variation.pivots, threads)
+    same = replace(variation, shape=ShapeConfig())
+    kept = runs / "trained" / f"{fingerprint(arrays_digest(start), asdict(same), seed)}.safetensors"
+    if kept.exists():
+        return load_file(kept)["matrix"], float(load_file(kept)["seconds"][0])
+    begun, given = time.process_time(), variation.graded
+    bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
+    bitexts = bitexts if variation.noise else without_noise(bitexts, units)
+    bitexts = [imitating(bitext, start) for bitext in bitexts] if variation.imitated else bitexts
+    objective = replace(OBJECTIVE, distillation=variation.imitated, distillation_on=("cross",))
+    sizes: dict[str, Any] = {"max_steps": steps, "batch_size": variation.batch_size, "neighbours": variation.neighbours}
+    config = RefineConfig(**sizes, eval_steps=steps, patience=0, seed=seed, threads=threads)
+    graded = GradedLoss(read_graded(given.paths, units), given, seed) if given.paths else None
+    with single_threaded_blas():
+        matrix = refine(start.copy(), bitexts, [], config, objective, graded).matrix
+    seconds = time.process_time() - begun
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(kept) as temporary:
+        save_file({"matrix": matrix, "seconds": np.array([seconds])}, temporary)
+    return matrix, seconds
 
 
 def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
     """Make the model of a variation; also the seconds of the processor that it took."""
-    runs, threads = Path(settings["runs"]), settings["threads"]
-    corpus, units, bags = prepared(runs, settings["pieces"], variation.pivots, threads)
-    matrix, begun = start_of(StaticModel.load(settings["start"]), units), time.process_time()
-    if steps := variation.max_steps:
-        sizes = {"max_steps": steps, "batch_size": variation.batch_size, "neighbours": variation.neighbours}
-        config = RefineConfig(**sizes, eval_steps=steps, patience=0, seed=seed, threads=threads)
-        bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
-        given = variation.graded
-        graded = GradedLoss(read_graded(given.paths, units), given, seed) if given.paths else None
-        with single_threaded_blas():
-            trained = refine(matrix, bitexts, [], config, OBJECTIVE, graded).matrix
-        matrix += np.float32(variation.share) * (trained - matrix)
+    corpus, units, bags = prepared(Path(settings["runs"]), settings["pieces"], variation.pivots, settings["threads"])
+    matrix, seconds = start_of(StaticModel.load(settings["start"]), units), 0.0
+    if variation.max_steps:
+        matrix, seconds = trained(matrix, variation, seed, settings)
+    begun = time.process_time()
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)
-    return StaticModel(units, matrix), time.process_time() - begun
-
-
-def averaged(folders: list[str]) -> StaticModel:
-    """Return one model of several with the same units: each table turned onto the first (Procrustes), and their mean."""
-    first, *others = (StaticModel.load(folder) for folder in folders)
-    total = np.array(first.vectors, np.float64)
-    for other in others:
-        left, _, right = np.linalg.svd(np.asarray(other.vectors, np.float64).T @ first.vectors)
-        total += other.vectors @ (left @ right)
-    return StaticModel(first.units, np.asarray(total / len(folders), np.float32))
+    return StaticModel(units, matrix), seconds + time.process_time() - begun
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -225,13 +272,6 @@ def main(settings: dict[str, Any]) -> None:
     report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
     if report["settings"] != given:
         raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
-    if folders := [folder for folder in settings["average"].split(",") if folder]:
-        begun = time.process_time()
-        model = averaged(folders)
-        row = {"seconds": round(time.process_time() - begun, 1), "figures": figures(model, settings["threads"], ())}
-        report["rows"][f"tables of {len(folders)} seeds averaged"] = {"seeds": {"0": row}}
-        write_json(output, report)
-        return
     chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)
     if unknown := [name for name in chosen if name not in VARIATIONS]:
         raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
