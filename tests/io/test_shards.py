@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.files import save_checkpoint
 from xswe.io.lines import read_blocks
 from xswe.io.shards import Stage, TextPlan, work_status
 
@@ -105,6 +108,21 @@ def test_a_full_disk_ends_the_run_at_once(tmp_path):
     with pytest.raises(XsweError, match="No space left on device"):
         run_shards(stage, threads=1)
     assert runs(tmp_path) == [0, 1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of a process are POSIX")
+def test_a_checkpoint_that_the_disk_has_no_room_for_is_an_error_of_the_system(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            save_checkpoint(tmp_path / "a", "one", {"a": np.zeros(1000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_slices_of_an_array_in_any_order(tmp_path):

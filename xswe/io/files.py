@@ -7,12 +7,14 @@ Flat arrays on disk that grow block by block, survive a kill, and are memory-map
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
 import math
 import os
 import platform
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -454,11 +456,20 @@ def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray],
         identity: names everything that decides the run.
         arrays: what is large.
         values: what is small, as JSON values.
+
+    Raises:
+        OSError: it cannot be written, as where no space is left.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     with whole_file(path) as temporary:
-        save_file(dict(arrays), temporary, {"identity": identity, "values": json.dumps(values)})
+        try:
+            save_file(dict(arrays), temporary, {"identity": identity, "values": json.dumps(values)})
+        except SafetensorError as error:  # which holds the system's error in its words only
+            found = re.search(r"os error (\d+)", str(error))
+            number = int(found[1]) if found else errno.EIO
+            raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
