@@ -23,7 +23,9 @@ from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score,
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import (
+    MARGINS,
     RISE,
+    TOLD_SHARE,
     Expected,
     GoldSearch,
     Threshold,
@@ -265,14 +267,15 @@ def choose_pairs(
         one_to_one = pairs if config.select == "max" else found("max")[0]
         struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
-        expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], RISE[config.score])
+        how = RISE[config.score], config.score in MARGINS, TOLD_SHARE
+        expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], *how)
     if isinstance(config.threshold, (int, float)):
         threshold = Threshold(float(config.threshold), "given")
     elif config.calibrates and expected is not None:
         threshold = _calibrated(expected, config, gold)
     if judge is not None and sides is not None and len(pairs):
         # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
-        value = np.inf if threshold.unsure else threshold.value
+        value = np.inf if expected is None or expected.lost else threshold.value
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts, sides[1].texts)
         mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most)
@@ -296,7 +299,7 @@ def _calibrated(expected: Expected, config: MineConfig, gold: np.ndarray | None)
     if gold is not None:
         most = np.inf if config.max_score is None else config.max_score
         origin, recall = "gold pairs", float(((gold >= least) & (gold <= most)).mean())
-    return Threshold(value, origin, precision, recall, expected.unsure, expected.rough)
+    return Threshold(value, origin, precision, recall, expected.unsure)
 
 
 def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = None, folder: Path | None = None) -> Mined:

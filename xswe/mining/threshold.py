@@ -8,8 +8,12 @@ say how many of the pairs above any score are wrong; one more is always counted,
 line without a translation loses its best wrong neighbour, too, so the mismatches score a little low: for scores that
 keep this gap (:data:`RISE`) they are raised by a multiple of what a second striking costs.
 
-The estimate holds where a fair share of the lines has a translation. Where next to none has one, the few wrong pairs at the
-very top decide, of which mismatches tell too little: below :data:`LEAST_SHARE` no precision is told.
+Mismatches come about among all lines, wrong pairs only among lines that their translations do not win, and high scores are
+rare: half the lines on both sides make a quarter of them. A margin (:data:`MARGINS`) says how far two lines stand out from
+their neighbourhoods, which is chance, so this holds; cosines are high between the same few lines whatever the others are.
+
+The estimate holds where a fair share of the lines has a translation. Where few have one, the few wrong pairs at the very
+top decide, of which mismatches tell too little: below :data:`TOLD_SHARE` no precision is told.
 
 **Gold pairs**, hidden among the lines, measure the recall. They say nothing of the lines without a translation, so the
 precision is expected from the mismatches here, too.
@@ -42,16 +46,16 @@ from xswe.search.vectors import Vectors
 # (cosine) or sees translations where there is none (ratio).
 RISE = {"cosine": 2.0, "absolute": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
 
+# Scores of which a line without a translation finds a high one as seldom as few other such lines are there.
+MARGINS = ("ratio", "distance", "csls")
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
-# threshold, and least number of pairs, for a precision to be told. On planted sets of 20,000 lines (eval/mining_quality.py)
-# all of which had a translation, the expected precision was at most 2 points off; of 50 %, 8 too low to 1 too high; of
-# 10 %, 17 too low to 8 too high, so that below a quarter it is called rough; of 1 %, up to 40 off. The cause: a line with a
-# translation is struck out, too, and its next best scores higher than noise of another kind does. Mismatches that count by
-# the chance that their lines have no translation cured that for margins (en-ja, 10,000 lines), but then the precision was 6
-# (ratio) to 26 points (cosine) too high where the noise is alike.
+# threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be TOLD_SHARE for a
+# precision to be told: on planted sets of 20,000 lines (eval/mining_quality.py) that have a translation for half or all of
+# them it is at most 4.8 points off (by cosine 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line with a translation
+# is struck out, too, and its next best scores higher than noise of another kind does.
 LEAST_SHARE = 0.05
-ROUGH_SHARE = 0.25
+TOLD_SHARE = 0.25
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 
@@ -66,7 +70,6 @@ class Threshold:
         precision: the fraction of the kept pairs that is expected to be right; None if it cannot be told.
         recall: the fraction of the right pairs that are kept: expected, on gold measured; None if it cannot be told.
         unsure: why no precision is told; empty if one is, or none was asked for.
-        rough: whether so few of the lines seem to have a translation that the precision may be 10 points off and more.
     """
 
     value: float
@@ -74,7 +77,6 @@ class Threshold:
     precision: float | None = None
     recall: float | None = None
     unsure: str = ""
-    rough: bool = False
 
     def sentence(self) -> str:
         """One sentence for the report."""
@@ -83,8 +85,7 @@ class Threshold:
         line = f"threshold: {self.value:.4f} ({self.origin})"
         told = []
         if self.precision is not None:
-            doubt = " (rough: few of the lines seem to have a translation)" if self.rough else ""
-            told.append(f"expected precision {_percent(self.precision)}{doubt}")
+            told.append(f"expected precision {_percent(self.precision)}")
         elif self.unsure:
             told.append(f"precision cannot be told: {self.unsure}")
         if self.recall is not None:
@@ -143,7 +144,8 @@ class Expected:
         right: expected number of right pairs among the first i + 1, float64 (n,).
         lines: of the shorter side.
         mismatches: scores of the mismatched pairs that tell, float32 (m,).
-        weight: how many wrong pairs each of them stands for.
+        weight: how many wrong pairs each of them stands for, at most.
+        least_share: of the lines, expected to be in a right pair, for a precision to be told.
     """
 
     falling: np.ndarray
@@ -151,21 +153,24 @@ class Expected:
     lines: int
     mismatches: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
     weight: float = 0.0
+    least_share: float = LEAST_SHARE
 
     @cached_property
+    def lost(self) -> bool:
+        """Whether so little seems to be right that the threshold means little, too."""
+        if len(self.falling) < LEAST_PAIRS or self.right[-1] < LEAST_SHARE * self.lines:
+            return True
+        best = int((self.falling >= self.choose()).sum())
+        return bool(self.right[best - 1] < LEAST_PRECISION * best)
+
+    @property
     def unsure(self) -> str:
         """Why a precision cannot be told, empty if it can."""
         if len(self.falling) < LEAST_PAIRS:
             return f"{len(self.falling)} pairs are too few"
-        best = int((self.falling >= self.choose()).sum())
-        if self.right[-1] < LEAST_SHARE * self.lines or self.right[best - 1] < LEAST_PRECISION * best:
+        if self.lost or self.right[-1] < self.least_share * self.lines:
             return "too few of the lines seem to have a translation; look at the pairs round the threshold"
         return ""
-
-    @property
-    def rough(self) -> bool:
-        """Whether a precision that is told may be far off."""
-        return not self.unsure and bool(self.right[-1] < ROUGH_SHARE * self.lines)
 
     def between(self, least: float, most: float | None) -> tuple[float | None, float | None]:
         """Return precision and recall that are expected of the pairs from ``least`` to ``most``; None if unsure."""
@@ -208,7 +213,13 @@ def _best_cut(falling: np.ndarray, precisions: np.ndarray, recalls: np.ndarray, 
 
 
 def from_mismatches(
-    scores: np.ndarray, mismatches: np.ndarray, lines: int, further: np.ndarray | None = None, rise: float = 0.0
+    scores: np.ndarray,
+    mismatches: np.ndarray,
+    lines: int,
+    further: np.ndarray | None = None,
+    rise: float = 0.0,
+    margin: bool = False,
+    least_share: float = LEAST_SHARE,
 ) -> Expected:
     """Estimate how many pairs are right from the scores of mismatched pairs.
 
@@ -218,6 +229,8 @@ def from_mismatches(
         lines: of the shorter side.
         further: float32, of the pairs selected once every line's *two* best neighbours are struck out.
         rise: of the score, see :data:`RISE`; where not 0, ``further`` is needed.
+        margin: whether lines compete for partners by one of the :data:`MARGINS`.
+        least_share: of the lines, expected to be in a right pair, for a precision to be told.
     """
     if rise and further is not None:
         mismatches = raised(mismatches, further, rise * wrong_fraction(scores, mismatches))
@@ -226,10 +239,19 @@ def from_mismatches(
     above = len(wrong) - np.searchsorted(wrong, falling, "left")
     # One more than are seen, as target-decoy searches count (Levitsky et al., 2017): nothing above is no proof of nothing.
     weight = wrong_fraction(scores, mismatches)
-    false = weight * (above + 1)
-    kept = np.arange(1, len(falling) + 1)
-    right = np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)  # cannot fall as the threshold does
-    return Expected(falling, right, lines, mismatches, weight)
+    right = _right(weight * (above + 1))
+    if margin and len(right) and right[-1] >= TOLD_SHARE * lines:  # below, the weight is too uncertain to count twice
+        # A line finds a wrong partner above a score among all lines with this chance, and among some of them, the fraction
+        # of which is the weight, with the chance that it does not miss all of these.
+        chance = (above + 1) / (len(wrong) + 1)
+        right = _right(weight * (len(wrong) + 1) * (1 - (1 - chance) ** weight))
+    return Expected(falling, right, lines, mismatches, weight, least_share)
+
+
+def _right(false: np.ndarray) -> np.ndarray:
+    """Return how many of the first i + 1 pairs are right if so many are wrong: it cannot fall as the threshold does."""
+    kept = np.arange(1, len(false) + 1)
+    return np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)
 
 
 def best_threshold(scores: np.ndarray, correct: np.ndarray, total: int) -> float:
