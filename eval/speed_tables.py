@@ -231,9 +231,9 @@ def large(record: Record) -> str:
     """How mining by clusters grows with the lines (eval/mine_large.py)."""
     rows = []
     for row in sorted(record["rows"], key=lambda row: (row["lines"], row["kills"])):
-        what = f"{row['lines']:,}" + (f", killed {row['kills']} times" if row["kills"] else "")
+        what = f"{row['lines']:,}" + (f", killed {['', 'once', 'twice'][row['kills']]}" if row["kills"] else "")
         sizes = [f"{row[key]:.2f}" for key in ("peak_gib", "peak_own_gib", "work_disk_gib")]
-        rows.append([what, f"{row['processor_seconds']:.0f}", *sizes, _percent(row["recall"])])
+        rows.append([what, f"{row['processor_seconds']:,.0f}", *sizes, _percent(row["recall"])])
     sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB"]
     return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
 
