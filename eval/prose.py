@@ -323,8 +323,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     ],
     "docs/how-to/several-machines.md": [
         (
-            "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the clock, "
-            "killed once on the way, and # processor hours",
+            "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
+            "clock, killed once on the way, and # processor hours",
             _growth,
         ),
         (
