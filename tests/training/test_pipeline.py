@@ -7,6 +7,8 @@ import re
 import shutil
 import sys
 import types
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +28,7 @@ from xswe.training.pairs import WordCounts
 from xswe.training.pipeline import run_stages
 from xswe.training.recipes import sample_paths
 from xswe.training.refine import RefineConfig
-from xswe.training.stages import Stages
+from xswe.training.stages import Stages, only_run
 from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
 
@@ -480,3 +482,22 @@ def test_span_training_needs_one_table_of_two_languages(tmp_path, config, fake_t
     c = replace(c, objective=ALONE) if len(languages) == 1 else c
     with pytest.raises(ConfigError, match=r"spans\.max_steps"):
         run_stages(c, fake_teacher, tmp_path, distilled=fake_teacher)
+
+
+def test_runs_of_a_sweep_do_what_is_equal_once_and_side_by_side(tmp_path, config, fake_teacher):
+    def run(name, shared, seed=0, rate=0.01):
+        how = RefineConfig(max_steps=5, batch_size=64, eval_steps=5, learning_rate=rate)
+        c = config(("en", "ja"), pca=PCAConfig(dim=3, drop=0), refine=how, seed=seed)
+        return run_stages(c, fake_teacher, tmp_path / name, shared=tmp_path / shared).model.matrix
+
+    settings = {"first": {}, "rate": {"rate": 0.02}, "seed": {"seed": 1}}
+    with ThreadPoolExecutor(3) as pool:
+        side_by_side = list(pool.map(lambda name: run(name, "together", **settings[name]), settings))
+    for name, matrix in zip(settings, side_by_side, strict=True):
+        assert np.array_equal(run(name, "apart", **settings[name]), matrix)
+    done = [sorted(path.name for path in (tmp_path / place / "stages").glob("[!.]*")) for place in ("together", "apart")]
+    assert done[0] == done[1]
+    counts = Counter(name.rsplit("-", 1)[0] for name in done[0])
+    assert (counts["extract"], counts["refine"]) == (2, 3)  # another seed draws other contexts
+    with only_run(tmp_path / "first"), pytest.raises(ConfigError, match="another run is at work"):
+        run("first", "together")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -108,8 +109,10 @@ def convert(
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
     partial = folder.with_name(f"{folder.name}.partial")
-    with held(partial, f"{partial}: another process is converting this corpus; wait for it"):
-        if not (folder / "signature.json").is_file():
+    with held(partial):  # another process may be converting the same, which is waited for
+        if (folder / "signature.json").is_file():
+            shutil.rmtree(partial)
+        else:
             report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs).run()
             write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
             (partial / "progress.json").unlink()

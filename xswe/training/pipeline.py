@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -101,10 +102,11 @@ def run_stages(
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
-    place = shared or folder
-    array = execution.kind == "array"
-    with only_run(place, array), single_threaded_blas():
-        stages, pieces = Stages(place, array), None if teacher is None else teacher.tokenizer
+    place, array = shared or folder, execution.kind == "array"
+    several = array or shared is not None  # processes that are at work in the place
+    with nullcontext() if place == folder else only_run(folder, array), only_run(place, several), single_threaded_blas():
+        stages = Stages(place, several, "extract" if array else "")
+        pieces = None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, pieces)
         bags = make_bags(corpus, *units)

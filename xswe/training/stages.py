@@ -73,14 +73,15 @@ class Stages:
     Args:
         folder: the run folder; ``folder/stages`` receives the artefacts.
         shared: other processes may be at work in the folder: one of them does a stage, while the others wait for it.
+        together: the stage that these processes do together, its shards telling who does what; empty for none.
 
     Attributes:
         folder: where the artefacts are.
         seconds: how long each stage of this run took, in whatever run it was done.
     """
 
-    def __init__(self, folder: Path, shared: bool = False) -> None:
-        self.folder, self._shared = folder / "stages", shared
+    def __init__(self, folder: Path, shared: bool = False, together: str = "") -> None:
+        self.folder, self._shared, self._together = folder / "stages", shared, together
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
             () if shared else self.folder.glob(".*.tmp")
@@ -109,8 +110,7 @@ class Stages:
         Raises:
             ModelError: a file of a stage that is done is damaged.
         """
-        # The extraction is what they share: its shards tell who does what.
-        alone = self._shared and name != "extract"
+        alone = self._shared and name != self._together
         with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if alone else nullcontext():
             return self._run(name, inputs, make)
 
