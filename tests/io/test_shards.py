@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.execution import ExecutionConfig, run_shards
@@ -111,14 +112,22 @@ def test_a_full_disk_ends_the_run_at_once(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of a process are POSIX")
-def test_a_checkpoint_that_the_disk_has_no_room_for_is_an_error_of_the_system(tmp_path):
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: save_checkpoint(path, "one", {"a": np.zeros(1 << 20)}, {}),
+        lambda path: xswe.load("mini").save(path, dtype="float32"),
+    ],
+    ids=["checkpoint", "model"],
+)
+def test_what_the_disk_has_no_room_for_is_an_error_of_the_system(tmp_path, write):
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000_000, before[1]))
     try:
         with pytest.raises(OSError, match="File too large") as caught:
-            save_checkpoint(tmp_path / "a", "one", {"a": np.zeros(1000)}, {})
+            write(tmp_path / "a")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert caught.value.errno == errno.EFBIG

@@ -1,8 +1,7 @@
 """Files that appear whole or not at all, and fingerprints that name what made them.
 
-Arrays on disk that grow block by block, and the state of unfinished work.
-
-Flat arrays on disk that grow block by block, survive a kill, and are memory-mapped when they are whole.
+Flat arrays on disk that grow block by block, survive a kill, and are memory-mapped when they are whole; the state of
+unfinished work.
 """
 
 from __future__ import annotations
@@ -163,10 +162,6 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
         path: the file.
         crowded: its folder holds many thousands of files, and is not gone through for what a killed process left; see
             :func:`remove_leftovers`.
-
-    Example:
-        with whole_file("a.txt") as temporary:
-            temporary.write_text("all of it")
     """
     path = Path(path)
     if is_special(path):
@@ -445,7 +440,28 @@ def map_unfinished(folder: Path, name: str, state: tuple[int, int]) -> Texts:
     return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", HEADER, (rows + 1,)))
 
 
-# One file that holds all that a killed run needs to go on: arrays, and a few values in JSON.
+# Arrays in safetensors; such a file also holds all that a killed run needs to go on, with a few values in JSON.
+
+
+def save_tensors(
+    path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None, crowded: bool = False
+) -> None:
+    """Write arrays of any layout, with words beside them, as a file of safetensors, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written, as where no space is left.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    laid = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    with whole_file(path, crowded=crowded) as temporary:
+        try:
+            save_file(laid, temporary, metadata)
+        except SafetensorError as error:  # which holds the system's error in its words only
+            found = re.search(r"os error (\d+)", str(error))
+            number = int(found[1]) if found else errno.EIO
+            raise OSError(number, os.strerror(number), str(path)) from None
 
 
 def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
@@ -460,16 +476,7 @@ def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray],
     Raises:
         OSError: it cannot be written, as where no space is left.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
-    with whole_file(path) as temporary:
-        try:
-            save_file(dict(arrays), temporary, {"identity": identity, "values": json.dumps(values)})
-        except SafetensorError as error:  # which holds the system's error in its words only
-            found = re.search(r"os error (\d+)", str(error))
-            number = int(found[1]) if found else errno.EIO
-            raise OSError(number, os.strerror(number), str(path)) from None
+    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values)})
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.io.files import scratch, whole_file
+from xswe.io.files import save_tensors, scratch, whole_file
 from xswe.model.folder import Precision
 from xswe.model.interchange import write_binary, write_text
 from xswe.model.static import StaticModel
@@ -216,11 +216,8 @@ def write_bits(path: Path, model: StaticModel) -> None:
 
     A row is about ``scale * (2 * bit - 1)``; the scale is its mean magnitude, which among all makes the error smallest.
     """
-    from safetensors.numpy import save_file
-
     vectors = model.vectors
     if model.dim % 8:
         raise ConfigError(f"format=bits packs eight dimensions a byte; the model has {model.dim}: choose a dim")
     tensors = {"bits": np.packbits(vectors > 0, axis=1), "scales": np.abs(vectors).mean(1).astype(np.float32)}
-    with whole_file(path) as temporary:
-        save_file(tensors, temporary, {"format": "xswe-bits", "dim": str(model.dim)})
+    save_tensors(path, tensors, {"format": "xswe-bits", "dim": str(model.dim)})

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.io.files import read_json, whole_folder
+from xswe.io.files import read_json, save_tensors, whole_folder
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
 from xswe.text.subwords import SubwordUnits
@@ -217,21 +217,19 @@ def save(contents: Contents, folder: Path) -> None:
     Raises:
         ModelError: there is something else of that name, which is left alone.
     """
-    from safetensors.numpy import save_file
-
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
     units, matrix, description, scales, counts = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
-        tensors = {"embeddings": np.ascontiguousarray(matrix)}
+        tensors = {"embeddings": matrix}
         if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
             tensors |= write_portable(units, temporary, scales)
         elif scales is not None:
             tensors["weights"] = scales
-        save_file(tensors, temporary / "model.safetensors")
+        save_tensors(temporary / "model.safetensors", tensors)
         if counts is not None:
-            save_file({"counts": smallest(counts)}, temporary / _COUNTS)
+            save_tensors(temporary / _COUNTS, {"counts": smallest(counts)})
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION,

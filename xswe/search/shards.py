@@ -17,7 +17,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig, once, run_shards
-from xswe.io.files import fingerprint, read_json, whole_file
+from xswe.io.files import fingerprint, read_json, save_tensors
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.shards import Stage
 from xswe.search.exact import search_exact, search_on_device
@@ -98,14 +98,6 @@ class _Job:
         """Return the file of arrays."""
         return [output]
 
-    @staticmethod
-    def write(output: Path, arrays: dict[str, np.ndarray]) -> None:
-        """Write arrays, whole or not at all."""
-        from safetensors.numpy import save_file
-
-        with whole_file(output, crowded=True) as temporary:
-            save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, temporary)
-
 
 @dataclass(frozen=True)
 class AssignJob(_Job):
@@ -126,7 +118,7 @@ class AssignJob(_Job):
         part = Vectors(sides[number].array[first : first + self.search.sizes.rows])
         with single_threaded_blas():
             found = assign(part, centroids, means[number], min(self.search.config.probes, len(centroids)), 1)
-        self.write(output, {"clusters": found})
+        save_tensors(output, {"clusters": found}, crowded=True)
         return {"lines": len(part)}
 
 
@@ -178,7 +170,7 @@ class ClustersJob(_Job):
                 merge(backward.scores, backward.ids, at[1], column_scores, column_ids, rows)
                 pairs += len(rows) * len(columns)
         lines = self.search.sizes.lines
-        self.write(output, {**forward.arrays("forward", lines), **backward.arrays("backward", lines)})
+        save_tensors(output, {**forward.arrays("forward", lines), **backward.arrays("backward", lines)}, crowded=True)
         return {"pairs": pairs}
 
 
@@ -207,7 +199,7 @@ class TileJob(_Job):
             ):
                 lists.scores, lists.ids = scores, np.where(ids >= 0, ids + first, ids).astype(np.int32)
         lines = search.sizes.lines
-        self.write(output, {**forward.arrays("forward", lines), **backward.arrays("backward", lines)})
+        save_tensors(output, {**forward.arrays("forward", lines), **backward.arrays("backward", lines)}, crowded=True)
         return {"pairs": len(left) * len(right)}
 
 
@@ -244,7 +236,7 @@ class MergeJob(_Job):
                 part = slice(int(starts[shard]), int(starts[shard + 1]))
                 lines, more, names = (arrays.get_slice(f"{name}_{each}")[part] for each in ("lines", "scores", "ids"))
                 merge(scores, ids, lines.astype(np.int64) - first, more, names, _NOTHING)
-        self.write(output, {"scores": scores, "ids": ids})
+        save_tensors(output, {"scores": scores, "ids": ids}, crowded=True)
         return {"lines": len(scores)}
 
 

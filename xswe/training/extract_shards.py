@@ -16,7 +16,7 @@ import numpy as np
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig, once, run_shards
-from xswe.io.files import fingerprint, read_json, whole_file, write_json
+from xswe.io.files import fingerprint, read_json, save_tensors, write_json
 from xswe.io.ragged import Texts
 from xswe.io.shards import Stage
 from xswe.model.folder import load_units
@@ -82,8 +82,6 @@ class ExtractJob:
 
     def run(self, opened: _Opened, shard: int, output: Path) -> dict[str, Any]:
         """Write the sums and counts of the units that the shard holds."""
-        from safetensors.numpy import save_file
-
         language, (first, last) = self._place(opened, shard)
         texts, contexts, batches = opened.samples[language]
         counts = np.zeros(len(opened.sums), np.int64)
@@ -91,8 +89,7 @@ class ExtractJob:
         for states in opened.teacher.states(texts, batches[first:last]):
             harvest_batch(states, opened.units, texts, contexts, opened.sums, counts)
         found = np.flatnonzero(counts).astype(np.int32)
-        with whole_file(output, crowded=True) as temporary:
-            save_file({"units": found, "sums": opened.sums[found], "counts": counts[found]}, temporary)
+        save_tensors(output, {"units": found, "sums": opened.sums[found], "counts": counts[found]}, crowded=True)
         return {"lines": sum(len(rows) for rows in batches[first:last])}
 
     def files(self, output: Path) -> Sequence[Path]:

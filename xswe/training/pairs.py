@@ -18,12 +18,13 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from xswe.corpus.bitext import RowSet
 from xswe.corpus.contexts import Contexts
 from xswe.corpus.kernels import hash_texts
 from xswe.errors import ModelError
+from xswe.io.files import save_tensors
 from xswe.io.ragged import Bags, Spans
 from xswe.text.words import own_words
 from xswe.training.extract import RowVectors
@@ -345,7 +346,7 @@ class WordCounts:
 
     def save(self, folder: Path) -> None:
         """Write ``counts.safetensors`` into ``folder``."""
-        save_file({"counts": self.counts, "own": self.own}, folder / _FILE)
+        save_tensors(folder / _FILE, {"counts": self.counts, "own": self.own})
 
     @classmethod
     def open(cls, folder: Path) -> WordCounts:

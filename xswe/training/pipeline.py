@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, draw
 from xswe.corpus.contexts import Contexts, choose_contexts
@@ -24,7 +24,7 @@ from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import fingerprint, write_json
+from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
 from xswe.model.folder import smallest
@@ -304,7 +304,7 @@ class _Run:
             else:
                 shards = self.stages.folder / f"extract-{identity}.shards"
                 made = extract_by_shards(*given, shards, self.execution)
-            save_file({"embeddings": made.matrix, "contexts": made.contexts}, folder / "extract.safetensors")
+            save_tensors(folder / "extract.safetensors", {"embeddings": made.matrix, "contexts": made.contexts})
             write_json(
                 folder / "report.json",
                 {
@@ -333,7 +333,7 @@ class _Run:
                 norms = np.linalg.norm(projected, axis=1)
                 projected *= np.float32(settings.norm / norms[norms > 0].mean())
             tensors = {"embeddings": projected, "mean": pca.mean_, "components": pca.components_}
-            save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, folder / "pca.safetensors")
+            save_tensors(folder / "pca.safetensors", tensors)
             write_json(
                 folder / "report.json",
                 {
@@ -437,7 +437,7 @@ class _Run:
             graded = GradedLoss(files, given, self.config.seed) if files else None
             made = refine(start, training, development, c, self.config.objective, graded, checkpoint=checkpoint, log=log)
             logger.info("refined in %.0f s, %d steps, best %d", time.monotonic() - begun, made.steps, made.best_step)
-            save_file({"embeddings": made.matrix}, folder / "refine.safetensors")
+            save_tensors(folder / "refine.safetensors", {"embeddings": made.matrix})
             write_json(folder / "report.json", {"steps": made.steps, "best_step": made.best_step, "history": made.history})
 
         drawn = [{"drawn": self.drawn_inputs()}] if self.sampled else []
@@ -487,7 +487,7 @@ class _Run:
             training: list[ParallelWords | WordTriples] = [*self.words("train"), *learnt]
             development: list[ParallelWords | WordTriples] = [*self.words("development"), *judged]
             matrix, history = train_spans(start, training, development, c, checkpoint=checkpoint, log=log)
-            save_file({"embeddings": matrix}, folder / "spans.safetensors")
+            save_tensors(folder / "spans.safetensors", {"embeddings": matrix})
             write_json(folder / "report.json", {"history": history})
 
         folder, _ = self.stages.run("spans", inputs, make)
