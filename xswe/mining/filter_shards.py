@@ -7,7 +7,7 @@ do, so that each pair has the decoy that it has in one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -71,10 +71,7 @@ class CleanJob(FilterWork):
     def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
         """Write the arrays of :class:`xswe.corpus.cleaning.Cleaned`, and which records are damaged."""
         found = [(opened.cleaned(block), block.damaged) for block in self.blocks(shard)]
-        parts = [(one.reason, one.keys, one.near, one.sides, damaged) for one, damaged in found]
-        arrays = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        _save(output, arrays)
-        return {"lines": len(arrays[0]) if arrays else 0}
+        return _save(output, [(one.reason, one.keys, one.near, one.sides, damaged) for one, damaged in found])
 
 
 @dataclass(frozen=True)
@@ -94,14 +91,15 @@ class CompareJob(FilterWork):
         for block in self.blocks(shard):
             parts.append(opened.compared(block, np.array(reasons[row : row + len(block)])))
             row += len(block)
-        arrays = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        _save(output, arrays)
-        return {"lines": len(arrays[0]) if arrays else 0}
+        return _save(output, parts)
 
 
-def _save(output: Path, arrays: list[np.ndarray]) -> None:
+def _save(output: Path, blocks: Iterable[tuple[np.ndarray, ...]]) -> dict[str, Any]:
+    """Write the arrays of all blocks of a shard, each in one; return how many records it has."""
+    arrays = [np.concatenate(part) for part in zip(*blocks, strict=True)]
     with whole_file(output, crowded=True) as temporary, temporary.open("wb") as stream:
         np.savez(stream, *arrays)
+    return {"lines": len(arrays[0]) if arrays else 0}
 
 
 def _read(path: Path) -> list[np.ndarray]:
@@ -169,8 +167,8 @@ class FilterShards:
             if arrays := _read(compare.path(shard)):
                 yield arrays[0], arrays[1], arrays[2]
 
-    def _stage(self, folder: Path, name: str, count: int, job: FilterWork, identity: str) -> Stage:
-        stage = Stage(folder / f"{name}-{identity}", name, count, ".npz", job, identity)  # type: ignore[arg-type]
+    def _stage(self, folder: Path, name: str, count: int, job: CleanJob | CompareJob, identity: str) -> Stage:
+        stage = Stage(folder / f"{name}-{identity}", name, count, ".npz", job, identity)
         stage.begin()
         return stage
 
