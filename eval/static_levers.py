@@ -235,7 +235,8 @@ def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[s
     same = replace(variation, shape=ShapeConfig())
     kept = runs / "trained" / f"{fingerprint(arrays_digest(start), asdict(same), seed)}.safetensors"
     if kept.exists():
-        return load_file(kept)["matrix"], float(load_file(kept)["seconds"][0])
+        found = load_file(kept)
+        return found["matrix"], float(found["seconds"][0])
     begun, given = time.process_time(), variation.graded
     bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
     bitexts = bitexts if variation.noise else without_noise(bitexts, units)

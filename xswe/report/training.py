@@ -371,14 +371,15 @@ def _words(model: StaticModel) -> list[tuple[str, str, list[tuple[str, list[tupl
     A vocabulary that was learnt elsewhere has words of further languages: only those of the training text are shown.
     """
     counts = np.ones((len(model.languages), len(model.matrix))) if model.counts is None else model.counts
+    words = {code: model.words(code) for code in model.languages}
     own = {
-        code: {word for word, row in model.words(code).items() if counts[number, row]}
-        for number, code in enumerate(model.languages)
+        code: {word for word, row in rows.items() if counts[number, row]}
+        for number, (code, rows) in enumerate(words.items())
     }
     out = []
     for code in model.languages if len(model.languages) > 1 else ():
         least = 2 if code in ("zh", "ja") else 4
-        among = [word for word in list(model.words(code))[:4000] if len(word) >= least and word in own[code]]
+        among = [word for word in islice(words[code], 4000) if len(word) >= least and word in own[code]]
         for word in sorted(random.Random(0).sample(among, min(_WORDS, len(among)))):
             near = []
             for other in (language for language in model.languages if language != code):

@@ -444,9 +444,8 @@ def open_index(
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
-    if (execution := building.get("execution", LOCAL)).kind != "local" and (
-        not folder or documents in (None, "-") or "sentences" in (stamp or ())
-    ):
+    execution, shared = building.get("execution", LOCAL), folder and stamp and "sentences" not in stamp
+    if execution.kind != "local" and not shared:
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a text file and index=")
     if folder and Path(folder).exists():
         found = load_index(folder)
