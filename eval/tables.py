@@ -30,9 +30,9 @@ from xswe.io.results import markdown
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import prose  # noqa: E402
 from align_tables import ALIGN  # noqa: E402
 from encode_tables import ENCODING  # noqa: E402
+from fill_prose import Measured, fill_figures  # noqa: E402
 from lever_tables import LEVERS  # noqa: E402
 from phrase_tables import PHRASES  # noqa: E402
 from speed_tables import SPEED  # noqa: E402
@@ -311,13 +311,13 @@ def main() -> int:
     options = parser.parse_args()
     results = options.root / "eval" / "results"
     published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
-    measured = prose.Measured(options.root)
+    measured = Measured(options.root)
     stale = False
     for file in [options.root / "README.md", *sorted(options.root.glob("docs/**/*.md")), *sorted(results.glob("**/*.md"))]:
         before = file.read_text(encoding="utf-8")
         try:
             after, remarks = fill(before, results, published)
-            after = prose.fill(file.relative_to(options.root).as_posix(), after, measured)
+            after = fill_figures(file.relative_to(options.root).as_posix(), after, measured)
         except (KeyError, ValueError, OSError) as error:
             print(f"{file}: {error.args[0]}", file=sys.stderr)
             return 2

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "eval").is_dir(), reason="eval/ is n
 @pytest.fixture(scope="module")
 def prose():
     sys.path.insert(0, str(ROOT / "eval"))
-    return importlib.import_module("prose")
+    return importlib.import_module("fill_prose")
 
 
 def test_tables_and_sentences_say_what_was_measured():
@@ -28,12 +28,12 @@ def test_tables_and_sentences_say_what_was_measured():
 
 def test_what_looks_measured_is_checked(prose):
     """A figure with a unit, or with decimals, is filled by the script or named among those that are no results."""
-    found = {page: prose.unmarked(page, (ROOT / page).read_text("utf-8")) for page in PAGES}
+    found = {page: prose.unnamed(page, (ROOT / page).read_text("utf-8")) for page in PAGES}
     assert not {page: figures for page, figures in found.items() if figures}
     text = (
         "It takes 3 to 7 times as\nlong, 0.2 more, and 12 GiB; `0.3`, 2023, 256 dimensions and 1,000 pairs are settings.\n"
     )
-    assert prose.unmarked("docs/new.md", text) == ["1: 3", "1: 7", "2: 0.2", "2: 12"]
+    assert prose.unnamed("docs/new.md", text) == ["1: 3", "1: 7", "2: 0.2", "2: 12"]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,8 @@ def test_what_looks_measured_is_checked(prose):
 def test_a_figure_that_differs_is_noticed_and_mended(prose, page, right, wrong):
     text, measured = (ROOT / page).read_text("utf-8"), prose.Measured(ROOT)
     assert right in text
-    assert prose.fill(page, text.replace(right, wrong), measured) == text  # which --check compares with what stands there
+    assert (
+        prose.fill_figures(page, text.replace(right, wrong), measured) == text
+    )  # which --check compares with what stands there
     with pytest.raises(ValueError, match="has 0 times"):
-        prose.fill(page, text.replace(right, "lines"), measured)
+        prose.fill_figures(page, text.replace(right, "lines"), measured)
