@@ -7,6 +7,7 @@ from typing import Any
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
+from xswe.io.execution import ExecutionConfig
 from xswe.io.settings import build
 from xswe.text.languages import check_languages
 
@@ -23,5 +24,6 @@ def run(values: dict[str, Any]) -> str:
     if action == "fetch":
         return fetch_corpora(config, languages)
     if action == "convert":
-        return str(convert_corpus(config, languages, values["output"], values["threads"]))
+        execution = build(ExecutionConfig, values["execution"], "execution")
+        return str(convert_corpus(config, languages, values["output"], values["threads"], execution))
     raise ConfigError(f"action={action!r}: use list, show, fetch or convert")

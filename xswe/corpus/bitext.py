@@ -195,7 +195,12 @@ def make_cleaner(languages: tuple[str, str], config: CorpusConfig, threads: int 
 
 
 def clean_file(
-    file: PairFile, config: CorpusConfig, cleaner: Cleaner, threads: int = 1, skip: int = 0
+    file: PairFile,
+    config: CorpusConfig,
+    cleaner: Cleaner,
+    threads: int = 1,
+    skip: int = 0,
+    span: tuple[int, int] | None = None,
 ) -> Iterator[Cleaned]:
     """Stream a file's cleaned blocks in order.
 
@@ -205,11 +210,13 @@ def clean_file(
         cleaner: what to do with each block.
         threads: how many work at once.
         skip: blocks at the start that are read over.
+        span: see :func:`xswe.corpus.blocks.read_jobs`.
     """
 
     def cleaned() -> Iterator[Any]:
         least = config.min_score if file.min_score is None else file.min_score
-        for number, job in enumerate(read_jobs(file, on_error=config.on_error, scores=least is not None)):
+        jobs = read_jobs(file, on_error=config.on_error, scores=least is not None, span=span)
+        for number, job in enumerate(jobs):
             if number >= skip:
                 yield lambda job=job: cleaner(job(), least)
 

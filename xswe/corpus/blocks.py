@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -25,13 +25,14 @@ from xswe.corpus.formats import (
 )
 from xswe.corpus.rows import Negatives, Rows, copied, pack
 from xswe.errors import ConfigError
-from xswe.io.archives import open_member
+from xswe.io.archives import open_member, packing_of
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
     Lines,
     OnError,
     Skipped,
+    Span,
     damaged_archive,
     decode_line,
     open_binary,
@@ -49,7 +50,9 @@ _REASONS = {
 }
 
 
-def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = False) -> Iterator[Job]:
+def read_jobs(
+    file: PairFile, *, on_error: OnError = "raise", scores: bool = False, span: tuple[int, int] | None = None
+) -> Iterator[Job]:
     """Stream the jobs that make a file's pairs, in order.
 
     The pairs are those of :func:`xswe.corpus.formats.read_pairs`; the n-th job of a file is always the same.
@@ -58,12 +61,14 @@ def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = Fal
         file: what to read.
         on_error: ``raise`` at the first damaged line, or ``skip`` and count it in ``Rows.skipped``.
         scores: also read the corpus's own scores.
+        span: of a file that :func:`is_cut`: only the lines whose first byte is one of these. Errors then count lines from
+            the span's beginning, see :func:`xswe.io.lines.lines_counted`.
 
     Raises:
         InputError: as ``read_pairs``; by a job, or between jobs.
     """
     if file.format == "tsv":
-        yield from _columns(file, on_error, scores)
+        yield from _columns(file, on_error, scores, span)
     elif file.format == "moses":
         yield from _moses(file, on_error, scores)
     else:
@@ -83,6 +88,11 @@ def read_jobs(file: PairFile, *, on_error: OnError = "raise", scores: bool = Fal
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
 
 
+def is_cut(file: PairFile) -> bool:
+    """Tell whether a file can be read by spans: it is tab-separated text, and neither packed nor in an archive."""
+    return file.format == "tsv" and not file.members and not packing_of(file.source)
+
+
 def _first(rows: Rows) -> tuple[list[str], list[str]]:
     return list(rows.source[:JUDGED]), list(rows.target[:JUDGED])
 
@@ -95,21 +105,22 @@ def _open(stack: ExitStack, file: Path, member: str | None) -> BinaryIO:
     return stack.enter_context(open_binary(file) if member is None else open_member(file, member))
 
 
-def _columns(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
+def _columns(file: PairFile, on_error: OnError, scores: bool, span: tuple[int, int] | None) -> Iterator[Job]:
     """Jobs of a tab-separated file."""
     column = file.score if scores else None
     if isinstance(column, str):
         raise ConfigError(f"{file.source}: the score of tab-separated text is a column, counted from 0")
     with ExitStack() as stack:
-        lines = Lines(_open(stack, file.source, file.members[0] if file.members else None))
+        stream, inside = _open(stack, file.source, file.members[0] if file.members else None), bool(span and span[0])
+        lines = Lines(cast(BinaryIO, Span(stream, *span)) if span else stream, inside=inside)
         number = 1
         while count := lines.ready(BLOCK_LINES):
-            yield _column_job(file, lines.take(count), number, on_error, column)
+            yield _column_job(file, lines.take(count), number, on_error, column, number == 1 and not inside)
             number += count
         yield from _end(lines, file.source, number, on_error)
 
 
-def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, score: int | None) -> Job:
+def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, score: int | None, judged: bool) -> Job:
     def job() -> Rows:
         """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
@@ -118,7 +129,7 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         if on_error == "raise":
             complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
-        if number == 1:
+        if judged:
             raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in fine[:JUDGED].tolist())
             first = [(number + row, line.tobytes().decode("utf-8").rstrip("\r\n")) for row, line in raw]
             check_columns_are_text(file.source, file.columns, file.languages, first)

@@ -9,6 +9,7 @@ import http.client
 import logging
 import os
 import shutil
+import textwrap
 import time
 import urllib.error
 import urllib.request
@@ -114,6 +115,29 @@ class Card:
     cite: str
     versions: tuple[Version, ...]
     unchecked: tuple[str, ...]
+
+    @property
+    def terms(self) -> str:
+        """The licence, and what it asks of a model."""
+        return f"{self.licence} [{'; '.join(self.restrictions)}]" if self.restrictions else self.licence
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name} ({self.kind})",
+            *textwrap.wrap(self.what, 100),
+            f"licence:  {self.licence}",
+            f"allows:   {self.allows}",
+            *(f"models:   {restriction}" for restriction in self.restrictions),
+            f"homepage: {self.homepage or '-'}",
+            f"cite:     {self.cite}",
+        ]
+        for release in self.versions:
+            served = ", ".join(f"{pair} ({size})" if size else pair for pair, size in release.pairs.items())
+            lines.append(f"version {release.version} ({release.format}): {served or ', '.join(release.languages)}")
+            lines += [f"  {url}" for url in release.urls] or [f"  hub: {release.repo} {release.config}"]
+            if release.columns:
+                lines.append("  columns: " + ", ".join(f"{name} {place}" for name, place in release.columns.items()))
+        return "\n".join(lines + [f"unchecked: {what}" for what in self.unchecked])
 
     def release(self, version: str = "") -> Version:
         """Return a release, the first where none is named."""

@@ -1,6 +1,4 @@
-"""A corpus of any size, converted once to flat arrays and cut into its parts.
-
-A corpus of any size, converted once to flat memory-mapped arrays.
+"""A corpus of any size, converted once to flat memory-mapped arrays and cut into its parts.
 
 The arrays grow by blocks. Every few hundred thousand pairs they are brought to the disk and the place reached is noted (a
 shard): a conversion that was killed goes on after its last whole shard and ends with the same bytes. What was kept before
@@ -13,8 +11,7 @@ import logging
 import os
 import shutil
 import sys
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -49,10 +46,12 @@ from xswe.corpus.cards import (
     find_card,
     is_card,
 )
-from xswe.corpus.cleaning import REASONS, Cleaner
+from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
+from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError
+from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
 from xswe.io.files import (
     GrowingArray,
     append_texts,
@@ -87,6 +86,7 @@ def convert(
     *,
     threads: int = 1,
     shard_pairs: int = SHARD_PAIRS,
+    execution: ExecutionConfig = LOCAL,
 ) -> tuple[Bitext, CorpusReport]:
     """Convert files to a folder that is memory-mapped, unless it is there; in the order of the files.
 
@@ -97,30 +97,37 @@ def convert(
         folder: where it goes; ``<folder>.partial`` holds what a killed run left.
         threads: how many work at once; the result does not depend on it.
         shard_pairs: pairs read between two points from which a killed run goes on.
+        execution: who reads and cleans: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
 
     Returns:
         The bitext, memory-mapped, and the report.
 
     Raises:
         ConfigError: there is something else of the folder's name, which is left alone.
+        XsweError: shards failed.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
     """
     _check_place(folder)
     identity = identity_of(files, languages, config)
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
-    partial = folder.with_name(f"{folder.name}.partial")
-    with held(partial):  # another process may be converting the same, which is waited for
-        if (folder / "signature.json").is_file():
-            shutil.rmtree(partial)
-        else:
-            report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs).run()
-            write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
-            (partial / "progress.json").unlink()
-            (partial / ".lock").unlink(missing_ok=True)
-            if folder.exists():
-                folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
-            os.replace(partial, folder)
-            logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
+    partial, here = folder.with_name(f"{folder.name}.partial"), execution.kind == "local"
+    # Tasks of an array look at each other's shards to the end.
+    work = nullcontext() if here else shard_folder(str(folder), execution, keep=execution.kind == "array")
+    with work as shared:
+        shards = None if shared is None else clean_by_shards(files, languages, config, identity, shared, execution, threads)
+        with held(partial):  # another process may be converting the same, which is waited for
+            if (folder / "signature.json").is_file():
+                shutil.rmtree(partial)
+            else:
+                report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs, shards).run()
+                write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
+                (partial / "progress.json").unlink()
+                (partial / ".lock").unlink(missing_ok=True)
+                if folder.exists():
+                    folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
+                os.replace(partial, folder)
+                logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
     return _open(folder, languages, identity)
 
 
@@ -155,9 +162,11 @@ class _Conversion:
         identity: str,
         threads: int,
         shard_pairs: int,
+        shards: CleanedShards | None = None,
     ) -> None:
         self.files, self.languages, self.config, self.folder = files, languages, config, folder
-        self.identity, self.threads, self.shard_pairs = identity, threads, shard_pairs
+        self.threads, self.shard_pairs, self.shards = threads, shard_pairs, shards
+        self.identity = identity if shards is None else shards.stage.identity  # the blocks that are counted are others
         state: dict[str, Any] = read_json(folder / "progress.json") if (folder / "progress.json").is_file() else {}
         if state.get("identity") != identity:
             state = {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
@@ -185,7 +194,7 @@ class _Conversion:
             for number in range(self.file, len(self.files)):
                 since = 0
                 file = self.files[number]
-                for block in clean_file(file, self.config, self.cleaner, self.threads, skip=self.block):
+                for block in self.cleaned(number, self.block):
                     reasons = reasons_of(block, self.admission)
                     self.report.add(len(block.rows), reasons, block.rows.skipped)
                     rows = kept_rows(block.rows, reasons)
@@ -202,7 +211,14 @@ class _Conversion:
                 self.report.checksums |= {str(path): digest_of(path) for path in file.files}
                 self.file, self.block = number + 1, 0
                 self.note()
+        self.report.dropped = dict(sorted(self.report.dropped.items()))  # whatever blocks they were met in
         return self.report
+
+    def cleaned(self, number: int, skip: int) -> Iterator[Cleaned]:
+        """Iterate over the cleaned blocks of a file but for the first ``skip``."""
+        if self.shards is not None:
+            return self.shards.blocks(number, skip)
+        return clean_file(self.files[number], self.config, self.cleaner, self.threads, skip)
 
     def note(self) -> None:
         """Bring everything to the disk and note the place reached."""
@@ -376,7 +392,7 @@ class ConvertedCorpus:
         lines = [_summary(self.report), "", f"{len(self.bitext):,} pairs, {size / 1e6:,.1f} MB: {self.place}"]
         if 0 < self.limit < len(self.bitext):
             lines.append(f"corpus.limit: a training run draws {self.limit:,} of them at random; all are converted")
-        lines += [f"licence: {card.licence}{_restricted(card)}; cite: {card.cite}" for card in self.cards]
+        lines += [f"licence: {card.terms}; cite: {card.cite}" for card in self.cards]
         return "\n".join(lines)
 
 
@@ -390,9 +406,7 @@ def list_corpora() -> str:
         if not card.versions:
             rows.append([card.name, "-", card.kind, "any"])
     width = max(len(name) for name in cards())
-    licences = "\n".join(
-        f"{card.name.ljust(width)}  {card.licence}{_restricted(card)}" for card in cards().values() if card.versions
-    )
+    licences = "\n".join(f"{card.name.ljust(width)}  {card.terms}" for card in cards().values() if card.versions)
     body = [[*row[:3]] for row in rows]
     laid_out = table(["corpus", "version", "kind"], body).splitlines()
     lines = [f"{laid_out[0]}  pairs or languages", laid_out[1]]
@@ -405,30 +419,7 @@ def list_corpora() -> str:
 
 def show_corpora(config: CorpusConfig) -> str:
     """Return what the cards say that a configuration names; that of ``local`` without one."""
-    return "\n\n".join(_show(find_card(name)) for name in _cards(config, ()) or ["local"])
-
-
-def _restricted(card: Card) -> str:
-    return f" [{'; '.join(card.restrictions)}]" if card.restrictions else ""
-
-
-def _show(card: Card) -> str:
-    lines = [
-        f"{card.name} ({card.kind})",
-        *textwrap.wrap(card.what, 100),
-        f"licence:  {card.licence}",
-        f"allows:   {card.allows}",
-        *(f"models:   {restriction}" for restriction in card.restrictions),
-        f"homepage: {card.homepage or '-'}",
-        f"cite:     {card.cite}",
-    ]
-    for release in card.versions:
-        served = ", ".join(f"{pair} ({size})" if size else pair for pair, size in release.pairs.items())
-        lines.append(f"version {release.version} ({release.format}): {served or ', '.join(release.languages)}")
-        lines += [f"  {url}" for url in release.urls] or [f"  hub: {release.repo} {release.config}"]
-        if release.columns:
-            lines.append("  columns: " + ", ".join(f"{name} {place}" for name, place in release.columns.items()))
-    return "\n".join(lines + [f"unchecked: {what}" for what in card.unchecked])
+    return "\n\n".join(str(find_card(name)) for name in _cards(config, ()) or ["local"])
 
 
 def _cards(config: CorpusConfig, languages: tuple[str, ...]) -> list[str]:
@@ -455,12 +446,16 @@ def fetch_corpora(config: CorpusConfig, languages: tuple[str, ...]) -> str:
         if release.format == "hub":
             raise ConfigError(f"corpus {card.name} {release.version} is read from the hub while it is converted")
         paths = fetch_release(card, release, languages, config.cache, config.offline)
-        lines += [*map(str, paths), f"licence: {card.licence}{_restricted(card)}"]
+        lines += [*map(str, paths), f"licence: {card.terms}"]
     return "\n".join(lines)
 
 
 def convert_corpus(
-    config: CorpusConfig, languages: tuple[str, ...], output: str | Path | None = None, threads: int | None = None
+    config: CorpusConfig,
+    languages: tuple[str, ...],
+    output: str | Path | None = None,
+    threads: int | None = None,
+    execution: ExecutionConfig = LOCAL,
 ) -> ConvertedCorpus:
     """Read, clean and convert a bitext for training.
 
@@ -469,10 +464,12 @@ def convert_corpus(
         languages: of source and target.
         output: folder; None for one in the cache, by what it is made of.
         threads: how many; None for all processors.
+        execution: who reads and cleans, see :func:`convert`.
 
     Raises:
         ConfigError: there are not two languages.
         InputError: a file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
     """
     if threads is not None and (type(threads) is not int or threads < 0):
         raise ConfigError(f"threads={threads!r}: give a number, or null for all processors")
@@ -481,7 +478,7 @@ def convert_corpus(
     pair = (languages[0], languages[1])
     files = corpus_files(config, [pair])[pair]
     place = Path(output) if output else converted_folder(files, pair, config, cache_folder(config.cache) / "converted")
-    bitext, report = convert(files, pair, config, place, threads=threads or available_threads())
+    bitext, report = convert(files, pair, config, place, threads=threads or available_threads(), execution=execution)
     return ConvertedCorpus(bitext, report, place, tuple(map(find_card, _cards(config, pair))), config.limit)
 
 

@@ -163,14 +163,15 @@ class Lines:
     Args:
         stream: what to read.
         exact: keep a byte-order mark, and give a last line without a line feed none.
+        inside: the stream does not begin where its file does, so that there is no byte-order mark.
     """
 
-    def __init__(self, stream: BinaryIO, exact: bool = False) -> None:
+    def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False) -> None:
         self._stream, self._exact = stream, exact
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
         self._run = 0  # bytes of the line that the next chunk goes on with
-        self._begun = self._over = False
+        self._begun, self._over = inside, False
         self.damage: BaseException | None = None  # what ended the stream before its time
 
     def ready(self, most: int) -> int:

@@ -199,15 +199,25 @@ class TextPlan:
 
     def shard(self, number: int) -> tuple[str, tuple[int, int] | None]:
         """Return a shard's file and span; the span is None for a whole file."""
-        for name, size in zip(self.files, self.sizes, strict=True):
+        file, span = self.place(number)
+        return self.files[file], span
+
+    def place(self, number: int) -> tuple[int, tuple[int, int] | None]:
+        """Return which file a shard is of, counted from 0, and its span; the span is None for a whole file."""
+        for file, size in enumerate(self.sizes):
             shards = self._shards(size)
             if number < shards:
                 if size is None:
-                    return name, None
+                    return file, None
                 begin, end = (size * place // shards // self.align * self.align for place in (number, number + 1))
-                return name, (begin, size if number + 1 == shards else end)
+                return file, (begin, size if number + 1 == shards else end)
             number -= shards
         raise IndexError(number)
+
+    def shards_of(self, file: int) -> range:
+        """Return the shards of a file, counted from 0."""
+        first = sum(map(self._shards, self.sizes[:file]))
+        return range(first, first + self._shards(self.sizes[file]))
 
 
 def _local_state(name: str) -> tuple[int, list[Any]]:

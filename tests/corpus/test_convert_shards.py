@@ -1,0 +1,118 @@
+"""Conversion by shards: the bytes of one process, repetitions across shards and files, kills, and the line of an error."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import xswe
+from tests.clusters import slices
+from xswe.corpus import blocks
+from xswe.corpus import convert as converting
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.cleaning import CleanConfig
+from xswe.corpus.convert import convert
+from xswe.corpus.formats import find_pairs
+from xswe.errors import Unfinished, XsweError
+from xswe.io.execution import LOCAL, ExecutionConfig
+from xswe.io.files import read_json
+
+EN_DE = ("en", "de")
+SHARD = 8_000
+CLEAN = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=2)
+
+
+@pytest.fixture(scope="module")
+def files(sample, tmp_path_factory):
+    """Text with negatives, damage, repetitions far apart and marks of byte order; more that is packed, and as JSON."""
+    folder = tmp_path_factory.mktemp("bitext")
+    en, de = sample["en"][:500], sample["de"][:500]
+    rows = [f"{a}\t{b}\t{de[-k] if k % 3 else ''}" for k, (a, b) in enumerate(zip(en, de, strict=True), 1)]
+    rows += [*rows[:60], "alone", *(f"{a}\t{b}!\t" for a, b in zip(en[:30], de, strict=False))]
+    rows += [f"{en[0]}\t{b}\t" for b in de[100:110]] + [f"\ufeff{a}\t{b}\t" for a, b in zip(en, de[1:], strict=False)]
+    (folder / "a.tsv").write_bytes(b"\xef\xbb\xbf" + "\n".join(rows).encode())
+    (folder / "b.tsv.gz").write_bytes(gzip.compress("\n".join(rows[400:520]).encode(), mtime=0))
+    (folder / "c.tsv").write_text("", encoding="utf-8")
+    (folder / "d.jsonl").write_text('{"en": "A cat.", "de": "Ein Kater."}\n{}\n' * 2, encoding="utf-8")
+    paths = [
+        {"path": folder / "a.tsv", "columns": (0, 1, 2)},
+        *(folder / name for name in ("b.tsv.gz", "c.tsv", "d.jsonl")),
+    ]
+    return find_pairs(paths, EN_DE)
+
+
+@pytest.fixture(scope="module")
+def config(sample, tmp_path_factory):
+    path = tmp_path_factory.mktemp("evaluation") / "texts.txt"
+    path.write_text("\n".join(sample["en"][20:30]), encoding="utf-8")
+    return CorpusConfig(on_error="skip", clean=CLEAN, decontaminate=(str(path),))
+
+
+def content(folder: Path) -> dict:
+    """What is in a folder, but for the command that made it."""
+    names = {path.name for path in folder.iterdir()}
+    told = read_json(folder / "signature.json")
+    del told["command"]
+    return {name: (folder / name).read_bytes() for name in names - {"signature.json"}} | {"told": repr(told)}
+
+
+@pytest.fixture(scope="module")
+def local(files, config, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("local") / "o"
+    _, report = convert(files, EN_DE, config, folder, threads=2)
+    assert {"too few columns", "duplicate", "near duplicate", "hub", "evaluation text"} <= set(report.dropped)
+    assert (folder / "en-de.negatives.counts.npy").is_file()
+    return content(folder)
+
+
+def test_an_array_in_any_order(files, config, local, tmp_path):
+    for how in slices(3, shard=SHARD)[:2]:
+        with pytest.raises(Unfinished, match="clean"):
+            convert(files, EN_DE, config, tmp_path / "o", execution=how)
+    (stage,) = xswe.work_status(tmp_path / "o")
+    assert (stage.name, stage.shards) == ("clean", 2 + -(-files[0].source.stat().st_size // SHARD))
+    assert 0 < stage.done < stage.shards
+    convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[2])
+    assert content(tmp_path / "o") == local
+    convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[0])  # one that comes late
+
+
+def test_on_ray(ray_cluster, files, config, local, tmp_path):
+    for workers in (1, 2, 3):
+        place = tmp_path / str(workers)
+        convert(files, EN_DE, config, place, execution=ExecutionConfig("ray", workers=workers, shard=SHARD))
+        assert content(place) == local
+        assert not place.with_name(f"{workers}.work").exists()
+
+
+def test_what_one_process_left_and_a_merge_that_was_killed(files, config, local, tmp_path, monkeypatch):
+    """Blocks are others by shards: what a run without them noted must not be gone on with."""
+    keep, calls = converting.kept_rows, []
+
+    def broken(*arguments):
+        calls.append(1)
+        if len(calls) in (4, 12):
+            raise KeyboardInterrupt
+        return keep(*arguments)
+
+    monkeypatch.setattr(converting, "kept_rows", broken)
+    monkeypatch.setattr(blocks, "BLOCK_LINES", 60)
+    how = {"shard_pairs": 100}
+    for execution in (LOCAL, ExecutionConfig("array", 0, 1, shard=SHARD)):
+        with pytest.raises(KeyboardInterrupt):
+            convert(files, EN_DE, config, tmp_path / "o", execution=execution, **how)
+        assert (tmp_path / "o.partial" / "progress.json").is_file()
+    convert(files, EN_DE, config, tmp_path / "o", execution=execution, **how)
+    assert content(tmp_path / "o") == local
+    assert (
+        len(calls) < 12 + 4 + len(list((tmp_path / "o.work").rglob("*.blocks"))) + 8
+    )  # it went on, and not from the start
+
+
+def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):
+    number = 1 + files[0].source.read_text("utf-8").split("\n").index("alone")
+    how = ExecutionConfig("array", 0, 1, shard=SHARD)
+    with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*failed"):
+        convert(files, EN_DE, CorpusConfig(), tmp_path / "o", execution=how)

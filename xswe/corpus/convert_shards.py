@@ -1,0 +1,152 @@
+"""A bitext cleaned by many processes: the order of its pairs matters to repetitions alone, which are found between.
+
+Each shard of the text is read and cleaned by whoever takes it, and left block by block. One process then goes through these
+blocks in the order of the files, as a conversion goes through the blocks that it cleans itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from xswe.corpus.bitext import CorpusConfig, clean_file, make_cleaner
+from xswe.corpus.blocks import is_cut
+from xswe.corpus.cleaning import Cleaned, Cleaner
+from xswe.corpus.formats import PairFile
+from xswe.corpus.rows import Negatives, Rows
+from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.files import fingerprint, whole_file
+from xswe.io.lines import lines_counted
+from xswe.io.ragged import Texts
+from xswe.io.shards import Stage, TextPlan
+from xswe.version import __version__
+
+
+@dataclass(frozen=True)
+class CleanJob:
+    """Read and clean the pairs of a shard.
+
+    Attributes:
+        bitext: its files.
+        plan: how they are cut.
+        languages: of source and target.
+        config: what to drop.
+    """
+
+    bitext: tuple[PairFile, ...]
+    plan: TextPlan
+    languages: tuple[str, str]
+    config: CorpusConfig
+    heavy = False
+
+    def open(self) -> Cleaner:
+        """Load what the filters need."""
+        return make_cleaner(self.languages, self.config, 1)
+
+    def run(self, opened: Cleaner, shard: int, output: Path) -> dict[str, Any]:
+        """Write the cleaned blocks of a shard."""
+        number, span = self.plan.place(shard)
+        file, lines = self.bitext[number], 0
+        with (
+            whole_file(output, crowded=True) as temporary,
+            temporary.open("wb") as stream,
+            lines_counted(file.source, span[0] if span else 0),
+        ):
+            for block in clean_file(file, self.config, opened, span=span):
+                _write(stream, block)
+                lines += len(block.rows)
+        return {"lines": lines}
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the file of blocks."""
+        return [output]
+
+
+@dataclass(frozen=True)
+class CleanedShards:
+    """The cleaned blocks of a bitext, once all shards of it are done.
+
+    Attributes:
+        stage: what was done.
+        plan: how the files were cut.
+    """
+
+    stage: Stage
+    plan: TextPlan
+
+    def blocks(self, file: int, skip: int = 0) -> Iterator[Cleaned]:
+        """Iterate over the blocks of a file, counted from 0, but for the first ``skip``."""
+        for shard in self.plan.shards_of(file):
+            with self.stage.path(shard).open("rb") as stream:
+                while stream.peek(1):
+                    block = _read(stream)
+                    if skip == 0:
+                        yield block
+                    skip = max(0, skip - 1)
+
+
+def clean_by_shards(
+    files: Sequence[PairFile],
+    languages: tuple[str, str],
+    config: CorpusConfig,
+    identity: str,
+    folder: Path,
+    execution: ExecutionConfig,
+    threads: int,
+) -> CleanedShards:
+    """Clean files by whoever takes part; tab-separated text that is not packed is cut into shards, others are one each.
+
+    Args:
+        files: what to read; all must see them.
+        languages: source and target language.
+        config: the settings.
+        identity: of files and settings.
+        folder: for the shards, which all can write.
+        execution: who does it.
+        threads: of this process.
+
+    Raises:
+        XsweError: shards failed.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    # Workers have working directories of their own.
+    there = tuple(
+        replace(file, source=file.source.absolute(), target=file.target and file.target.absolute())
+        if file.hub is None
+        else file
+        for file in files
+    )
+    config = replace(config, paths=None, decontaminate=tuple(str(Path(name).absolute()) for name in config.decontaminate))
+    sizes = tuple(file.source.stat().st_size if is_cut(file) else None for file in there)
+    plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
+    identity = fingerprint(__version__, identity, sizes, execution.shard)
+    job = CleanJob(there, plan, languages, config)
+    stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity)
+    stage.begin(plan=asdict(plan))
+    run_shards(stage, execution, threads)
+    return CleanedShards(stage, plan)
+
+
+def _write(stream: BinaryIO, block: Cleaned) -> None:
+    """Write a block as arrays of numpy's format, one after the other."""
+    rows, none = block.rows, Texts.of([])
+    negatives = rows.negatives or Negatives(none, np.zeros(0, np.int64))
+    skipped = np.frombuffer(json.dumps(rows.skipped).encode(), np.uint8)
+    for array in (skipped, block.reason, block.keys, block.near, block.sides, negatives.bounds):
+        np.save(stream, array)
+    for texts in (rows.source, rows.target, negatives.texts[:]):
+        np.save(stream, texts.data)
+        np.save(stream, texts.offsets)
+
+
+def _read(stream: BinaryIO) -> Cleaned:
+    """Read the next block."""
+    skipped, reason, keys, near, sides, bounds = (np.load(stream) for _ in range(6))
+    source, target, further = (Texts(np.load(stream), np.load(stream)) for _ in range(3))
+    negatives = Negatives(further, bounds) if len(bounds) else None
+    return Cleaned(Rows(source, target, None, json.loads(skipped.tobytes()), negatives), reason, keys, near, sides)
