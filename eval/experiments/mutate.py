@@ -2,13 +2,15 @@
 
     python eval/experiments/mutate.py output=eval/results/mutations.json [places=100] [seed=0] [rooms=mining,corpus,…]
     python eval/experiments/mutate.py output=… again=1              # only survivors without a reason, after new tests
-    python eval/experiments/mutate.py output=… near=1 seconds=200   # a first look, in a third of the time
+    python eval/experiments/mutate.py output=… near=1 workers=2     # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
 own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then (but for
 ``near``) the others, up to the first that fails. A mutation is caught if a test fails that passes without it, or the
-tests take more memory than there is, or more than ``seconds`` of a processor. A run that was stopped goes on. A
-survivor's ``why`` is the reason, written by hand, why it can make no difference.
+tests take more memory than there is, or more than ``seconds`` of a processor or twice as many in all. A run that was
+stopped goes on. Where the code is another than the one recorded, what no longer stands is dropped and drawn anew, and
+what stands is tried again, beginning with the test that caught it. A survivor's ``why`` is the reason, written by hand,
+why it can make no difference.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "again": 0,
     "near": 0,
     "seconds": 900,
+    "workers": 1,
     "work": "runs/mutate",
 }
 COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not"}
@@ -193,11 +199,11 @@ class Tree:
     def __init__(self, work: Path, near: bool, seconds: int) -> None:
         self.work, self.copy = work.resolve(), work.resolve() / "tree"
         self.near, self.seconds = near, seconds
-        tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        for name in filter(None, tracked.split("\0")):
+        tracked = list(filter(None, _git("ls-files", "-z").split("\0")))
+        for name in tracked:
             self._take(name)
         self.sound, self.unsound = set[str](), list[str]()
-        self.texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in tracked.split("\0") if _is_library(file)}
+        self.texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in tracked if _is_library(file)}
         self.functions = {file: functions_of(text) for file, text in self.texts.items()}
 
     def _take(self, name: str) -> None:
@@ -226,14 +232,16 @@ class Tree:
         call += [f"--deselect={test}" for test in self.unsound]
         if shutil.which("prlimit"):
             call = ["prlimit", f"--as={MEMORY}", f"--cpu={self.seconds}", *call]
+            call = ["timeout", "-s", "KILL", str(2 * self.seconds), *call]  # what waits for ever takes no processor
         return subprocess.run(call, cwd=self.copy, env=os.environ | ours, capture_output=True, text=True, check=False)
 
     def tests_of(self, place: Place) -> list[list[str]]:
         """Return the test files of the place's room: those that name its module or function, and the others."""
         names = re.compile(rf"\b({re.escape(Path(place.file).stem)}|{re.escape(place.function)})\b")
         files = sorted(str(path.relative_to(self.copy)) for path in (self.copy / "tests" / place.room).rglob("test_*.py"))
-        near = [file for file in files if names.search((self.copy / file).read_text("utf-8"))]
-        near.sort(key=lambda file: Path(place.file).stem not in file)  # its own tests first
+        named = {file: len(names.findall((self.copy / file).read_text("utf-8"))) for file in files}
+        near = [file for file in files if named[file]]
+        near.sort(key=lambda file: (Path(place.file).stem not in file, -named[file]))  # its own tests first
         others = [file for file in files if file not in near]
         return [part for part in (near, [] if self.near and near else others) if part]
 
@@ -242,9 +250,12 @@ class Tree:
         own = self.innermost(place.file, place.line)
         return own.compiled or not own.first
 
-    def verdict(self, place: Place) -> str:
-        """Return "caught: TEST", or "survived"; a test that fails without the change, too, does not count."""
-        while (found := self._attempt(place)).startswith("caught: tests/"):
+    def verdict(self, place: Place, known: str) -> str:
+        """Return "caught: TEST", or "survived"; a test that fails without the change, too, does not count.
+
+        ``known`` is the test that caught the change before, if one did: it is run first.
+        """
+        while (found := self._attempt(place, known)).startswith("caught: tests/"):
             test = found.removeprefix("caught: ")
             if test in self.sound or self.pytest([test], self.work / "numba").returncode == 0:
                 self.sound.add(test)
@@ -253,7 +264,7 @@ class Tree:
             self.unsound.append(test)
         return found
 
-    def _attempt(self, place: Place) -> str:
+    def _attempt(self, place: Place, known: str) -> str:
         """Make the change, run the tests, and take it back."""
         path = self.copy / place.file
         before, times = path.read_bytes(), path.stat()
@@ -265,11 +276,11 @@ class Tree:
                 cache = self._fresh_cache(place)
             else:
                 os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-            for files in self.tests_of(place):
+            for files in [*([[known]] if known else []), *self.tests_of(place)]:
                 done = self.pytest(files, cache)
                 if done.returncode < 0:
                     return "caught: killed, for the time or the memory it took"
-                if done.returncode not in (0, 5):
+                if done.returncode not in (0, 4 if files == [known] else 0, 5):  # 4: there is no such test any more
                     failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
                     return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
         finally:
@@ -298,41 +309,56 @@ class Tree:
         return cache
 
 
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
 def _is_library(name: str) -> bool:
     return name.startswith("xswe/") and name.endswith(".py")
 
 
 def main(settings: dict[str, Any]) -> None:
     """Change the places, run the tests, and write the report after each."""
-    rooms, output, tree = (
-        settings["rooms"].split(","),
-        Path(settings["output"]),
-        Tree(Path(settings["work"]), bool(settings["near"]), settings["seconds"]),
-    )
+    rooms, output, commit = settings["rooms"].split(","), Path(settings["output"]), _git("rev-parse", "HEAD").strip()
+    trees = SimpleQueue[Tree]()
+    for worker in range(settings["workers"]):
+        tree = Tree(Path(settings["work"]) / str(worker), bool(settings["near"]), settings["seconds"])
+        trees.put(tree)
     places = [
         place
         for file, text in sorted(tree.texts.items())
         if Path(file).parts[1] in rooms and not file.endswith("__init__.py")
         for place in places_of(file, text)
     ]
-    before = json.loads(output.read_text(encoding="utf-8"))["mutations"] if output.is_file() else []
-    kept = {_key(entry): entry for entry in before}
+    before = json.loads(output.read_text(encoding="utf-8")) if output.is_file() else {"mutations": []}
+    sample = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places)))
+    standing = {_key(asdict(place)): place for place in [*places, *sample]}
+    kept = {_key(entry): entry for entry in before["mutations"] if _key(entry) in standing}
     if settings["again"]:
-        missed = {key for key, entry in kept.items() if entry["verdict"] == "survived" and not entry.get("why")}
-        chosen = [place for place in places if _key(asdict(place)) in missed]
+        keys = [key for key, entry in kept.items() if entry["verdict"] == "survived" and not entry.get("why")]
     else:
-        sample = random.Random(settings["seed"]).sample(places, min(settings["places"], len(places)))
-        chosen = [place for place in sample if _key(asdict(place)) not in kept]
-    chosen.sort(key=tree.compiles)  # what is compiled again takes longest
-    for number, place in enumerate(chosen, 1):
-        start = time.monotonic()
-        verdict = tree.verdict(place)
-        print(f"{number}/{len(chosen)} {place.file}:{place.line} {place.was!r} -> {place.now!r}: {verdict}", flush=True)
-        entry = {key: value for key, value in asdict(place).items() if key not in ("start", "end")}
-        entry |= {"verdict": verdict, "seconds": round(time.monotonic() - start, 1)}
-        kept[_key(entry)] = entry
-        found = report(list(kept.values()), len(places), settings)
-        output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        drawn = [key for key in dict.fromkeys(_key(asdict(place)) for place in sample) if key not in kept]
+        keys = drawn[: max(0, settings["places"] - len(kept))]
+        keys += [key for key, entry in kept.items() if entry.get("commit") != commit]
+    chosen = sorted((standing[key] for key in keys), key=tree.compiles)  # what is compiled again takes longest
+    lock = threading.Lock()
+
+    def attempt(place: Place) -> None:
+        start, key, own = time.monotonic(), _key(asdict(place)), trees.get()
+        old = kept.get(key, {"verdict": ""})
+        verdict = own.verdict(place, (re.findall(r"^caught: (tests/.*)", old["verdict"]) or [""])[0])
+        trees.put(own)
+        print(f"{place.file}:{place.line} {place.was!r} -> {place.now!r}: {verdict}", flush=True)
+        entry = {name: value for name, value in asdict(place).items() if name not in ("start", "end")}
+        entry |= {"verdict": verdict, "seconds": round(time.monotonic() - start, 1), "commit": commit}
+        entry |= {"why": old["why"]} if "why" in old and verdict == "survived" else {}
+        with lock:
+            kept[key] = entry
+            found = report(list(kept.values()), len(places), settings)
+            output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    with ThreadPoolExecutor(settings["workers"]) as pool:
+        list(pool.map(attempt, chosen))
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, ...]:
