@@ -196,13 +196,14 @@ def functions_of(text: str) -> list[Function]:
 class Tree:
     """A copy of the tree's tracked files, and the functions of its library."""
 
+    sound, unsound = set[str](), list[str]()  # tests that pass without a change, and that fail
+
     def __init__(self, work: Path, near: bool, seconds: int) -> None:
         self.work, self.copy = work.resolve(), work.resolve() / "tree"
         self.near, self.seconds = near, seconds
         tracked = list(filter(None, _git("ls-files", "-z").split("\0")))
         for name in tracked:
             self._take(name)
-        self.sound, self.unsound = set[str](), list[str]()
         self.texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in tracked if _is_library(file)}
         self.functions = {file: functions_of(text) for file, text in self.texts.items()}
 
@@ -226,7 +227,7 @@ class Tree:
     def pytest(self, files: list[str], cache: Path) -> subprocess.CompletedProcess:
         """Run test files in the copy, on one thread, up to the first failure."""
         ours = {"PYTHONPATH": str(self.copy), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+        ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         ours |= {"XSWE_DATA": str(Path(os.environ.get("XSWE_DATA", ROOT.parent / "shared" / "data")).resolve())}
         call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-x", *files]
         call += [f"--deselect={test}" for test in self.unsound]
