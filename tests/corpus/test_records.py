@@ -18,3 +18,11 @@ def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch
     (tmp_path / "a.tsv").write_text("x\ty\nabc\tdefgh", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.tsv:2: a line of over"):
         list(RecordFile((str(tmp_path / "a.tsv"),)).read())
+
+
+def test_a_block_has_as_many_records_as_are_asked_for(tmp_path):
+    (tmp_path / "a.tsv").write_text("a\tb\n" * 5, encoding="utf-8")
+    file = RecordFile((str(tmp_path / "a.tsv"),))
+    assert [len(block) for block in file.raw_blocks(2)] == [2, 2, 1]
+    assert [len(block.damaged) for block in file.blocks(2)] == [2, 2, 1]
+    assert [len(block.damaged) for block in file.blocks(2, window=4)] == [1] * 5  # a line is four bytes

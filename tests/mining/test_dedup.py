@@ -119,5 +119,7 @@ def test_mistakes_say_what_is_wrong(tmp_path, call, error, found):
 
 
 def test_nothing_and_blank_lines(model):
-    assert dedup(model, []).counts == {}
+    nothing = dedup(model, [])
+    assert nothing.counts == {}
+    assert str(nothing) == "0 lines read, 0 kept; dropped: none; largest cluster: 0 lines"
     assert dedup(model, ["", "a", " ", ""]).kept.tolist() == [True, True, False, False]

@@ -31,6 +31,7 @@ def test_a_word_is_of_the_languages_that_use_it_often():
     assert owners(counts).tolist() == [[True, True, False, False], [True, True, False, True]]
     counts = np.array([[9000, 1000, 0], [1, 1000, 5]])  # a quotation is none, and a larger text does not own more
     assert owners(counts).tolist() == [[True, True, False], [False, True, True]]
+    assert owners(np.array([[1, 0], [0, 1]])).tolist() == [[True, False], [False, True]]  # once is enough
     assert owners(np.zeros((2, 3), np.uint8)).any() == np.False_
     assert [smallest(np.array([[most]])).dtype.name for most in (255, 256, 65536)] == ["uint8", "uint16", "uint32"]
     assert smallest(np.array([[2**40]])).item() == 2**32 - 1

@@ -14,6 +14,7 @@ from xswe.io.ragged import Texts
 from xswe.text.compiled import alphabet as alphabet_module
 from xswe.text.compiled import lookup as lookup_module
 from xswe.text.compiled import scan as scan_module
+from xswe.text.compiled import viterbi
 from xswe.text.compiled.alphabet import Alphabet
 from xswe.text.compiled.locate import PiecePlaces, Tracer
 from xswe.text.compiled.lookup import FastLookup
@@ -210,6 +211,11 @@ def test_the_trie_finds_exactly_its_pieces(pieces):
 
     assert [find(piece) for piece in pieces] == list(range(len(pieces)))
     assert all(find(piece + "x") == (pieces.index(piece + "x") if piece + "x" in pieces else -1) for piece in pieces)
+
+
+def test_a_trie_of_pieces_that_share_nothing_fits_in_its_room(monkeypatch):
+    monkeypatch.setattr(viterbi, "_build", viterbi._build.py_func)  # interpreted, it writes nothing beyond its arrays
+    assert len(build_trie(["ab", "cde", "f"]).value) >= 7
 
 
 def test_only_tokenizers_trained_here_are_stood_in_for(tokenizer):

@@ -51,6 +51,8 @@ def test_numbers(pair, same):
 def test_numbers_in_words():
     assert spoken_numbers("Am ersten Mai um halb neun") == {1, 5, 30, 9}
     assert spoken_numbers("二〇二四年, 十二万三千") == {2024, 123000}
+    twelve = ("noon", "midnight", "Mittag", "Mitternacht", "dozen", "Dutzend", "December", "Dezember", "zwölf", "十二")
+    assert [spoken_numbers(word) for word in twelve] == [{12}] * len(twelve)
     assert not spoken_numbers("A cat sleeps.")
 
 

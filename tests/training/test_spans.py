@@ -78,6 +78,7 @@ def test_the_loss_neither_overflows_nor_vanishes():
 def test_best_spans_are_the_best_of_all(low, high, threads):
     rng = np.random.default_rng(1)
     matrix = rng.normal(size=(50, 8)).astype(np.float32)
+    matrix[3] = 0  # no direction at all: the cosine is 0
     texts = [*random_texts(rng, 20, 12), [], [[3]]]
     phrases = rng.normal(size=(22, 8)).astype(np.float32)
     phrases /= np.linalg.norm(phrases, axis=1, keepdims=True)
@@ -93,7 +94,7 @@ def test_best_spans_are_the_best_of_all(low, high, threads):
         a, b = found[i] - cut.texts[i]
         assert low <= b - a <= high
         span = sum(matrix[word].sum(0) for word in text[a:b])
-        assert span @ phrases[i] / np.linalg.norm(span) == pytest.approx(float(best), abs=1e-5)
+        assert span @ phrases[i] / max(np.linalg.norm(span), 1e-12) == pytest.approx(float(best), abs=1e-5)
 
 
 def test_what_says_the_phrase_is_not_taken_for_a_passage_that_does_not():
@@ -135,6 +136,18 @@ def test_triples_without_a_known_word_are_left_out():
     )
     assert given.usable(1, 10).tolist() == [0, 2]
     assert given.usable(2, 10).tolist() == []
+
+
+def test_two_pairs_are_enough_to_tell_one_from_the_other():
+    assert [parallel(n).usable(1, 10).tolist() for n in (1, 2)] == [[], [0, 1]]
+
+
+def test_the_rims_of_the_settings():
+    for most in ({"max_steps": 0, "batch_size": 2, "around": 1, "neighbours": 0.0}, {"neighbours": 1.0}):
+        SpanTraining(**most)
+    for wrong in ({"max_steps": -1}, {"batch_size": 1}, {"around": 0}, {"neighbours": -0.1}, {"neighbours": 1.1}):
+        with pytest.raises(ConfigError, match=next(iter(wrong))):
+            SpanTraining(**wrong)
 
 
 def parallel(n=60):
