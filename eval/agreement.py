@@ -1,8 +1,8 @@
 """Do xswe, sentence-transformers and model2vec read the same vectors out of one model folder?
 
-    python eval/agreement.py                        # models of every kind of units, made here with random vectors
-    python eval/agreement.py runs/en-ja/model       # models of your own
-    python eval/agreement.py --lines 20000 --output eval/results/agreement.json
+    python eval/agreement.py                           # models of every kind of units, made here with random vectors
+    python eval/agreement.py models=runs/en-ja/model   # models of your own, with commas between them
+    python eval/agreement.py lines=20000 output=eval/results/agreement.json
 
 The lines are a random sample of each language's side of ``$XSWE_DATA/train``. Random vectors are the strictest test: units
 that are looked up differently then share nothing.
@@ -10,7 +10,6 @@ that are looked up differently then share nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -18,9 +17,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 
 import xswe
+from settings import run_script
+
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
@@ -33,6 +36,7 @@ from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 LANGUAGES = ("en", "de", "zh", "ja")
 COLUMNS = ["model", "language", "library", "lines", "cosine >= .9999", "cosine >= .999999", "lowest", "mean"]
+DEFAULTS: dict[str, Any] = {"models": "", "lines": 20_000, "dim": 64, "only": "", "output": ""}
 
 
 def lines(language: str, count: int, seed: int = 0) -> list[str]:
@@ -111,23 +115,16 @@ def agreement(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     return np.where(zero, 1.0, np.einsum("ij,ij->i", ours.astype(np.float64), theirs.astype(np.float64)))
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--lines", type=int, default=20_000, help="lines a language")
-    parser.add_argument("--dim", type=int, default=64, help="dimensions of the random vectors")
-    parser.add_argument("--only", default="", help="of the models made here, those whose name contains this")
-    parser.add_argument("--output", type=Path, help="a .json for the rows")
-    options = parser.parse_args()
-    texts = {language: lines(language, options.lines) for language in LANGUAGES}
+    texts = {language: lines(language, settings["lines"]) for language in LANGUAGES}
     rows: list[dict[str, object]] = []
-    for model in options.models:
-        rows += compare(str(model), model, texts)
-    if not options.models:
+    for model in filter(None, settings["models"].split(",")):
+        rows += compare(model, Path(model), texts)
+    if not settings["models"]:
         for name, units in units_of_every_kind(texts):
-            if options.only in name:
-                matrix = np.random.default_rng(0).normal(size=(len(units.tokens), options.dim)).astype(np.float32)
+            if settings["only"] in name:
+                matrix = np.random.default_rng(0).normal(size=(len(units.tokens), settings["dim"])).astype(np.float32)
                 matrix[[not token for token in units.tokens]] = 0
                 with tempfile.TemporaryDirectory() as folder:
                     StaticModel(units, matrix).save(Path(folder) / "model")
@@ -135,9 +132,9 @@ def main() -> None:
                 rows += found
                 print(table(COLUMNS, [[row[column] for column in COLUMNS] for row in found]), flush=True)
     print(table(COLUMNS, [[row[column] for column in COLUMNS] for row in rows]))
-    if options.output:
-        write_json(options.output, {"data": "random lines of XSWE_DATA/train", "rows": rows})
+    if settings["output"]:
+        write_json(Path(settings["output"]), {"data": "random lines of XSWE_DATA/train", "rows": rows})
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

@@ -1,16 +1,15 @@
 """How conversion, counting, the choice of contexts and an epoch scale with the size of a corpus.
 
-    python eval/bench_corpus.py --sizes 2 5 10 20 --folder /tmp/bench --output eval/results/corpus.json
+    python eval/bench_corpus.py sizes=2,5,10,20 folder=/tmp/bench output=eval/results/corpus.json
 
 makes, for each size in millions of pairs, a zip in the form of CCMatrix (two line-aligned members and one of scores, sorted
 by score) from shuffled words of the en-de files under XSWE_DATA, and measures each phase in a process of its own: seconds,
-pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``--kill`` kills
+pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``kill=1`` kills
 each phase of the first size several times and compares what it leaves in the end. The corpora are removed afterwards.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -30,6 +29,8 @@ import numpy as np
 from figures import svg_figure
 from process_memory import memory, watched
 
+from settings import run_script
+
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
@@ -47,6 +48,8 @@ PHASES = ("convert", "count", "contexts", "epoch")
 KEPT = {"convert": "converted", "count": "bags"}  # folders that phases write
 BLOCK = 100_000
 BATCH = 512
+DEFAULTS: dict[str, Any] = {"sizes": "2,5,10,20", "folder": "bench-corpus", "tokenizer": "", "pieces": 32_000, "threads": 0}
+DEFAULTS |= {"output": "corpus.json", "kill": 0, "phase": ""}
 
 
 def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
@@ -173,10 +176,16 @@ def measure(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str
     }
 
 
+def command_of(phase: str, folder: Path, threads: int, tokenizer: Path) -> list[str]:
+    """Return the command line of a phase."""
+    words = [f"phase={phase}", f"folder={folder}", f"threads={threads}", f"tokenizer={tokenizer}"]
+    return [sys.executable, __file__, *words]
+
+
 def in_process_of_its_own(phase: str, folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
     """Run a phase as its own process, so that its peak memory is its own."""
-    command = [sys.executable, __file__, "--phase", phase, "--folder", str(folder), "--threads", str(threads)]
-    done = subprocess.run([*command, "--tokenizer", str(tokenizer)], check=True, capture_output=True, text=True)
+    command = command_of(phase, folder, threads, tokenizer)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -185,13 +194,13 @@ def kills(folder: Path, threads: int, tokenizer: Path, rows: list[dict[str, obje
     report: dict[str, object] = {}
     for row in rows:
         phase = str(row["phase"])
-        arguments = ["--phase", phase, "--folder", str(folder), "--threads", str(threads), "--tokenizer", str(tokenizer)]
+        command = command_of(phase, folder, threads, tokenizer)
         undisturbed = left_by(folder, row)
         if phase in KEPT:
             shutil.rmtree(folder / KEPT[phase])
         killed = 0
         for share in (0.2, 0.5, 0.8):
-            process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
             time.sleep(share * (2.0 + float(str(row["seconds"]))))  # two seconds to start, about
             process.send_signal(signal.SIGKILL)
             killed += process.wait() == -signal.SIGKILL
@@ -216,47 +225,39 @@ def figure(rows: list[dict[str, object]], path: Path) -> None:
             axes.plot([row["millions"] for row in own], [row["seconds"] for row in own], marker="o", label=phase)
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print a table and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=float, nargs="+", default=[2, 5, 10, 20], help="millions of pairs")
-    parser.add_argument("--folder", type=Path, default=Path("bench-corpus"))
-    parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of the units; default: trained here")
-    parser.add_argument("--pieces", type=int, default=32_000, help="of the tokenizer trained here")
-    parser.add_argument("--threads", type=int, default=available_threads())
-    parser.add_argument("--output", type=Path, default=Path("corpus.json"))
-    parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--phase", choices=PHASES, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.phase:
-        print(json.dumps(measure(given.phase, given.folder, given.threads, given.tokenizer)))
+    place, threads = Path(settings["folder"]), settings["threads"] or available_threads()
+    tokenizer = Path(settings["tokenizer"] or place / "tokenizer.json")
+    if settings["phase"]:  # of a process that this script has started
+        print(json.dumps(measure(settings["phase"], place, threads, tokenizer)))
         return
     words = words_of(find_pairs([Path(os.environ["XSWE_DATA"]) / "train" / "en-de"], PAIR))
-    given.folder.mkdir(parents=True, exist_ok=True)
-    if given.tokenizer is None:
+    place.mkdir(parents=True, exist_ok=True)
+    if not settings["tokenizer"]:
         sample = (line for side in (0, 1) for line in sentences(words[side], [0, side], 30_000).decode().splitlines())
-        given.tokenizer = given.folder / "tokenizer.json"
-        train_subwords(sample, PAIR, given.pieces, given.threads).save(str(given.tokenizer))
+        train_subwords(sample, PAIR, settings["pieces"], threads).save(str(tokenizer))
     rows: list[dict[str, object]] = []
     killed: dict[str, object] = {}
-    for size in given.sizes:
-        folder = given.folder / f"{size:g}"
+    for size in map(float, settings["sizes"].split(",")):
+        folder = place / f"{size:g}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         generate(folder / "corpus.zip", int(size * 1e6), words)
         zipped = (folder / "corpus.zip").stat().st_size
         for phase in PHASES:
-            found = in_process_of_its_own(phase, folder, given.threads, given.tokenizer)
+            found = in_process_of_its_own(phase, folder, threads, tokenizer)
             rows.append({"phase": phase, "millions": size, "zip_bytes": zipped, **found})
             print(json.dumps(rows[-1]), flush=True)
-        if given.kill and not killed:
-            killed = kills(folder, given.threads, given.tokenizer, rows[-len(PHASES) :])
+        if settings["kill"] and not killed:
+            killed = kills(folder, threads, tokenizer, rows[-len(PHASES) :])
             print(json.dumps(killed), flush=True)
         shutil.rmtree(folder)
-    (given.folder / "tokenizer.json").unlink(missing_ok=True)
-    write_json(given.output, {"threads": given.threads, "rows": rows, "killed": killed})
-    figure(rows, given.output.with_suffix(".svg"))
+    if not settings["tokenizer"]:
+        tokenizer.unlink()
+    write_json(Path(settings["output"]), {"threads": threads, "rows": rows, "killed": killed})
+    figure(rows, Path(settings["output"]).with_suffix(".svg"))
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

@@ -1,17 +1,16 @@
 """How cutting a corpus in three, and telling its equal sentences, scale with the number of rows; no text takes part.
 
-    python eval/bench_rows.py --sizes 1 10 100 250 --folder /tmp/bench --output eval/results/rows.json
+    python eval/bench_rows.py sizes=1,10,100,250 folder=/tmp/bench output=eval/results/rows.json
 
 makes bags of two units a row on the disk for each size, in millions of rows, and measures each phase in a process of its
 own: seconds, and how much its memory grew (all of it, and the part that is not mapped from files). ``draw`` finds the rows
 held out, and ``limit`` a fifth of all rows at random, as the corpus stage does; ``distinct`` the rows of which no earlier
 one has an equal bag; ``equal`` numbers the bags. ``plain`` is numpy's permutation and unique, which hold all in memory;
-it is left out above ``--plain`` million rows. ``admit`` shows a conversion's memory of the pairs kept so many keys.
+it is left out above ``plain`` million rows. ``admit`` shows a conversion's memory of the pairs kept so many keys.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -21,8 +20,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 from process_memory import memory, watched
+
+from settings import chosen, run_script
 
 from xswe.corpus.bitext import CorpusConfig, draw, make_admission
 from xswe.io.files import bag_writer, write_json
@@ -106,6 +109,8 @@ RUN: dict[str, Callable[[Bags], str]] = {
     "plain": phase_plain,
     "admit": phase_admit,
 }
+DEFAULTS: dict[str, Any] = {"sizes": "1,10,100,250", "phases": ",".join(RUN), "plain": 100.0, "folder": "bench-rows"}
+DEFAULTS |= {"output": "rows.json", "phase": ""}
 
 
 def measure(phase: str, folder: Path) -> dict[str, object]:
@@ -128,34 +133,27 @@ def measure(phase: str, folder: Path) -> dict[str, object]:
     }
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=float, nargs="+", default=[1, 10, 100, 250], help="millions of rows")
-    parser.add_argument("--phases", nargs="+", choices=RUN, default=list(RUN))
-    parser.add_argument("--plain", type=float, default=100, help="millions of rows up to which numpy is measured, too")
-    parser.add_argument("--folder", type=Path, default=Path("bench-rows"))
-    parser.add_argument("--output", type=Path, default=Path("rows.json"))
-    parser.add_argument("--phase", choices=RUN, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.phase:
-        print(json.dumps(measure(given.phase, given.folder)))
+    if settings["phase"]:  # of a process that this script has started
+        print(json.dumps(measure(settings["phase"], Path(settings["folder"]))))
         return
+    phases = chosen(settings["phases"], "phases", list(RUN))
     rows: list[dict[str, object]] = []
-    for size in given.sizes:
-        folder = given.folder / f"{size:g}"
+    for size in map(float, settings["sizes"].split(",")):
+        folder = Path(settings["folder"]) / f"{size:g}"
         folder.mkdir(parents=True, exist_ok=True)
         generate(folder, int(size * 1e6))
-        for phase in given.phases:
-            if phase == "plain" and size > given.plain:
+        for phase in phases:
+            if phase == "plain" and size > settings["plain"]:
                 continue
-            command = [sys.executable, __file__, "--phase", phase, "--folder", str(folder)]
+            command = [sys.executable, __file__, f"phase={phase}", f"folder={folder}"]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             rows.append(json.loads(done.stdout.splitlines()[-1]))
             print(json.dumps(rows[-1]), flush=True)
-            write_json(given.output, {"rows": rows})
+            write_json(Path(settings["output"]), {"rows": rows})
         shutil.rmtree(folder)
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

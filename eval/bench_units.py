@@ -1,6 +1,6 @@
 """How fast texts are read in full size: counting words, looking them up, and finding their places, compiled and plainly.
 
-    python eval/bench_units.py --output eval/results/units.json
+    python eval/bench_units.py output=eval/results/units.json
 
 reads the en-ja files under XSWE_DATA: a few thousand lines plainly and all of them in compiled code, in turn, several
 times. Seconds are those of the processor, so that the ratios hold on a machine that is shared; the median is kept.
@@ -8,7 +8,6 @@ times. Seconds are those of the processor, so that the ratios hold on a machine 
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -19,7 +18,11 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
+from typing import Any
+
 from tokenizers import Tokenizer
+
+from settings import run_script
 
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
@@ -30,6 +33,7 @@ from xswe.text.tokenizers import load_tokenizer
 from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
 
 PAIR = ("en", "ja")
+DEFAULTS: dict[str, Any] = {"texts": 60_000, "plain": 2000, "repeats": 10, "output": "units.json"}
 
 
 def lines(side: int) -> Iterator[str]:
@@ -62,33 +66,27 @@ def compared(
     return row
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure, print and write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=int, default=60_000)
-    parser.add_argument("--plain", type=int, default=2000, help="texts that are read plainly")
-    parser.add_argument("--repeats", type=int, default=10, help="of the texts, to be counted")
-    parser.add_argument("--output", type=Path, default=Path("units.json"))
-    given = parser.parse_args()
     pieces = load_tokenizer(mini_folder() / "tokenizer.json")
     splitter = WordSplitter(PAIR, {"ja": "teacher"}, pieces)
-    sides = [list(islice(lines(side), given.texts)) for side in (0, 1)]
+    sides = [list(islice(lines(side), settings["texts"])) for side in (0, 1)]
     counts = {code: frequent_words(side, splitter, 20_000) for code, side in zip(PAIR, sides, strict=True)}
     words = WordUnits(most_frequent(counts, dict.fromkeys(PAIR, 20_000)), splitter, pieces)
     state = json.loads(pieces.to_str()) | {"added_tokens": []}
     subwords = SubwordUnits(Tokenizer.from_str(json.dumps(state)), "subwords", PAIR)
     rows, count = [], partial(frequent_words, splitter=splitter, most=20_000)
     for code, side in zip(PAIR, sides, strict=True):
-        few, texts = side[-given.plain :], Texts.of(side)
-        several = Texts.of(side * given.repeats)
+        few, texts = side[-settings["plain"] :], Texts.of(side)
+        several = Texts.of(side * settings["repeats"])
         rows += [
             compared(f"{code} count", few, several, partial(count_words, splitter=splitter), count),
             compared(f"{code} words: bags", few, texts, words._plainly, words.bags),
             compared(f"{code} words: places", few, texts, words._locate_plainly, words.locate),
             compared(f"{code} sub-words: places", few, texts, subwords._locate_by_tokenizer, subwords.locate),
         ]
-    write_json(given.output, {"texts": given.texts, "rows": rows})
+    write_json(Path(settings["output"]), {"texts": settings["texts"], "rows": rows})
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

@@ -1,7 +1,10 @@
 """How small may a model be? Dimensions x vocabulary x precision against bytes, for a float32 model of four languages.
 
-    python eval/mini_tradeoff.py runs/en-de-zh-ja/…/model
-    python eval/mini_tradeoff.py MODEL --dims 128 192 256 --units 16000 24000 32000 --dtypes float16 int8 --output mini.json
+    python eval/mini_tradeoff.py model=runs/en-de-zh-ja/…/model output=eval/results/mini_tradeoff.json
+    python eval/mini_tradeoff.py model=MODEL dims=128,192,256 units=16000,24000,32000 dtypes=float16,int8
+
+``units=0`` keeps all, ``turned`` turns the vectors before dimensions are cut (0, 1 or both), ``limit`` takes so many pairs of
+each set, to try the script out.
 
 Choose by the development columns (WMT23, STS-B); the Tatoeba test is there to be reported. All figures are means over
 de, ja and zh: accuracy of the nearest neighbour by cosine, both directions, and Spearman's correlation across languages.
@@ -10,7 +13,6 @@ Bytes are those of ``model.safetensors`` and ``tokenizer.json``, and of both as 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -19,9 +21,13 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from typing import Any
+
 import numpy as np
 
 import xswe
+from settings import REQUIRED, chosen, numbers, run_script
+
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.evaluation.metrics import bitext_retrieval, similarity_correlation
 from xswe.io.files import write_json
@@ -36,6 +42,9 @@ DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 OTHERS = ("de", "ja", "zh")
 FIGURES = ["wmt23 dev", "wmt23 dev, margin", "stsb-xling dev", "tatoeba test", "tatoeba test, margin"]
 COLUMNS = ["dims", "turned", "units", "dtype", "MB", "MB deflated", *FIGURES]
+DTYPES = ("float32", "float16", "int8")
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "dims": "64,128,192,256", "units": "16000,24000,0", "dtypes": ",".join(DTYPES)}
+DEFAULTS |= {"turned": "0,1", "limit": 0, "threads": 1, "output": ""}
 
 
 def bitexts(name: str) -> Iterator[tuple[list[str], list[str]]]:
@@ -97,38 +106,29 @@ def sizes(model: StaticModel) -> list[float]:
     return [sum(map(len, files)) / 1e6, sum(len(zlib.compress(raw, 6)) for raw in files) / 1e6]
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Measure and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("--dims", nargs="+", type=int, default=[64, 128, 192, 256])
-    parser.add_argument("--units", nargs="+", type=int, default=[16_000, 24_000, 0], help="0 for all")
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "float16", "int8"])
-    parser.add_argument("--turned", nargs="+", type=int, default=[0, 1], help="turn the vectors before dimensions are cut")
-    parser.add_argument("--limit", type=int, default=0, help="pairs of each set, to try the script out; 0 for all")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
-    model = xswe.load(options.model)
-    cut = slice(options.limit or None)
+    model = xswe.load(settings["model"])
+    cut = slice(settings["limit"] or None)
     sets: dict[str, list] = {
         "wmt23 dev": [(a[cut], b[cut]) for a, b in bitexts("wmt23")],
         "tatoeba test": [(a[cut], b[cut]) for a, b in bitexts("tatoeba")],
         "stsb-xling dev": [tuple(column[cut] for column in columns) for columns in scored()],
     }
     rows = []
-    choices = list(product(options.units, options.dims, options.turned, options.dtypes))
+    ranges = (numbers(settings[name], name, least) for name, least in (("units", 0), ("dims", 1), ("turned", 0)))
+    choices = list(product(*ranges, chosen(settings["dtypes"], "dtypes", DTYPES)))
     for units, dim, turned, dtype in track(choices, "trade-off"):
         if dim > model.dim or (dim == model.dim and turned) or units > len(model.matrix):
             continue  # turning alone changes nothing
         config = ExportConfig(dtype=dtype, dim=dim, rotate=bool(turned), keep=units)
         small = reshape(model, config)
-        rows.append([dim, bool(turned), len(small.matrix), dtype, *sizes(small), *measure(small, sets, options.threads)])
+        rows.append([dim, bool(turned), len(small.matrix), dtype, *sizes(small), *measure(small, sets, settings["threads"])])
     shown = [[*row[:4], *(f"{size:.2f}" for size in row[4:6]), *row[6:]] for row in rows]
     print(table(COLUMNS, shown))
-    if options.output:
-        write_json(options.output, {"model": options.model, "rows": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
+    if settings["output"]:
+        write_json(Path(settings["output"]), {"model": settings["model"], "rows": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main, DEFAULTS, __doc__)

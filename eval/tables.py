@@ -1,7 +1,7 @@
 """Fill the tables of README.md, docs/**/*.md and eval/results/*.md, and figures in sentences, from measured results.
 
     python eval/tables.py           # rewrite what stands between <!-- table:NAME --> and <!-- end -->, and figures in prose
-    python eval/tables.py --check   # change nothing; exit with 1 if something would change
+    python eval/tables.py check=1   # change nothing; exit with 1 if something would change
 
 What a table shows is declared in TABLES, once; figures come from JSON files alone: measured ones from eval/results (rows of
 task, subset, metric, value, …, as eval/main_job.py, compare and experiments/ablate.py write them), published ones from
@@ -11,7 +11,6 @@ figures in the sentences of README.md and docs are those that eval/prose.py name
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from settings import run_script
 
 from xswe.evaluation.metrics import primary_metrics
 from xswe.io.files import whole_file
@@ -303,34 +304,30 @@ def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, li
     return _PLACE.sub(place, text), remarks
 
 
-def main() -> int:
+def main(settings: dict[str, Any]) -> None:
     """Fill all files, or check that they are filled."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if something would change")
-    parser.add_argument("--root", type=Path, default=HERE.parent, help="the checkout")
-    options = parser.parse_args()
-    results = options.root / "eval" / "results"
-    published = yaml.safe_load((options.root / "eval" / "published.yaml").read_text(encoding="utf-8"))
-    measured = Measured(options.root)
+    root, check = Path(settings["root"]), settings["check"]
+    results = root / "eval" / "results"
+    published = yaml.safe_load((root / "eval" / "published.yaml").read_text(encoding="utf-8"))
+    measured = Measured(root)
     stale = False
-    for file in [options.root / "README.md", *sorted(options.root.glob("docs/**/*.md")), *sorted(results.glob("**/*.md"))]:
+    for file in [root / "README.md", *sorted(root.glob("docs/**/*.md")), *sorted(results.glob("**/*.md"))]:
         before = file.read_text(encoding="utf-8")
         try:
             after, remarks = fill(before, results, published)
-            after = fill_figures(file.relative_to(options.root).as_posix(), after, measured)
+            after = fill_figures(file.relative_to(root).as_posix(), after, measured)
         except (KeyError, ValueError, OSError) as error:
-            print(f"{file}: {error.args[0]}", file=sys.stderr)
-            return 2
+            raise XsweError(f"{file}: {error.args[0]}") from None
         for remark in remarks:
             print(f"{file}: {remark}")
         if after != before:
             stale = True
-            print(f"{file}: {'is not up to date' if options.check else 'filled'}")
-            if not options.check:
+            print(f"{file}: {'is not up to date' if check else 'filled'}")
+            if not check:
                 with whole_file(file) as temporary:
                     temporary.write_text(after, encoding="utf-8")
-    return 1 if stale and options.check else 0
+    sys.exit(1 if stale and check else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main, DEFAULTS, __doc__)
