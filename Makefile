@@ -24,13 +24,13 @@ hooks:
 
 # Whether the documented commands still write the bytes that were recorded (eight minutes; needs XSWE_DATA).
 golden:
-	python eval/golden.py check=eval/results/golden.json
+	python -m eval.report.golden check=eval/results/golden.json
 
 # What the tests notice of 100 small mistakes, and what the structure amounts to (an hour and more).
 mutations:
-	python eval/experiments/mutate.py output=eval/results/mutations.json
-	python eval/house.py
+	python -m eval.experiments.mutate output=eval/results/mutations.json
+	python -m eval.report.house
 
 # The speed against another checkout's, in turns: make bench BEFORE=../xswe-before (ten minutes on an idle machine).
 bench:
-	python eval/bench_before_after.py before=$(BEFORE) output=before_after.json
+	python -m eval.bench.before_after before=$(BEFORE) output=before_after.json

@@ -9,6 +9,8 @@ from typing import Any
 
 from xswe.errors import ConfigError, XsweError
 
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "eval" / "results"
 REQUIRED = None  # the default of a setting that must be given
 
 

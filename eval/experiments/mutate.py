@@ -1,8 +1,8 @@
 """How many small mistakes the tests notice: places of the library changed at random, one at a time.
 
-    python eval/experiments/mutate.py output=eval/results/mutations.json [places=100] [seed=0] [rooms=mining,corpus,…]
-    python eval/experiments/mutate.py output=… again=1              # only survivors without a reason, after new tests
-    python eval/experiments/mutate.py output=… near=1 workers=2     # a first look, in a third of the time
+    python -m eval.experiments.mutate output=eval/results/mutations.json [places=100] [seed=0] [rooms=mining,corpus,…]
+    python -m eval.experiments.mutate output=… again=1              # only survivors without a reason, after new tests
+    python -m eval.experiments.mutate output=… near=1 workers=2     # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
 own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then (but for
@@ -32,7 +32,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from eval.settings import ROOT, run_script
+
 ROOMS = ("io", "text", "corpus", "model", "teacher", "training", "search", "mining", "phrases", "evaluation")
 DEFAULTS: dict[str, Any] = {
     "output": None,
@@ -385,7 +386,4 @@ def report(mutations: list[dict[str, Any]], places: int, settings: dict[str, Any
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "eval"))
-    from settings import run_script
-
     run_script(main, DEFAULTS, __doc__)

@@ -1,11 +1,11 @@
 """What the details of the papers' recipe are worth with a real encoder, in small: one setting each, all else equal.
 
-    python eval/experiments/paper_details.py teacher=FOLDER [only=contexts.length,drop] [output=runs/details]
+    python -m eval.experiments.paper_details teacher=FOLDER [only=contexts.length,drop] [output=runs/details]
         [results=eval/results/details] [threads=1] [corpus.limit=20000 refine.max_steps=1200 …]
 
 Each is a study of ``experiments/ablate.py`` on ``recipe=paper`` for en-ja, with the words, contexts and steps of SMALL, and
-is measured on the held-out pairs; what studies share is extracted once. ``python eval/tables.py`` makes the tables of
-docs/papers.md of the files. About three minutes of a processor a study, as long as the vectors are not shared.
+is measured on the held-out pairs; what studies share is extracted once. ``python -m eval.report.tables`` makes the tables
+of docs/papers.md of the files. About three minutes of a processor a study, as long as the vectors are not shared.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from experiments import ablate
-from experiments.words import split_words
-from settings import REQUIRED, chosen, run_script
+from eval.experiments import ablate
+from eval.experiments.words import split_words
+from eval.settings import REQUIRED, RESULTS, chosen, run_script
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 # Where the sources differ, or where we differ from them: the recipe's own choice first.
@@ -38,7 +36,7 @@ SMALL: dict[str, Any] = {
     **{"units.most_frequent": {"en": 1500, "ja": 1500}, "refine.max_steps": 1200},
 }
 DEFAULTS: dict[str, Any] = {"teacher": REQUIRED, "only": "", "output": "runs/details", "threads": 1}
-DEFAULTS |= {"bitext": f"[{DATA / 'train/en-ja'}]", "results": str(Path(__file__).parents[1] / "results" / "details")}
+DEFAULTS |= {"bitext": f"[{DATA / 'train/en-ja'}]", "results": str(RESULTS / "details")}
 
 
 def main(settings: dict[str, Any], further: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The runs of a sweep in one table, and figures of quality against cost.
 
-    python eval/experiments/sweep_table.py runs=runs/en-ja[,…] [metric=accuracy] [step=refinement] [output=runs/sweep]
+    python -m eval.experiments.sweep_table runs=runs/en-ja[,…] [metric=accuracy] [step=refinement] [output=runs/sweep]
 
 ``runs`` are run folders, or folders of them: what ``python -m xswe train -m key=a,b,c`` left. The metric is that of the
 held-out pairs after the step; of a single language it is ``spearman_with_teacher``. Writes ``sweep.csv``, ``sweep.json``,
@@ -10,17 +10,13 @@ held-out pairs after the step; of a single language it is ``spearman_with_teache
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
-
-from figures import draw_pareto, pareto_front
-from settings import run_script
-
+from eval.report.figures import draw_pareto, pareto_front
+from eval.settings import run_script
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import read_json, whole_file, write_json
 from xswe.io.results import table

@@ -18,7 +18,7 @@ def mini():
 
 @pytest.fixture(scope="module")
 def gold():
-    return eval_script("align_gold")
+    return eval_script("experiments.align_gold")
 
 
 def random_lines(rng: np.random.Generator, n: int, d: int = 6) -> Lines:

@@ -1,4 +1,4 @@
-"""eval/main_job.py: any teacher, any pair, one language alone."""
+"""eval/experiments/main_job.py: any teacher, any pair, one language alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xswe.errors import ConfigError
 
 @pytest.fixture(scope="module")
 def job():
-    return eval_script("main_job")
+    return eval_script("experiments.main_job")
 
 
 @pytest.fixture

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "eval" / "probe.py"
+from tests.conftest import eval_script
 
 
 @pytest.fixture(scope="module")
 def probe():
-    if not SCRIPT.is_file():
-        pytest.skip("eval/ is not here")
-    sys.path.insert(0, str(SCRIPT.parent))
-    yield importlib.import_module("probe")
-    sys.path.remove(str(SCRIPT.parent))
+    return eval_script("experiments.probe")
 
 
 def test_there_are_sixty_lines_a_kind_and_no_two_alike(probe):

@@ -1,13 +1,14 @@
-"""The figures in the sentences of README and pages are those that were measured (eval/prose.py, eval/tables.py)."""
+"""The figures in the sentences of README and pages are those that were measured (eval/report)."""
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import eval_script
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))]
@@ -16,13 +17,12 @@ pytestmark = pytest.mark.skipif(not (ROOT / "eval").is_dir(), reason="eval/ is n
 
 @pytest.fixture(scope="module")
 def prose():
-    sys.path.insert(0, str(ROOT / "eval"))
-    return importlib.import_module("fill_prose")
+    return eval_script("report.fill_prose")
 
 
 def test_tables_and_sentences_say_what_was_measured():
-    command = [sys.executable, str(ROOT / "eval" / "tables.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-m", "eval.report.tables", "check=1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -12,8 +12,8 @@ from tests.conftest import SAMPLE, eval_script
 @pytest.mark.parametrize(
     ("script", "table", "settings", "first"),
     [
-        ("bench_filter", "filtering", {"pairs": 400, "rounds": 1}, "| 1 | "),
-        ("bench_search", "searching", {"sentences": 300, "questions": 3}, "| exact | float32 | "),
+        ("bench.filter", "filtering", {"pairs": 400, "rounds": 1}, "| 1 | "),
+        ("bench.search", "searching", {"sentences": 300, "questions": 3}, "| exact | float32 | "),
     ],
 )
 def test_a_benchmark_fills_its_table(script, table, settings, first, tmp_path):
@@ -22,6 +22,6 @@ def test_a_benchmark_fills_its_table(script, table, settings, first, tmp_path):
     (tmp_path / "data" / "pairs.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     module, output = eval_script(script), tmp_path / "figures.json"
     module.main(module.SETTINGS | settings | {"data": str(tmp_path / "data"), "output": str(output)})
-    text = getattr(eval_script("speed_tables"), table)(json.loads(output.read_text()))
+    text = getattr(eval_script("report.speed_tables"), table)(json.loads(output.read_text()))
     assert text.splitlines()[2].startswith(first)
     assert "None" not in text

@@ -1,8 +1,7 @@
-"""eval/tables.py: what stands in README.md and eval/results comes from JSON, and nothing else."""
+"""eval/report/tables.py: what stands in README.md and eval/results comes from JSON, and nothing else."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,17 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-SCRIPT = Path(__file__).parents[2] / "eval" / "tables.py"
-pytestmark = pytest.mark.skipif(not SCRIPT.is_file(), reason="eval/ is not in this installation")
+from tests.conftest import eval_script
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "eval" / "report" / "published.yaml"
+pytestmark = pytest.mark.skipif(not PUBLISHED.is_file(), reason="eval/ is not in this installation")
 
 
 @pytest.fixture(scope="module")
 def tables():
-    spec = importlib.util.spec_from_file_location("tables", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["tables"] = module
-    spec.loader.exec_module(module)
-    return module
+    return eval_script("report.tables")
 
 
 def row(task, subset, metric, value):
@@ -32,7 +30,8 @@ def row(task, subset, metric, value):
 def checkout(tmp_path):
     results = tmp_path / "eval" / "results"
     (results / "main").mkdir(parents=True)
-    (tmp_path / "eval" / "published.yaml").write_text((SCRIPT.parent / "published.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "eval" / "report").mkdir()
+    (tmp_path / "eval" / "report" / "published.yaml").write_bytes(PUBLISHED.read_bytes())
     for pair, figures in {"en-ja": (0.5, 0.9), "en-de": (0.61, 0.97)}.items():
         rows = {
             step: [row("tatoeba", pair, "f1", value), row("tatoeba", pair, "accuracy", 1.0)]
@@ -76,14 +75,14 @@ after
 
 def test_golden_table(checkout):
     def call(*options):
-        command = [sys.executable, str(SCRIPT), "--root", str(checkout), *options]
-        return subprocess.run(command, capture_output=True, text=True)
+        command = [sys.executable, "-m", "eval.report.tables", f"root={checkout}", *options]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
-    assert call("--check").returncode == 1
+    assert call("check=1").returncode == 1
     assert "old" in (checkout / "README.md").read_text()
     assert call().returncode == 0
     assert (checkout / "README.md").read_text(encoding="utf-8") == GOLDEN
-    assert call("--check").returncode == 0
+    assert call("check=1").returncode == 0
 
 
 def test_a_table_without_figures_is_left_alone(tables, tmp_path):
@@ -94,7 +93,7 @@ def test_a_table_without_figures_is_left_alone(tables, tmp_path):
 
 
 def test_rivals_stand_in_columns_of_their_own_each_once(tables, checkout):
-    published = yaml.safe_load((SCRIPT.parent / "published.yaml").read_text(encoding="utf-8"))
+    published = yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))
     rows = tables.load(checkout / "eval" / "results", tables.TABLES["rivals"].sources)
     header, _, *lines = (
         [part.strip() for part in line.strip("|").split("|")]
@@ -212,8 +211,7 @@ def test_tables_of_speed_come_from_their_files(tables, tmp_path, name):
 
 
 def test_every_marked_place_of_the_checkout_is_declared(tables):
-    root = SCRIPT.parents[1]
-    files = [root / "README.md", *root.glob("docs/**/*.md"), *SCRIPT.parent.glob("results/**/*.md")]
+    files = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("eval/results/**/*.md")]
     named = {match["name"] for file in files for match in tables._PLACE.finditer(file.read_text(encoding="utf-8"))}
     assert "main" in named
     assert named <= {*tables.TABLES, *tables.LAID_OUT}
@@ -221,7 +219,7 @@ def test_every_marked_place_of_the_checkout_is_declared(tables):
 
 
 def test_published_figures_are_well_formed():
-    published = yaml.safe_load((SCRIPT.parent / "published.yaml").read_text(encoding="utf-8"))
+    published = yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))
     assert set(published["sources"]) == set(published) - {"sources"}
     for section in ("retrieval", "rivals", "xling_sts", "sts_en", "mteb_en"):
         for entry in published[section]:

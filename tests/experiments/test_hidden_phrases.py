@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,23 +15,20 @@ hidden = eval_script("experiments.hidden_phrases")
 HiddenPhrase, hide_phrases, overlap = hidden.HiddenPhrase, hidden.hide_phrases, hidden.overlap
 phrase_rows, read_hidden_phrases = hidden.phrase_rows, hidden.read_hidden_phrases
 write_hidden_phrases = hidden.write_hidden_phrases
-EVAL = Path(__file__).parents[2] / "eval"
-needs_scripts = pytest.mark.skipif(not EVAL.is_dir(), reason="eval/ is not in this installation")
 
 
 @pytest.fixture
 def script(monkeypatch, capsys):
     """Run a script of eval/ in this process; returns its status and what it printed."""
-    monkeypatch.syspath_prepend(str(EVAL))
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # some scripts set them, and are not to do so for others
         monkeypatch.setenv(name, os.environ.get(name, "1"))
 
     def run(name, *words):
-        module = importlib.import_module(name)
+        module = eval_script(name)
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
         status = 0
         try:
-            importlib.import_module("settings").run_script(module.main, module.DEFAULTS, module.__doc__)
+            eval_script("settings").run_script(module.main, module.DEFAULTS, module.__doc__)
         except SystemExit as exit:
             status = exit.code
         found = capsys.readouterr()
@@ -118,7 +113,6 @@ def test_a_score_that_is_no_number_is_refused(tmp_path):
         read_hidden_phrases(tmp_path / "set.tsv")
 
 
-@needs_scripts
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -131,15 +125,23 @@ def test_a_score_that_is_no_number_is_refused(tmp_path):
     ],
 )
 def test_the_scripts_refuse_what_they_do_not_know(script, words, message):
-    for name in ("phrases_eval", "bench_phrases"):
+    for name in ("experiments.phrases", "bench.phrases"):
         status, told = script(name, *words)
         assert (status, told.count("\n")) == (2, 1)
         assert message in told
 
 
-@needs_scripts
 @pytest.mark.parametrize(
-    "name", ["bench_encode", "bench_mine", "bench_teacher", "convert_e5", "levers", "main_job", "mining_quality"]
+    "name",
+    [
+        "bench.encode",
+        "bench.mine",
+        "bench.teacher",
+        "experiments.convert_e5",
+        "experiments.levers",
+        "experiments.main_job",
+        "experiments.mining_quality",
+    ],
 )
 def test_the_other_scripts_refuse_it_too(script, name):
     status, told = script(name, "modle=m")
@@ -147,14 +149,13 @@ def test_the_other_scripts_refuse_it_too(script, name):
     assert told.startswith(f"{name}.py: modle=m: there is no such setting")
 
 
-@needs_scripts
 @pytest.mark.parametrize(
     ("name", "word", "message"),
     [
-        ("phrases_eval", "baselines=bm25,bm52", "there is no 'bm52'"),
-        ("phrases_eval", "subsets=en,fr", "there is no 'fr'"),
-        ("phrases_eval", "set=x.tsv", "set= and language= go together"),
-        ("bench_phrases", "queries=1,0", "not whole numbers from 1 on"),
+        ("experiments.phrases", "baselines=bm25,bm52", "there is no 'bm52'"),
+        ("experiments.phrases", "subsets=en,fr", "there is no 'fr'"),
+        ("experiments.phrases", "set=x.tsv", "set= and language= go together"),
+        ("bench.phrases", "queries=1,0", "not whole numbers from 1 on"),
     ],
 )
 def test_the_scripts_refuse_values_that_cannot_work(script, name, word, message):
@@ -163,23 +164,21 @@ def test_the_scripts_refuse_values_that_cannot_work(script, name, word, message)
     assert message in told
 
 
-@needs_scripts
 def test_the_scripts_tell_how_they_are_used(script):
-    assert all("model=" in told and status == 0 for status, told in (script("phrases_eval", "--help"),))
-    assert script("bench_phrases", "-h")[0] == 0
+    assert all("model=" in told and status == 0 for status, told in (script("experiments.phrases", "--help"),))
+    assert script("bench.phrases", "-h")[0] == 0
 
 
-@needs_scripts
 def test_a_set_is_of_its_language_and_has_published_figures_only_if_they_are_of_it(script, tmp_path):
     text = "Katze\teine Katze\t4.5\tHier schläft eine Katze.\nHund\tBaum\t0\tDort steht ein Baum.\n"
     for name, language, published in (("own.tsv", "de", False), ("STS-B-Context.tsv", "en", True)):
         (tmp_path / name).write_text(text, "utf-8")
         words = ["model=mini", f"set={tmp_path / name}", f"language={language}", "train=0", "baselines=bm25", "threads=1"]
-        status, told = script("phrases_eval", *words)
+        status, told = script("experiments.phrases", *words)
         assert status == 0
         assert told.startswith(f"\n{language}\n")
         assert ("published" in told) == published
     (tmp_path / "own.tsv").write_text("Katze\tKatze\n", "utf-8")
-    status, told = script("phrases_eval", "model=mini", f"set={tmp_path / 'own.tsv'}", "language=de")
+    status, told = script("experiments.phrases", "model=mini", f"set={tmp_path / 'own.tsv'}", "language=de")
     assert (status, told.count("\n")) == (2, 1)
     assert "own.tsv:1: not origin" in told

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import eval_script
 from xswe.errors import ConfigError, InputError
 
-pareto_front = eval_script("figures").pareto_front
+pareto_front = eval_script("report.figures").pareto_front
 script = eval_script("experiments.sweep_table")
 flat, run, varying_settings = script.flat, script.run, script.varying_settings
 

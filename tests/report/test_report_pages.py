@@ -272,7 +272,7 @@ def test_folds_open_to_be_printed(visit, pages):
 
 
 def test_many_pairs_are_sampled_and_drawn_at_once(visit, tmp_path):
-    pairs = 10_000  # eval/bench_report.py takes a million
+    pairs = 10_000  # eval/bench/report.py takes a million
     scores = np.random.default_rng(0).normal(1.2, 0.2, pairs)
     file = tmp_path / "pairs.tsv"
     with file.open("w", encoding="utf-8") as stream:

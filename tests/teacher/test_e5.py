@@ -1,4 +1,5 @@
-"""eval/convert_e5.py: an encoder read from a documented file is what the file says, and the real one is the package's."""
+"""convert_e5.py of eval: an encoder read from a documented file is what the file says, and the real one is the
+package's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ MAP = {"Ａ": "a", "㌀": "アパート", "\x07": "", "\u3000": " ", "ｶ": "カ
 
 @pytest.fixture(scope="module")
 def script():
-    return eval_script("convert_e5")
+    return eval_script("experiments.convert_e5")
 
 
 def in_blocks(matrix):

@@ -18,7 +18,8 @@ What the format cannot say: mixed case (``iPhone`` for ``iphone``), a character'
 segmenters fugashi and jieba, for which the best path over the vocabulary by Zipf's law stands in. Nor can it say that a
 text is taken as a whole where it holds Han or Kana and is cut into words where not (the segmenter ``teacher-text``): such
 texts are cut run by run there, their Latin letters into words, and pieces with punctuation are never found.
-``eval/agreement.py`` measures what is left; :mod:`xswe.model.st_module` is the exact way for sentence-transformers.
+``eval/experiments/agreement.py`` measures what is left; :mod:`xswe.model.st_module` is the exact way for
+sentence-transformers.
 """
 
 from __future__ import annotations

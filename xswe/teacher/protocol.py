@@ -80,7 +80,8 @@ TEACHERS: dict[str, dict[str, Any]] = {
     },
     # GTE-base-en-v1.5 (the paper's teacher for English), loaded without the code that comes with it.
     "gte-base-en": {"model": "Alibaba-NLP/gte-base-en-v1.5", "prompt": "", "pooling": "cls", "batch_tokens": 8192},
-    # multilingual-e5-small (MIT). Without a model hub: eval/convert_e5.py makes a folder for teacher.model=FOLDER.
+    # multilingual-e5-small (MIT). Without a model hub: eval/experiments/convert_e5.py makes a folder for
+    # teacher.model=FOLDER.
     "e5-small": {
         "model": "intfloat/multilingual-e5-small",
         "prompt": "query: ",

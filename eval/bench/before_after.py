@@ -1,0 +1,152 @@
+"""The speed of one checkout against another's: the same work by both, in turns.
+
+    python -m eval.bench.before_after before=CHECKOUT [after=.] [output=before_after.json] [rounds=7] [lines=20000]
+        [steps=400] [work=] [tasks=encode,step,exact,clusters,phrases,conversion]
+
+Each task is a process of its own, once with each checkout and then again. Printed are the medians, and the median of the
+ratios of neighbouring runs (below 1: after is faster), of the clock and of the processor. ``git worktree add FOLDER
+4bcfff5`` makes the checkout of v0.1. Lines are those of the development data (``XSWE_DATA``), else of the sample corpus.
+
+- ``encode``: ``xswe.load("mini").encode`` of twice ``lines`` texts, after a first call;
+- ``step``: ``train`` for ``steps`` steps of refinement, all stages before it being there;
+- ``exact``, ``clusters``: ``mine`` on ``lines`` lines of each side;
+- ``phrases``: 100 phrases in ``lines`` passages;
+- ``conversion``: ``corpus`` on ``lines`` pairs.
+
+One thread. Run it on an idle machine: with the usual sizes it takes ten minutes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from eval.settings import ROOT, chosen, run_script
+from xswe.errors import ConfigError
+from xswe.io.results import markdown
+
+TASKS = ("encode", "step", "exact", "clusters", "phrases", "conversion")
+DEFAULTS: dict[str, Any] = {"before": None, "after": ".", "output": "before_after.json", "rounds": 7, "lines": 20_000}
+DEFAULTS |= {"steps": 400, "work": "", "tasks": ",".join(TASKS)}
+_ENCODE = """
+import sys, time, xswe
+texts = [line.rstrip("\\n") for name in sys.argv[1:] for line in open(name, encoding="utf-8")]
+model = xswe.load("mini")
+model.encode(texts, threads=1)
+start, spent = time.perf_counter(), time.process_time()
+model.encode(texts, threads=1)
+print("\\ntook", time.perf_counter() - start, time.process_time() - spent)
+"""
+_VERB = """
+import sys, time
+import numba, xswe.__main__
+start, spent = time.perf_counter(), time.process_time()
+status = xswe.__main__.main(sys.argv[1:])
+print("\\ntook", time.perf_counter() - start, time.process_time() - spent)
+sys.exit(status)
+"""
+
+
+def lines_of(lines: int) -> list[tuple[str, str]]:
+    """Return pairs of English and Japanese."""
+    data = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train" / "en-ja"
+    files = sorted(data.glob("*.tsv.gz"))
+    found: list[tuple[str, str]] = []
+    for path in files:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            for line in islice(stream, lines // len(files) + 1):
+                english, japanese = line.rstrip("\n").split("\t")[:2]
+                found.append((english, japanese))
+    if not files:
+        sample = ROOT / "corpora" / "sample" / "sentences.tsv"
+        rows = [line.split("\t") for line in sample.read_text(encoding="utf-8").splitlines()]
+        found = [(row[0], row[3]) for row in rows]
+    return found[:lines]
+
+
+def prepare(work: Path, lines: int) -> None:
+    """Write what the tasks read."""
+    pairs = lines_of(lines)
+    (work / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    for name, column in (("en.txt", 0), ("ja.txt", 1)):
+        (work / name).write_text("".join(f"{pair[column]}\n" for pair in pairs), encoding="utf-8")
+    phrases = [" ".join(pair[0].split()[:3]) for pair in pairs[:: max(1, len(pairs) // 100)][:100]]
+    (work / "queries.txt").write_text("".join(f"{phrase}\n" for phrase in phrases), encoding="utf-8")
+
+
+def words_of(task: str, checkout: Path, own: Path, steps: int) -> list[str]:
+    """Return the words of a task's verb; what it writes lies in ``own``."""
+    mine = ["mine", "model=mini", "source=en.txt", "target=ja.txt", f"output={own}/mined.tsv"]
+    if task == "exact":
+        return mine
+    if task == "clusters":
+        return [*mine, "neighbours.method=clusters"]
+    if task == "phrases":
+        return ["phrases", "model=mini", "queries=queries.txt", "passages=ja.txt", f"output={own}/hits.tsv"]
+    if task == "conversion":
+        return ["corpus", "corpus.paths=[pairs.tsv]", "pair=en-ja", f"output={own}/corpus"]
+    renamed = "max_steps" in (checkout / "xswe" / "training" / "refine.py").read_text(encoding="utf-8")
+    names = ("max_steps", "eval_steps") if renamed else ("steps", "evaluate_every")
+    how = [f"refine.{names[0]}={steps}", f"refine.{names[1]}=100000"]
+    return ["train", "pair=en-ja", "corpus=local", "corpus.paths=[pairs.tsv]", "teacher=mini", f"output={own}/run", *how]
+
+
+def timed(task: str, checkout: Path, own: Path, steps: int) -> tuple[float, float]:
+    """Run a task, whose output goes to a folder of its own; returns seconds of the clock, and of the processor."""
+    own.mkdir(exist_ok=True)
+    shutil.rmtree(own / "corpus", ignore_errors=True)
+    (own / "mined.tsv").unlink(missing_ok=True)
+    program = [_ENCODE, "en.txt", "ja.txt"]
+    if task != "encode":
+        program = [_VERB, *words_of(task, checkout, own, steps), "threads=1"]
+    ours = {"PYTHONPATH": str(checkout), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    call = [sys.executable, "-c", *program]
+    done = subprocess.run(call, cwd=own.parent, env=os.environ | ours, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{task} with {checkout}:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    clock, processor = done.stdout.split("took")[-1].split()[:2]
+    return float(clock), float(processor)
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Time the tasks, and print and write medians and ratios."""
+    tasks, rounds, steps = chosen(settings["tasks"], "tasks", TASKS), settings["rounds"], settings["steps"]
+    checkouts = [Path(settings[name]).resolve() for name in ("before", "after")]
+    for checkout in checkouts:
+        if not (checkout / "xswe" / "__init__.py").is_file():
+            raise ConfigError(f"{checkout}: no checkout of this library")
+    found: dict[str, Any] = {"lines": settings["lines"], "steps": steps, "rounds": rounds}
+    with tempfile.TemporaryDirectory(dir=settings["work"] or None) as folder:
+        work = Path(folder)
+        prepare(work, settings["lines"])
+        sides = list(zip(checkouts, (work / "before", work / "after"), strict=True))
+        for task in tasks:
+            for side in sides:
+                timed(task, *side, steps - 1)  # compiles; of a run, makes the stages before refinement
+            runs = [[timed(task, *side, steps + n) for side in sides] for n in range(rounds)]
+            found[task] = {
+                name: {
+                    "before": median(before[k] for before, _ in runs),
+                    "after": median(after[k] for _, after in runs),
+                    "ratio": median(after[k] / before[k] for before, after in runs),
+                }
+                for k, name in enumerate(("clock", "processor"))
+            }
+            print(f"{task}: {found[task]['clock']['ratio']:.3f}", flush=True)
+    Path(settings["output"]).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    columns = [(name, which) for name in ("clock", "processor") for which in ("before", "after", "ratio")]
+    rows = [[task, *(f"{found[task][name][which]:.3f}" for name, which in columns)] for task in tasks]
+    print(markdown(["", "before", "after", "ratio", "processor before", "after", "ratio"], rows))
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

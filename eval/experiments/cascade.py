@@ -1,0 +1,99 @@
+"""What a judge adds to static vectors that have found the candidates, and how few lines it has to encode.
+
+    python -m eval.experiments.cascade [model=mini] [judge=use-multilingual] [languages=de,ja] [lines=5000]
+        [output=FILE.json]
+
+Planted pairs (:mod:`mining_quality`): 1 % and 10 % of the lines have a translation on the other side. Beside each other:
+the static model alone, the judge alone (every line encoded, full search), and ``xswe.mine(…, rerank=judge)``; each with
+the threshold that it finds by itself; and the judge alone with the threshold that is best in hindsight. Results of other
+judges and pairs stay in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import xswe
+from eval.experiments.mining_quality import TATOEBA, planted_lines
+from eval.settings import chosen, run_script
+from xswe.evaluation.models import open_encoder
+from xswe.io.results import table
+from xswe.mining.pipeline import MineConfig, mine_vectors
+from xswe.mining.threshold import best_threshold, precision_recall_f1
+
+DEFAULTS: dict[str, Any] = {
+    **{"model": "mini", "judge": "use-multilingual", "languages": "de,ja", "lines": 5000},
+    **{"share": 0.05, "output": "eval/results/cascade.json"},
+}
+SHARES = (0.01, 0.1)
+_BATCH = 256
+
+
+class Remembering:
+    """A judge that encodes each text once, and counts what it was asked for."""
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder, self._known, self.asked = encoder, dict[str, np.ndarray](), 0
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return unit vectors."""
+        self.asked += len(texts)
+        new = sorted(set(texts) - self._known.keys(), key=lambda text: (len(text), text))
+        for start in range(0, len(new), _BATCH):
+            part = new[start : start + _BATCH]
+            self._known |= dict(zip(part, self._encoder.encode(part), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
+def figures(source: np.ndarray, target: np.ndarray, total: int) -> dict[str, float]:
+    """Return precision, recall and F1; the first ``total`` lines of both sides are the pairs."""
+    right = int(((source == target) & (source < total)).sum())
+    return dict(zip(("precision", "recall", "f1"), precision_recall_f1(len(source), right, total), strict=True))
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure and print; write the figures."""
+    root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    model, judge = xswe.load(settings["model"]), Remembering(open_encoder(settings["judge"], 1))
+    name = Path(settings["judge"]).name
+    rows: list[dict[str, Any]] = []
+    for language in chosen(settings["languages"], "languages", list(TATOEBA)):
+        for share in SHARES:
+            pairs, *others = planted_lines(root, language, settings["lines"], share, "alike")
+            sides = [[*(pair[k] for pair in pairs), *others[k]] for k in (0, 1)]
+            lines = len(sides[0]) + len(sides[1])
+            row = {"judge": name, "model": settings["model"], "pair": f"en-{language}", "share": share, "lines": lines}
+            alone = xswe.mine(model, *sides, threads=1)
+            found = figures(alone.source_rows, alone.target_rows, len(pairs))
+            rows.append({**row, "how": "static", "passes": 0.0, **found})
+            judge.asked = 0
+            both = xswe.mine(model, *sides, rerank=judge, rerank_share=settings["share"], threads=1)
+            passes = judge.asked / lines
+            rows.append(
+                {**row, "how": "cascade", "passes": passes, **figures(both.source_rows, both.target_rows, len(pairs))}
+            )
+            vectors = judge.encode(sides[0]), judge.encode(sides[1])
+            full = mine_vectors(*vectors).pairs
+            rows.append({**row, "how": "judge", "passes": 1.0, **figures(full.source, full.target, len(pairs))})
+            full = mine_vectors(*vectors, MineConfig(threshold=None)).pairs
+            right = (full.source == full.target) & (full.source < len(pairs))
+            full = full.take(np.flatnonzero(full.scores >= best_threshold(full.scores, right, len(pairs))))
+            rows.append({**row, "how": "judge, best cut", "passes": 1.0, **figures(full.source, full.target, len(pairs))})
+    header = list(rows[0])
+    print(table(header, [[row[key] for key in header] for row in rows]))
+    if settings["output"]:
+        path = Path(settings["output"])
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        done = {(row["judge"], row["pair"]) for row in rows}
+        rows = [*(row for row in kept if (row["judge"], row["pair"]) not in done), *rows]
+        path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

@@ -1,0 +1,103 @@
+"""Make the models of four languages that ship: refined static vectors, int8, with card and figures.
+
+    python -m eval.experiments.make_teacher output=runs/mini-teacher
+    python -m eval.experiments.make_pretrained model=mini start=runs/mini-teacher/static output=xswe/pretrained/mini
+    python -m eval.experiments.make_pretrained model=base start=xswe/pretrained/mini output=models/base
+        [runs=runs/static] [seed=0] [threads=1]
+
+``mini`` is the start as it is. ``base`` has a vocabulary of its own, each piece of which starts as the sum of the vectors
+of the start's pieces of it, and is refined; what each part of that is worth is in ``static_levers.py`` (``SHIPS``),
+chosen on the development sets. Size and precision of ``mini`` were chosen by the development columns of
+``mini_tradeoff.py``. A few minutes of one processor, once the start is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from eval.experiments.main_job import figures
+from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
+from eval.settings import REQUIRED, RESULTS, chosen, run_script
+from xswe.corpus.formats import PairFile, read_pairs
+from xswe.io.files import write_json
+from xswe.model.card import card, sources_of, write_card
+from xswe.model.static import StaticModel
+from xswe.training.stages import versions
+
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
+RECORDS = RESULTS / "main"
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
+DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
+MADE = {"mini": (0, Variation()), "base": (64_000, SHIPS)}  # pieces, 0 for those of the start, and what is done to it
+EVERY = 20  # lines of which one is counted
+_SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
+
+
+def texts(language: str) -> Iterator[str]:
+    """Yield every 20th text of a language in the training bitexts, all of which have an English side."""
+    for path in sorted(DATA.glob("en-*/*.tsv.gz")):
+        if language in (pair := path.parent.name.split("-")):
+            for k, sides in enumerate(read_pairs(PairFile(path))):
+                if k % EVERY == 0:
+                    yield sides[pair.index(language)] or ""
+
+
+def settings_of(start: Path) -> dict[str, Any]:
+    """Return how the start was made: what a model says of itself, else the run it lies in."""
+    if own := StaticModel.load(start).description.get("settings"):
+        return dict(own)
+    made = json.loads((start.parent / "results.json").read_text(encoding="utf-8"))["settings"]
+    return {key: value for key, value in made.items() if key not in ("output", "threads")}
+
+
+def main(given: dict[str, Any]) -> None:
+    """Refine, count, save, evaluate, describe."""
+    name, start, target = chosen(given["model"], "model", list(MADE))[0], Path(given["start"]), Path(given["output"])
+    paths = {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in LANGUAGES[1:]}
+    pieces, variation = MADE[name]
+    settings = {
+        "pair": {"name": "-".join(LANGUAGES), "languages": list(LANGUAGES)},
+        "corpus": {"paths": paths},
+        "units": {"kind": "subwords", "size": pieces or "as the start's"},
+        "objective": {"margin": OBJECTIVE.margin, "temperature": OBJECTIVE.temperature},
+        "refine": asdict(variation),
+        "seed": given["seed"],
+        "start": settings_of(start),
+    }
+    model, _ = varied(variation, given["seed"], {**given, "pieces": pieces})
+    model = replace(model, description={"made_by": "eval/experiments/make_pretrained.py", "settings": settings})
+    model.counted({language: texts(language) for language in LANGUAGES}).save(target, dtype="int8")
+    describe(name, target, settings, given["threads"])
+
+
+def describe(name: str, target: Path, settings: dict[str, Any], threads: int) -> None:
+    """Evaluate a model, record its figures, and write its card."""
+    model, pairs = StaticModel.load(target), [f"en-{code}" for code in LANGUAGES[1:]]
+    with tempfile.TemporaryDirectory() as scratch:
+        dims, rows = figures(str(target), list(LANGUAGES), threads, Path(scratch))
+    write_json(
+        RECORDS / f"ships-{name}.json", {"model": f"{name}, four languages in one", "dims": dims, "pairs": 0, "rows": rows}
+    )
+    shown = [
+        {
+            **row,
+            "subset": row["subset"].removesuffix(".tsv"),
+            "metric": row["metric"].removesuffix("_both_ways"),
+            "note": None,
+        }
+        for row in rows
+        if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
+    ]
+    files = {pair: {"checksums": [path.name for path in sorted((DATA / pair).glob("*.tsv.gz"))]} for pair in pairs}
+    sources = sources_of(settings["corpus"], files)
+    write_card(target, card(model, name=name, settings=settings, rows=shown, sources=sources, versions=versions()))
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

@@ -1,0 +1,244 @@
+"""How good mined pairs are: sets in the shape of BUCC, and planted pairs, made from the data that XSWE_DATA names.
+
+    python -m eval.experiments.mining_quality model=DIR [noise=20000] [lines=20000] [output=FILE.json]
+
+**BUCC-shaped**: WMT23 pairs (out of domain) hidden among sentences of the training files that are no translations of each
+other, as far as those files know. Half of the hidden pairs and of the noise tune the threshold, the other half is measured,
+by the shared task's protocol (precision, recall and F1 of the set of pairs). **Planted**: 1, 10, 50 or 100 % of the lines
+have a translation on the other side (half of them unseen in training), the others are noise: of the same sources
+(``alike``), where what nearly translates each other counts as wrong, so that the precision is a lower bound; English of
+other sources (``apart``), where it is exact; and with word salad and boilerplate for half of it (``messy``). The threshold
+is the automatic one; ``gold`` is given 300 of the planted pairs. Does what it expects come true?
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import tempfile
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import xswe
+from eval.experiments.bucc import BuccFiles, extract_by, read_gold_ids, score, tune
+from eval.settings import REQUIRED, run_script
+from xswe.io.results import table
+from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
+from xswe.mining.threshold import GoldSearch, gold_scores, precision_recall_f1
+from xswe.model.static import StaticModel
+from xswe.search.types import Neighbours, SearchConfig
+
+SCORES = ("cosine", "ratio", "distance")
+TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "noise": 20_000, "lines": 20_000, "output": ""}
+SHARES = (0.01, 0.1, 0.5, 1.0)
+NOISE = ("alike", "apart", "messy")
+_APART = {"de": ("en-ja/kyoto-wiki",), "ja": ("en-de/newstest08-18", "en-zh/python-docs"), "zh": ("en-ja/kyoto-wiki",)}
+_EVERYDAY = ("tatoeba", "tanaka", "captions-3am")  # short sentences, most of which are said again elsewhere in the file
+_GOLD = 300
+_ONE_THREAD = MineConfig(neighbours=SearchConfig(threads=1))
+Texts = list[tuple[str, str]]
+
+
+def read_rows(path: Path) -> Texts:
+    """Read English-foreign pairs."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as stream:
+        rows = (line.rstrip("\n").split("\t") for line in stream)
+        return [(row[0], row[1]) for row in rows if len(row) > 1 and row[0] and row[1]]
+
+
+def hidden_pairs(root: Path, language: str, tatoeba: bool) -> Texts:
+    """Return the pairs to hide, shuffled (WMT23 before Tatoeba's)."""
+    draw = random.Random(0)
+    pairs = list(dict.fromkeys(read_rows(root / "dev" / f"wmt23.en-{language}.tsv")))
+    draw.shuffle(pairs)
+    if tatoeba:
+        folder = root / "mteb-local" / "mteb" / "tatoeba-bitext-mining" / "test"
+        with open(folder / f"{TATOEBA[language]}-eng.jsonl", encoding="utf-8") as stream:
+            rows = [json.loads(line) for line in stream]
+        more = [(row["sentence2"], row["sentence1"]) for row in rows]
+        draw.shuffle(more)
+        pairs += more
+    return pairs
+
+
+@cache
+def noise_lines(root: Path, language: str, count: int, folder: str = "train") -> tuple[list[str], list[str]]:
+    """Return ``count`` English and ``count`` foreign sentences of a folder, no two of which are known as translations.
+
+    The two sides come from different pairs. That is not enough: the same sentence stands in many pairs, and of 100,000
+    lines a side drawn in this way one in ten has its translation on the other side.
+    """
+    pairs = [pair for path in sorted((root / folder / f"en-{language}").glob("*.tsv.gz")) for pair in read_rows(path)]
+    random.Random(1).shuffle(pairs)
+    source = list(dict.fromkeys(a for a, _ in pairs[: len(pairs) // 2]))[:count]
+    there = {letters(a) for a in source}
+    translated = {letters(b) for a, b in pairs if letters(a) in there}
+    target = [b for b in dict.fromkeys(b for _, b in pairs[len(pairs) // 2 :]) if letters(b) not in translated][:count]
+    if min(len(source), len(target)) < count:
+        raise SystemExit(f"en-{language}: {count:,} noise lines a side wanted, {min(len(source), len(target)):,} there")
+    return source, target
+
+
+def letters(text: str) -> str:
+    """Return the letters and digits of a text, in lower case: what is left when two spellings of it are compared."""
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def write_set(folder: Path, name: str, language: str, pairs: Texts, source: list[str], target: list[str]) -> str:
+    """Write shuffled corpora and gold in the shared task's format; returns their common beginning."""
+    draw = random.Random(2)
+    places: list[dict[int, str]] = []
+    for code, own, noise in (("en", [a for a, _ in pairs], source), (language, [b for _, b in pairs], target)):
+        lines: list[tuple[str, int | None]] = [
+            *((text, n) for n, text in enumerate(own)),
+            *((text, None) for text in noise),
+        ]
+        draw.shuffle(lines)
+        ids = [f"{code}-{i:09d}" for i in range(1, len(lines) + 1)]
+        with open(folder / f"{name}.{code}", "w", encoding="utf-8") as stream:
+            stream.writelines(f"{i}\t{' '.join(text.split())}\n" for i, (text, _) in zip(ids, lines, strict=True))
+        places.append({n: i for i, (_, n) in zip(ids, lines, strict=True) if n is not None})
+    with open(folder / f"{name}.gold", "w", encoding="utf-8") as stream:
+        stream.writelines(f"{places[0][n]}\t{places[1][n]}\n" for n in range(len(pairs)))
+    return str(folder / name)
+
+
+def bucc_shaped(
+    model: StaticModel,
+    root: Path,
+    language: str,
+    noise: int,
+    scores: tuple[str, ...] = SCORES,
+    folder: str = "train",
+) -> list[dict[str, object]]:
+    """The shared task's protocol on a set in its shape, the noise from a folder of the data."""
+    pairs, (source, target) = hidden_pairs(root, language, False), noise_lines(root, language, 2 * noise, folder)
+    half = len(pairs) // 2
+    out: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        parts = (
+            ("training", pairs[:half], source[:noise], target[:noise]),
+            ("test", pairs[half:], source[noise:], target[noise:]),
+        )
+        names = [write_set(Path(folder), name, language, *part) for name, *part in parts]  # type: ignore[arg-type]
+        training, test = (BuccFiles.find(name, ("en", language)) for name in names)
+        config = MineConfig(threshold=None)
+        pools = [extract_by(model, files, config, scores) for files in (training, test)]
+        for kind, tuned, mined in zip(scores, *pools, strict=True):
+            threshold = tune(tuned, read_gold_ids(training.gold or ""))
+            found = score(mined, read_gold_ids(test.gold or ""), threshold)
+            out.append(
+                {"set": "BUCC-shaped", "pair": f"en-{language}", "score": kind, **vars(found), "lines": noise + half}
+            )
+    return out
+
+
+def planted_lines(root: Path, language: str, lines: int, share: float, noise: str) -> tuple[Texts, list[str], list[str]]:
+    """Return pairs to plant, and lines of both sides that have no translation."""
+    draw, folder = random.Random(0), root / "train" / f"en-{language}"
+    files = [path for path in sorted(folder.glob("*.tsv.gz")) if path.name.split(".")[0] not in _EVERYDAY]
+    pairs = [pair for path in files for pair in read_rows(path)]
+    draw.shuffle(pairs)
+    unseen = hidden_pairs(root, language, True)[: round(lines * share) // 2]
+    seen = pairs[: round(lines * share) - len(unseen)]
+    rest = pairs[len(pairs) // 3 :]
+    count = lines - len(unseen) - len(seen)
+    source = list(dict.fromkeys(a for a, _ in rest[: len(rest) // 2]))[:count]
+    if noise == "apart":
+        english = [a for name in _APART[language] for a, _ in read_rows(root / "train" / f"{name}.tsv.gz")]
+        draw.shuffle(english)
+        source = list(dict.fromkeys(english))[:count]
+    there = {letters(a) for a in [*source, *(a for a, _ in unseen + seen)]}
+    translated = {letters(b) for a, b in pairs if letters(a) in there} | {letters(b) for _, b in unseen}
+    target = [b for b in dict.fromkeys(b for _, b in rest[len(rest) // 2 :]) if letters(b) not in translated][:count]
+    if noise == "messy":
+        source, target = (_messy(draw, side, [pair[k] for pair in pairs]) for k, side in enumerate((source, target)))
+    return unseen + seen, source, target
+
+
+def _messy(draw: random.Random, side: list[str], texts: list[str]) -> list[str]:
+    """Replace a third of the lines by words without order, and an eighth by boilerplate."""
+    joint = " " if texts[0].isascii() or " " in texts[0].strip() else ""
+    cut = (lambda text: text.split()) if joint else (lambda text: [text[i : i + 3] for i in range(0, len(text), 3)])
+    words = [word for text in texts[:3000] for word in cut(text)]
+    salad = [joint.join(draw.choices(words, k=draw.randint(3, 15))) for _ in range(len(side) // 3)]
+    plates = [f"item {draw.randint(0, 9999)} · page {draw.randint(0, 99)} · {words[i % 40]}" for i in range(len(side) // 8)]
+    return [*salad, *plates, *side[len(salad) + len(plates) :]]
+
+
+def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[dict[str, object]]:
+    """True pairs among lines without a translation, at the threshold found without gold, and with some."""
+    out: list[dict[str, object]] = []
+    for share, noise in product(SHARES, NOISE):
+        pairs, *others = planted_lines(root, language, lines, share, noise)
+        if share == 1 and noise != "alike":
+            continue
+        texts = [[*(pair[k] for pair in pairs), *others[k]] for k in (0, 1)]
+        right = {(" ".join(a.split()), " ".join(b.split())) for a, b in pairs}
+        known = random.Random(3).sample(sorted(right), min(_GOLD, len(right)))
+        with tempfile.TemporaryDirectory() as folder:
+            # One search for all: the other scores look at as many neighbours as the cosine, or at fewer.
+            sides, *_ = mine_sides(model, (texts[0], texts[1]), replace(_ONE_THREAD, score="cosine"), Path(folder))
+            lists = Neighbours.open(Path(folder) / "neighbours")
+            for kind, gold in [(kind, False) for kind in SCORES] + [("ratio", True)]:
+                config = replace(_ONE_THREAD, score=kind)  # type: ignore[arg-type]
+                how = GoldSearch(config.neighbours, config.score, config.k, config.select)
+                scores = gold_scores(known, sides, lists, partial(model.encode, threads=1), how) if gold else None
+                mined = choose_pairs(lists, config, sides, scores)
+                rows = zip(mined.pairs.source.tolist(), mined.pairs.target.tolist(), strict=True)
+                here = [(" ".join(sides[0].texts[i].split()), " ".join(sides[1].texts[j].split())) for i, j in rows]
+                precision, recall, f1 = precision_recall_f1(len(here), sum(pair in right for pair in here), len(right))
+                row = {
+                    "set": f"planted {share:.0%}",
+                    "noise": noise,
+                    "pair": f"en-{language}",
+                    "score": kind,
+                }
+                row |= {
+                    "calibrated": "gold" if gold else "mismatches",
+                    "lines": lines,
+                    "found": len(here),
+                    "f1": f1,
+                }
+                row |= {"precision": precision, "recall": recall, "expected_precision": mined.threshold.precision}
+                out.append(row)
+    return out
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure and print; write the figures."""
+    root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    model = xswe.load(settings["model"])
+    noise, lines = settings["noise"], settings["lines"]
+    languages = [code for code in TATOEBA if code in model.languages]
+    rows = [row for code in languages for row in bucc_shaped(model, root, code, noise)]
+    rows += [row for code in languages for row in planted(model, root, code, lines)]
+    header = [
+        "set",
+        "noise",
+        "calibrated",
+        "pair",
+        "score",
+        "lines",
+        "gold",
+        "found",
+        "precision",
+        "recall",
+        "f1",
+        "expected_precision",
+    ]
+    print(table(header, [[row.get(name) for name in header] for row in rows]))
+    if settings["output"]:
+        Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
+        Path(settings["output"]).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

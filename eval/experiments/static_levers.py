@@ -1,0 +1,295 @@
+"""What levers of static vectors are worth: each beside the same start, the static vectors of make_teacher.py.
+
+    python -m eval.experiments.static_levers start=runs/mini-teacher/static [only="as it starts;pivots"] [seeds=0]
+                                 [pieces=0] [threads=1] [runs=runs/static] [save=FOLDER] [output=FILE.json]
+
+Refines the vectors on all bitexts of ``$XSWE_DATA/train``, one variation at a time, and evaluates on the development sets:
+WMT 2023 by cosine and by margin, STS-B across and within languages, and the sample corpus between the languages that no
+bitext joins; also on STS-B's train part, by which nothing is chosen, where it was not trained on; and by how well pairs are
+mined that lie hidden among noise, of lines of the training files, and of lines that no training has seen. ``pieces`` above
+0 trains a vocabulary of so many pieces; a new piece starts as the sum of the vectors of the start's pieces of it, which
+leaves the vectors of texts nearly what they were. ``seeds`` have commas between them; what is there is not measured again,
+and one training serves all variations that differ only in what is done at its end. ``save`` keeps the model of the last
+variation. Seconds are those of the processor. Rows marked as removed are of variations that did not help, and of which
+nothing is left here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+import unicodedata
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from eval.experiments.mining_quality import bucc_shaped, noise_lines
+from eval.settings import REQUIRED, RESULTS, numbers, run_script
+from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.formats import PairFile, read_pairs
+from xswe.errors import ConfigError
+from xswe.evaluation.encoders import StaticEncoder
+from xswe.evaluation.evaluate import run_tasks
+from xswe.evaluation.tasks import score_bitext
+from xswe.io.files import arrays_digest, fingerprint, resource, whole_file, write_json
+from xswe.io.parallel import single_threaded_blas
+from xswe.io.ragged import Bags
+from xswe.model.static import StaticModel, pool
+from xswe.text.units import Units
+from xswe.training.config import ShapeConfig, centred, temper
+from xswe.training.graded import GradedConfig, GradedLoss, read_graded
+from xswe.training.inputs import Corpus, UnitsConfig, make_bags, make_corpus, make_units, open_bags
+from xswe.training.objective import Objective
+from xswe.training.pairs import ParallelBags
+from xswe.training.refine import RefineConfig, refine
+from xswe.training.stages import Stages
+
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+LANGUAGES = ("en", "de", "zh", "ja")
+SENTENCES = 20_000  # of each language, of which the mean is taken
+SHORTEST = 3  # letters of an English sentence that is a pivot
+GOLD = str(DATA / "dev" / "stsb-train.en.tsv")  # CC BY-SA; the development sets are other sentences
+DEFAULTS: dict[str, Any] = {
+    **{"start": REQUIRED, "only": "", "seeds": "0", "pieces": 0, "threads": 1, "runs": "runs/static", "save": ""},
+    "output": str(RESULTS / "static_levers.json"),
+}
+OBJECTIVE = Objective(margin=0.35)
+NOISE = 20_000  # lines a side among which pairs are hidden
+UNSEEN = ("zh",)  # languages of which there are so many lines that no training has seen
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What is done to the start.
+
+    Attributes:
+        max_steps: of the refinement; 0 for none.
+        batch_size: pairs a batch.
+        neighbours: pairs a neighbourhood of a batch.
+        pivots: train on pairs that share their English sentence, too.
+        noise: train on pairs with a line that is among the noise of the mining sets, too.
+        imitated: weight of a second loss, by which translations keep the similarities to the rest of the batch that the
+            start finds (learning without forgetting; Li and Hoiem 2016).
+        graded: graded pairs beside.
+        shape: what is done at the end.
+    """
+
+    max_steps: int = 0
+    batch_size: int = 1024
+    neighbours: int = 0
+    pivots: bool = False
+    noise: bool = True
+    imitated: float = 0.0
+    graded: GradedConfig = field(default_factory=GradedConfig)
+    shape: ShapeConfig = field(default_factory=ShapeConfig)
+
+
+_NEAR = Variation(1200, 2048, neighbours=256, pivots=True)
+SHIPS = replace(_NEAR, imitated=1.0)  # what eval/experiments/make_pretrained.py does to make ``base``
+VARIATIONS: dict[str, Variation] = {
+    "as it starts": Variation(),
+    "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
+    "norms 0.8, centre 4": Variation(shape=ShapeConfig(0.8, 4)),
+    "graded pairs, weight 0.1": Variation(1500, graded=GradedConfig((GOLD,))),
+    "pivots": Variation(1500, pivots=True),
+    "pivots, 2,048 in neighbourhoods of 256": _NEAR,
+    "pivots, neighbourhoods, the noise of the mining sets left out": replace(_NEAR, noise=False),
+    "pivots, neighbourhoods, the start imitated": SHIPS,
+    "pivots, neighbourhoods, centre 2": replace(_NEAR, shape=ShapeConfig(centre=2)),
+    "pivots, neighbourhoods, centre 2, graded pairs": replace(
+        _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))
+    ),
+}
+
+
+def pivots(folder: Path) -> dict[str, list[str]]:
+    """Write the pairs of two other languages whose English is the same (letters and digits, any case); their paths."""
+    sides: dict[str, dict[str, list[str]]] = {}
+    for code in LANGUAGES[1:]:
+        sides[code] = {}
+        for path in sorted((DATA / "train" / f"en-{code}").glob("*.tsv.gz")):
+            for english, other in read_pairs(PairFile(path)):
+                key = "".join(c for c in unicodedata.normalize("NFKC", english or "").lower() if c.isalnum())
+                if len(key) >= SHORTEST:
+                    sides[code].setdefault(key, []).append(other or "")
+    found = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for a, b in combinations(LANGUAGES[1:], 2):
+        with whole_file(folder / f"{a}-{b}.tsv") as temporary, temporary.open("w", encoding="utf-8") as stream:
+            for key in (key for key in sides[a] if key in sides[b]):
+                for pair in zip(dict.fromkeys(sides[a][key]), dict.fromkeys(sides[b][key]), strict=False):
+                    stream.write("\t".join(pair) + "\n")
+        found[f"{a}-{b}"] = [str(folder / f"{a}-{b}.tsv")]
+    return found
+
+
+@cache
+def prepared(runs: Path, pieces: int, pivoted: bool, threads: int) -> tuple[Corpus, Units, Path]:
+    """Return the corpus, the units and the bags: stages of the run folder, done once."""
+    paths = {f"en-{code}": [str(DATA / "train" / f"en-{code}")] for code in LANGUAGES[1:]}
+    paths |= pivots(runs / "pivots") if pivoted else {}
+    corpus = make_corpus(Stages(runs), LANGUAGES, CorpusConfig(paths=paths), 0, threads)
+    chosen = UnitsConfig(vocabulary="corpus", size=pieces, sample=40_000) if pieces else UnitsConfig(vocabulary="mini")
+    units = make_units(corpus, LANGUAGES, chosen, None)
+    return corpus, units[0], make_bags(corpus, *units)[0]
+
+
+def start_of(model: StaticModel, units: Units) -> np.ndarray:
+    """Return the model's vectors for other pieces, float32 (pieces, d): each the sum of those of its own pieces."""
+    if list(units.tokens) == list(model.units.tokens):
+        return np.array(model.vectors, np.float32)
+    bags = model.units.bags([token.replace("▁", " ") for token in units.tokens])
+    return pool(np.asarray(model.vectors, np.float32), bags, normalise=False, threads=1) * bags.lengths[:, None].astype(
+        "f4"
+    )
+
+
+def shaped(matrix: np.ndarray, corpus: Corpus, bags: Path, config: ShapeConfig) -> np.ndarray:
+    """Temper and centre a table by some sentences of each language, as the pipeline does."""
+    tempered, blocks = temper(matrix, config.norms), []
+    for pair in corpus.pairs:
+        for code, side in zip(pair, open_bags(bags, "train", pair), strict=True):
+            if code != LANGUAGES[0] or pair == corpus.pairs[0]:
+                rows = np.sort(np.random.default_rng([17, *map(ord, code)]).permutation(len(side))[:SENTENCES])
+                blocks.append(pool(tempered, side.take(rows), normalise=False, threads=1))
+    return centred(tempered, blocks, config.centre)
+
+
+def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> dict[str, float]:
+    """Return the figures of the development sets, and means over the pairs of each; and of the graded pairs, if unseen."""
+    pairs = [f"en-{code}" for code in LANGUAGES[1:]]
+    names = [*(f"wmt23.{p}" for p in pairs), *(f"stsb-xling.{p}" for p in pairs), *(f"stsb.{c}" for c in LANGUAGES)]
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [str(DATA / "dev" / f"{name}.tsv") for name in names]
+        files += [] if GOLD in trained_on else [GOLD]
+        for row in run_tasks(StaticEncoder(model, "model", threads), files, None, Path(scratch)):
+            wanted = {"accuracy": "", "margin_accuracy": " margin", "spearman": ""}
+            if row.metric in wanted and row.value is not None:
+                found[row.subset.removesuffix(".tsv") + wanted[row.metric]] = row.value
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    unit = dict(
+        zip(
+            LANGUAGES, (model.encode(texts) for texts in zip(*(row.split("\t") for row in lines), strict=True)), strict=True
+        )
+    )
+    for a, b in (("de", "zh"), ("de", "ja"), ("zh", "ja")):
+        sides = iter((unit[a], unit[b]))
+        rows = score_bitext(lambda _: next(sides), [], [], "sample", f"{a}-{b}")  # noqa: B023
+        found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)
+    for code in LANGUAGES[1:]:
+        for folder, kind in (("train", "mining"), ("train-research-only", "mining unseen")):
+            if folder == "train" or code in UNSEEN:
+                for row in bucc_shaped(model, DATA, code, NOISE, ("ratio", "cosine"), folder):
+                    found[f"{kind} {row['score']}.en-{code}"] = row["f1"]
+    means = {kind: [v for k, v in found.items() if k.startswith(f"{kind}.") and not k.endswith("margin")] for kind in MEANS}
+    means["wmt23 margin"] = [value for name, value in found.items() if name.endswith("margin")]
+    return {**{kind: statistics.mean(values) for kind, values in means.items()}, **found}
+
+
+MEANS = (
+    "wmt23",
+    "sample",
+    "stsb-xling",
+    *(f"mining{which} {kind}" for which in ("", " unseen") for kind in ("ratio", "cosine")),
+)
+
+
+def without_noise(bitexts: list[ParallelBags], units: Units) -> list[ParallelBags]:
+    """Leave out the pairs of which a line is among the noise of the mining sets."""
+    noise = {key for code in LANGUAGES[1:] for side in noise_lines(DATA, code, 2 * NOISE) for key in keys(units.bags(side))}
+    kept = []
+    for bitext in bitexts:
+        sides = zip(*(keys(side) for side in bitext.sides), strict=True)
+        rows = np.flatnonzero([noise.isdisjoint(pair) for pair in sides])
+        kept.append(ParallelBags(*(side.take(rows) for side in bitext.sides)))
+    return kept
+
+
+def keys(bags: Bags) -> list[bytes]:
+    """Return what marks each bag: equal texts have equal keys."""
+    ids = np.asarray(bags.ids, np.int32)
+    return [ids[a:b].tobytes() for a, b in pairwise(bags.offsets.tolist())]
+
+
+def imitating(bitext: ParallelBags, start: np.ndarray) -> ParallelBags:
+    """Return a bitext with a teacher's vector of each pair: that of the start, of both sides together."""
+    source, target = (pool(start, side, normalise=True, threads=1) for side in bitext.sides)
+    source += target
+    source /= np.maximum(np.linalg.norm(source, axis=1, keepdims=True), np.float32(1e-9))
+    return ParallelBags(*bitext.sides, source)
+
+
+def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Refine the start as a variation says, or take what was made of it before; also the seconds of the processor."""
+    runs, threads, steps = Path(settings["runs"]), settings["threads"], variation.max_steps
+    corpus, units, bags = prepared(runs, settings["pieces"], variation.pivots, threads)
+    same = replace(variation, shape=ShapeConfig())
+    kept = runs / "trained" / f"{fingerprint(arrays_digest(start), asdict(same), seed)}.safetensors"
+    if kept.exists():
+        found = load_file(kept)
+        return found["matrix"], float(found["seconds"][0])
+    begun, given = time.process_time(), variation.graded
+    bitexts = [ParallelBags(*open_bags(bags, "train", pair)) for pair in corpus.pairs]
+    bitexts = bitexts if variation.noise else without_noise(bitexts, units)
+    bitexts = [imitating(bitext, start) for bitext in bitexts] if variation.imitated else bitexts
+    objective = replace(OBJECTIVE, distillation=variation.imitated, distillation_on=("cross",))
+    sizes: dict[str, Any] = {"max_steps": steps, "batch_size": variation.batch_size, "neighbours": variation.neighbours}
+    config = RefineConfig(**sizes, eval_steps=steps, patience=0, seed=seed, threads=threads)
+    graded = GradedLoss(read_graded(given.paths, units), given, seed) if given.paths else None
+    with single_threaded_blas():
+        matrix = refine(start.copy(), bitexts, [], config, objective, graded).matrix
+    seconds = time.process_time() - begun
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(kept) as temporary:
+        save_file({"matrix": matrix, "seconds": np.array([seconds])}, temporary)
+    return matrix, seconds
+
+
+def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
+    """Make the model of a variation; also the seconds of the processor that it took."""
+    corpus, units, bags = prepared(Path(settings["runs"]), settings["pieces"], variation.pivots, settings["threads"])
+    matrix, seconds = start_of(StaticModel.load(settings["start"]), units), 0.0
+    if variation.max_steps:
+        matrix, seconds = trained(matrix, variation, seed, settings)
+    begun = time.process_time()
+    if variation.shape.on:
+        matrix = shaped(matrix, corpus, bags, variation.shape)
+    return StaticModel(units, matrix), seconds + time.process_time() - begun
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure what is not there yet."""
+    output = Path(settings["output"])
+    given = {"pieces": settings["pieces"]}
+    report: dict[str, Any] = json.loads(output.read_text()) if output.exists() else {"settings": given, "rows": {}}
+    if report["settings"] != given:
+        raise ConfigError(f"{output} is of other settings ({report['settings']}): name another output=")
+    chosen = settings["only"].split(";") if settings["only"] else list(VARIATIONS)
+    if unknown := [name for name in chosen if name not in VARIATIONS]:
+        raise ConfigError(f"only={settings['only']}: there is no {unknown[0]!r}; choose from {';'.join(VARIATIONS)}")
+    for name in chosen:
+        row = report["rows"].setdefault(name, {"seeds": {}})
+        for seed in numbers(settings["seeds"], "seeds", least=0):
+            if str(seed) in row["seeds"] and not settings["save"]:
+                continue
+            model, seconds = varied(VARIATIONS[name], seed, settings)
+            row["seeds"][str(seed)] = {
+                "seconds": round(seconds, 1),
+                "figures": figures(model, settings["threads"], VARIATIONS[name].graded.paths),
+            }
+            write_json(output, report)
+            if settings["save"]:
+                replace(model, description={"variation": name, "seed": seed, **given}).save(settings["save"])
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

@@ -1,0 +1,213 @@
+"""How often the right term stands first, or among the first five, in what ``phrases mode=terms`` lists.
+
+    python -m eval.experiments.terms [model=mini] [terms=300] [lines=20000] [threads=1] [output=eval/results/terms.json]
+
+The terms are made of the documentation of software in ``XSWE_DATA`` (``train/en-*/msdocs.tsv.gz``) at run time: English
+nouns of one to three words far more frequent there than in Tatoeba, each with the run of words (zh, ja: characters) of the
+other side that its lines share the most (Dice of at least 0.5; no function word at its rim). They come from the first
+40,000 pairs; the passages are the last ``lines`` lines of the other side, in which the answer stands at least three times.
+``cosine``: candidates as they were ranked before, by cosine alone; ``evidence``: as they are. An answer may differ in case,
+inflection and spelling (``same_term``). Weights were chosen on the terms of odd place of de and ja (``tuned``); ``held``
+are the others. ``silent``: the share for which nothing is found; ``absent`` are nouns of Tatoeba that are not there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import xswe
+from eval.settings import RESULTS, run_script
+from xswe.io.files import write_json
+from xswe.io.results import table
+from xswe.model.static import StaticModel
+from xswe.phrases.find import find_phrases
+from xswe.phrases.search import SpanConfig
+from xswe.phrases.terms import find_terms, same_term
+from xswe.text.languages import RIM_WORDS
+
+DEFAULTS: dict[str, Any] = {
+    "model": "mini",
+    "terms": 300,
+    "lines": 20_000,
+    "threads": 1,
+    "output": str(RESULTS / "terms.json"),
+}
+_LEARNT = 40_000  # pairs that the answers are made of
+_RUNS = {"de": r"[^\W\d_]+(?:-[^\W\d_]+)*", "ja": r"[一-鿿々ァ-ヺー]+(?: [一-鿿々ァ-ヺー]+)*", "zh": r"[一-鿿]+"}
+RIM = set(RIM_WORDS["de"].split())
+_SMALL = frozenset(
+    re.findall(
+        r"\w+",
+        """a an the of to in on for from by with and or is are be as at it its you your this that these those can if not
+        has have use used using when which will do does all any each more into one two about how see also following
+        most many some other same no only than between whose so then must already whether been was were they we""",
+    )
+)
+
+
+def read(path: Path, most: int | None = None) -> list[tuple[str, str]]:
+    """Read the pairs of a bitext."""
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        rows = (line.rstrip("\n").split("\t") for line in islice(stream, most))
+        return [(row[0], row[1]) for row in rows]
+
+
+def english(text: str) -> Iterator[str]:
+    """Yield the runs of one to three words, none of them a small one."""
+    for part in re.findall(r"(?<![\w-])[a-z]+(?: [a-z]+)*(?![\w-])", text.lower()):
+        words = part.split()
+        for size in (1, 2, 3):
+            for start in range(len(words) - size + 1):
+                if not _SMALL & set(words[start : start + size]):
+                    yield " ".join(words[start : start + size])
+
+
+def with_article(text: str) -> Iterator[str]:
+    """Yield the runs of one to three words that follow an article."""
+    for part in re.findall(r"\b(?:the|a|an) ([a-z]+(?: [a-z]+){0,2})", text.lower()):
+        words = part.split()
+        yield from (" ".join(words[:size]) for size in range(1, len(words) + 1))
+
+
+def foreign(text: str, language: str) -> Iterator[str]:
+    """Yield what may be a term: up to three words, or eight characters of Chinese, or a run of Han and Katakana."""
+    if language == "ja":
+        yield from (run for run in re.findall(_RUNS["ja"], text) if len(run) <= 16)
+    elif language == "zh":
+        for run in re.findall(_RUNS["zh"], text):
+            yield from (run[i : i + n] for n in range(2, 9) for i in range(len(run) - n + 1))
+    else:
+        words = [found.span() for found in re.finditer(_RUNS["de"], text)]
+        for size in (1, 2, 3):
+            for a, b in zip(words, words[size - 1 :], strict=False):
+                if not re.search(r"[^\w\s-]", run := text[a[0] : b[1]]):
+                    yield run
+
+
+def function_word_at_rim(answer: str, language: str) -> bool:
+    """Tell whether a run is no term but a piece of a sentence."""
+    if language == "de":
+        return not RIM.isdisjoint(word.casefold() for word in answer.split())
+    return language == "zh" and (answer[0] in "的和与或及在是将以从由为" or answer[-1] in "的和与或及在是将了")
+
+
+def frequencies(texts: Iterable[Iterable[str]]) -> Counter[str]:
+    """Count in how many texts each run stands."""
+    counts: Counter[str] = Counter()
+    for runs in texts:
+        counts.update(set(runs))
+    return counts
+
+
+def make_terms(data: Path, language: str, passages: Sequence[str], most: int) -> list[tuple[str, str]]:
+    """Return English terms and their answers."""
+    folder = data / "train" / f"en-{language}"
+    pairs = read(folder / "msdocs.tsv.gz", _LEARNT)
+    general = frequencies(english(a) for a, _ in read(folder / "tatoeba.tsv.gz", _LEARNT))
+    here = frequencies(english(a) for a, _ in pairs)
+    nouns = Counter(term for a, _ in pairs for term in set(with_article(a)))
+    whole = Counter({t: n for t, n in here.items() if n >= 10})
+    for longer, n in list(whole.items()):  # "studio code" is no term of its own where it is always "visual studio code"
+        for part in {longer.partition(" ")[2], longer.rpartition(" ")[0]} - {""}:
+            if n >= 0.6 * here[part]:
+                del whole[part]
+    usual = {t for t, n in whole.items() if t[-1] == "s" or nouns[t] >= 0.2 * n}
+    chosen = {t for t in usual if whole[t] <= 400 and whole[t] >= 8 * (1 + general[t]) and len(t) > 3}
+    lines: dict[str, list[int]] = {}
+    for i, (a, _) in enumerate(pairs):
+        for term in set(english(a)) & chosen:
+            lines.setdefault(term, []).append(i)
+    runs = [set(foreign(b, language)) for _, b in pairs]
+    there = frequencies(runs)
+    found: list[tuple[float, str, str]] = []
+    for term, rows in lines.items():
+        together = frequencies(runs[i] for i in rows)
+        scored = [(2 * n / (len(rows) + there[run]), run) for run, n in together.most_common(200)]
+        top = max(scored)[0]
+        dice, answer = max(((s, run) for s, run in scored if s >= 0.97 * top), key=lambda one: (len(one[1]), one))
+        alone = language == "ja" and len(answer) < 2
+        if dice >= 0.5 and not alone and answer.casefold() != term and not function_word_at_rim(answer, language):
+            found.append((dice, term, answer))
+    occur = [(d, t, a) for d, t, a in found if sum(a in line for line in passages) >= 3]
+    best: dict[str, tuple[float, str, str]] = {}
+    for one in sorted(occur, reverse=True):
+        best.setdefault(one[2].casefold(), one)  # a term an answer
+    kept = sorted(best.values(), reverse=True)[: 2 * most]
+    kept.sort(key=lambda one: hash_of(one[1]))
+    return [(term, answer) for _, term, answer in kept[:most]]
+
+
+def foreign_to(data: Path, language: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return up to 100 nouns of everyday language that the documentation lacks."""
+    here = frequencies(english(a) for a, _ in pairs)
+    general = frequencies(with_article(a) for a, _ in read(data / "train" / f"en-{language}" / "tatoeba.tsv.gz", _LEARNT))
+    usual = [t for t, n in general.most_common() if n >= 8 and not here[t] and len(t) > 3 and not _SMALL & set(t.split())]
+    return sorted(usual, key=hash_of)[:100]
+
+
+def hash_of(text: str) -> int:
+    """Return a number that tells texts apart, the same in every run."""
+    number = 0
+    for byte in text.encode():
+        number = (number * 131 + byte) % 1_000_003
+    return number
+
+
+def places(lists: Sequence[Sequence[Sequence[str]]], answers: Sequence[str]) -> list[int]:
+    """Return where the right one stands in each list, from 0; 99 if nowhere. An entry's spellings are all one entry."""
+    out = []
+    for entries, answer in zip(lists, answers, strict=True):
+        out.append(next((i for i, forms in enumerate(entries) if any(same_term(one, answer) for one in forms)), 99))
+    return out
+
+
+def shares(found: list[int]) -> dict[str, float]:
+    """Return the share that is right first, and among five."""
+    count = max(1, len(found))
+    return {"first": sum(p == 0 for p in found) / count, "five": sum(p < 5 for p in found) / count}
+
+
+def measure(model: StaticModel, language: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of one language."""
+    data = Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    every = read(data / "train" / f"en-{language}" / "msdocs.tsv.gz")
+    passages = [b for _, b in every[max(_LEARNT, len(every) - settings["lines"]) :]]
+    made = make_terms(data, language, passages, settings["terms"])
+    terms, answers = [t for t, _ in made], [a for _, a in made]
+    config = SpanConfig(distinct=True, k=5, threads=settings["threads"])
+    how = SpanConfig(k=5, threads=settings["threads"])
+    by_cosine = [[[hit.places[0].text] for hit in hits] for hits in find_phrases(model, terms, passages, config)]
+    found = find_terms(model, terms, passages, how)
+    by_evidence = [[(one.text, *one.variants) for one in entries] for entries in found]
+    rows = []
+    for title, lists in (("cosine", by_cosine), ("evidence", by_evidence)):
+        where = places(lists, answers)
+        for part, some in (("all", where), ("tuned", where[1::2]), ("held", where[0::2])):
+            rows.append({"language": language, "order": title, "terms": part, "n": len(some), **shares(some)})
+    absent = [bool(entries) for entries in find_terms(model, foreign_to(data, language, every), passages, how)]
+    row = {"language": language, "order": "evidence", "terms": "absent", "n": len(absent), "first": None, "five": None}
+    rows.append({**row, "silent": 1 - sum(absent) / max(1, len(absent))})
+    rows[3]["silent"] = sum(not entries for entries in found) / max(1, len(found))
+    return rows
+
+
+def main(settings: dict[str, Any]) -> None:
+    """Measure and write."""
+    model, rows = xswe.load(settings["model"]), []
+    assert isinstance(model, StaticModel)
+    for language in (code for code in ("de", "ja", "zh") if code in model.languages):
+        rows += measure(model, language, settings)
+    header = ("language", "order", "terms", "n", "first", "five", "silent")
+    print(table(header, [[row.get(name) for name in header] for row in rows]))
+    write_json(Path(settings["output"]), rows)
+
+
+if __name__ == "__main__":
+    run_script(main, DEFAULTS, __doc__)

@@ -1,0 +1,109 @@
+"""Tables of the levers of training, a line a variation, and of what models tell apart (levers.py, probe.py)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from xswe.io.results import markdown
+
+_SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
+QUESTIONS = ("translation", "paraphrase", "strict")
+_PAIR = " | "  # what stands between a set and the pair or language that one figure is of
+
+
+def lay_out(report: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
+    """Return the header and the lines of means over pairs; models that were cut short stand under their own."""
+    metrics = list(dict.fromkeys(metric for row in report["rows"].values() for metric in row["figures"]))
+    metrics = [metric for metric in metrics if _PAIR not in metric]
+    lines: list[list[Any]] = []
+    for name, row in report["rows"].items():
+        lines.append([name, *(row["figures"].get(metric) for metric in metrics), f"{row['refine_seconds']:.0f}"])
+        for key in row:
+            if key.startswith("figures at "):
+                cut = key.removeprefix("figures at ")
+                lines.append([f"  cut to {cut} dimensions", *(row[key].get(metric) for metric in metrics), ""])
+    return ["variation", *metrics, "s"], lines
+
+
+def means(report: Mapping[str, Any]) -> str:
+    """Lay the means over pairs out in Markdown."""
+    header, lines = lay_out(report)
+    return markdown(header, [[_percent(cell) for cell in line] for line in lines])
+
+
+def pairs(report: Mapping[str, Any], sets: tuple[str, ...]) -> str:
+    """Lay the figures of each pair out in Markdown.
+
+    Args:
+        report: the file.
+        sets: which sets' figures.
+    """
+    first = next(iter(report["rows"].values()))["figures"]
+    columns = [name for wanted in sets for name in first if name.startswith(wanted + _PAIR)]
+    lines = [[name, *(_percent(row["figures"].get(c)) for c in columns)] for name, row in report["rows"].items()]
+    return markdown(["variation", *(c.replace(_PAIR, " ") for c in columns)], lines)
+
+
+def probe(report: Mapping[str, Any], question: str) -> str:
+    """Lay out which share of the minimal pairs each model tells apart (eval/experiments/probe.py).
+
+    Args:
+        report: the file.
+        question: of which of the questions.
+    """
+    kinds = ("numbers", "names", "negation", "roles", "neighbours", "all")
+    rows = [row for row in report["rows"] if row["question"] == question]
+    lines = [[row["model"], row["language"], *(f"{100 * row[kind]:.0f}" for kind in kinds)] for row in rows]
+    return markdown(["model", "language", *kinds], lines)
+
+
+STATIC = {
+    "wmt23": "WMT23",
+    "wmt23 margin": "by margin",
+    "sample": "without bitext",
+    "stsb-xling": "STS-B across",
+    **{f"stsb.{code}": f"STS-B {code}" for code in ("en", "de", "zh", "ja")},
+    **{
+        f"mining{which} {kind}": f"{name}, by {kind}"
+        for which, name in (("", "mined F1"), (" unseen", "among unseen lines"))
+        for kind in ("ratio", "cosine")
+    },
+}
+
+
+def static(report: Mapping[str, Any]) -> str:
+    """Lay out what was done to one table: means over seeds, and their deviation (eval/experiments/static_levers.py)."""
+    lines, there = [], {key for row in report["rows"].values() for run in row["seeds"].values() for key in run["figures"]}
+    columns = {key: title for key, title in STATIC.items() if key in there}
+    for name, row in report["rows"].items():
+        runs = list(row["seeds"].values())
+        cells: list[Any] = []
+        for key in columns:
+            values = [100 * run["figures"][key] for run in runs if key in run["figures"]]
+            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+            cells.append(f"{statistics.mean(values):.1f}{spread}" if values else None)
+        seconds = statistics.mean(run["seconds"] for run in runs)
+        lines.append([name, *cells, len(runs), f"{seconds:.1f}"])
+    return markdown(["variation", *columns.values(), "seeds", "processor seconds"], lines)
+
+
+def _percent(cell: Any) -> Any:
+    return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
+
+
+LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "levers": ("levers.json", means),
+    "family": ("family.json", means),
+    "family.pairs": ("family.json", partial(pairs, sets=_SETS)),
+    "family.large": ("family_large.json", means),
+    "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
+    "family.larger": ("family_larger.json", means),
+    "family.similar": ("family_similar.json", means),
+    "static": ("static_levers.json", static),
+    "static64": ("static_levers_64k.json", static),
+    **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
+    "family.similar.pairs": ("family_similar.json", partial(pairs, sets=_SETS)),
+}

@@ -1,0 +1,106 @@
+"""Tables of the phrase search from its JSON, for eval/report/tables.py: one function a table, JSON in, Markdown out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from xswe.io.results import markdown
+
+# How often the encoder reads a passage: in published.yaml's words, and in those of the table.
+METHODS = {
+    "none": "full context",
+    "one, whole context": "full context",
+    "one a phrase": "each n-gram",
+    "one": "single pass",
+}
+
+
+def published_phrases() -> Iterator[tuple[str, str, float, float]]:
+    """Yield (model, method, Pearson, Spearman) of the published figures, as fractions."""
+    text = (Path(__file__).parent / "published.yaml").read_text(encoding="utf-8")
+    for entry in yaml.safe_load(text)["phrase_mining"]:
+        yield entry["model"], METHODS[entry["passes"]], entry["pearson"] / 100, entry["spearman"] / 100
+
+
+def _lines(record: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[str, str], Mapping[str, Any]]]:
+    """Group a file's rows: (model, method) to (subset, metric) to row."""
+    out: dict[tuple[str, str], dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in record["rows"]:
+        out.setdefault((row["model"], row["method"]), {})[row["subset"], row["metric"]] = row
+    return out
+
+
+def english(record: Mapping[str, Any]) -> str:
+    """English beside the published figures, in the shape of SLICE's Table 1 (eval/experiments/phrases.py)."""
+    rows: list[list[Any]] = []
+    for (model, method), line in _lines(record).items():
+        found = [line.get(("en", metric)) for metric in ("pearson", "spearman", "iou", "found")]
+        if found[0] is not None:
+            cells = [None if row is None else f"{100 * row['value']:.1f}" for row in found]
+            rows.append([model, method, "measured here", *cells, f"{found[0]['n']:,}"])
+    for model, method, pearson, spearman in published_phrases():
+        origin = "published, on STS-B-Context"
+        rows.append([model, method, origin, f"{100 * pearson:.1f}", f"{100 * spearman:.1f}", None, None, None])
+    titles = ["Pearson", "Spearman", "overlap (IoU)", "% found", "phrases"]
+    return markdown(["model", "method", "figures", *titles], rows)
+
+
+def languages(record: Mapping[str, Any]) -> str:
+    """Spearman, and % of the phrases found, in each language and across languages."""
+    subsets = list(dict.fromkeys(row["subset"] for row in record["rows"]))
+    rows: list[list[Any]] = []
+    for (model, method), line in _lines(record).items():
+        if method != "each n-gram":  # measured on fewer phrases
+            cells = []
+            for subset in subsets:
+                rank, found = line.get((subset, "spearman")), line.get((subset, "found"))
+                cells.append(None if rank is None else f"{100 * rank['value']:.1f}")
+                if found is not None:
+                    cells[-1] = f"{cells[-1]} / {100 * found['value']:.0f}"
+            rows.append([model, method, *cells])
+    return markdown(["model", "method", *subsets], rows)
+
+
+def speed(record: Mapping[str, Any]) -> str:
+    """Passages and spans a second beside an encoder's single pass (eval/bench/phrases.py)."""
+    rows = []
+    for row in record["side by side"]:
+        rate = f"{row['passages_per_second']:,.1f}", f"{row['spans_per_second']:,.0f}"
+        cells = [f"{row['queries']:,}", row["what"], f"{row['passages']:,}", *rate, f"{100 * row['scored']:.1f}"]
+        rows.append([*cells, f"{row['times']:,.0f}" if "times" in row else None])
+    titles = ["passages", "passages/s", "query-span pairs/s", "% of them scored", "times the encoder's passages/s"]
+    return markdown(["queries", "what", *titles], rows)
+
+
+def first_stage(record: Mapping[str, Any]) -> str:
+    """What the approximate first stage finds, and how fast (eval/bench/phrases.py)."""
+    rows = []
+    for row in record["first stage"]:
+        near = "exact" if row["near"] is None else f"words, near={row['near']}"
+        rate = f"{row['passages_per_second']:,.0f}"
+        rows.append([f"{row['queries']:,}", near, rate, f"{row['times']:.2f}", f"{100 * row['recall']:.1f}"])
+    return markdown(["queries", "first stage", "passages/s", "times the exact search's", "% of the exact hits"], rows)
+
+
+def terms(record: list[Mapping[str, Any]]) -> str:
+    """Where the right translation of a term stands (eval/experiments/terms.py)."""
+    facts, shares = ("language", "order", "terms", "n"), ("first", "five", "silent")
+    rows = [[*(str(row[name]) for name in facts), *(_share(row.get(name)) for name in shares)] for row in record]
+    return markdown(["language", "ranked by", "terms", "how many", "right one first", "among five", "nothing shown"], rows)
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{100 * value:.1f}"
+
+
+PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "phrases": ("phrases.json", english),
+    "phrases.languages": ("phrases.json", languages),
+    "terms": ("terms.json", terms),
+    "speed.phrases": ("bench_phrases.json", speed),
+    "speed.phrases.first": ("bench_phrases.json", first_stage),
+}

@@ -1,0 +1,475 @@
+"""The figures in the sentences of README.md and docs, and where each comes from; eval/report/fill_prose.py puts them there.
+
+SENTENCES has, for each page, pieces of its text with # in the place of each figure, and the values that belong there, from
+eval/results. A value is written with as many digits as the page writes (zeros at the end of 558,000 are rounding). OTHERS
+has the figures that nothing here measured: settings, what others published, promises, assumptions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eval.report.encode_tables import fastest_peer
+
+PAIRS = ("en-de", "en-zh", "en-ja")
+
+
+def one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
+    """Return the only row that has these values."""
+    (found,) = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+    return found
+
+
+class Measured:
+    """The results of a checkout: ``measured("serve")`` is ``eval/results/serve.json``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._held: dict[str, Any] = {}
+        self.published = yaml.safe_load((root / "eval" / "report" / "published.yaml").read_text(encoding="utf-8"))
+
+    def __call__(self, name: str) -> Any:
+        """Return what a file of results holds."""
+        if name not in self._held:
+            self._held[name] = json.loads((self._root / "eval" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        return self._held[name]
+
+    def main(self, run: str, step: str, task: str, subset: str, metric: str = "f1") -> float:
+        """Return a figure of the main job, times 100."""
+        rows = self(f"main/{run}")["rows"]
+        return 100 * float(one(rows[step], task=task, subset=subset, metric=metric)["value"])
+
+    def megabytes(self, file: str) -> float:
+        """Return the size of a file of the checkout."""
+        return (self._root / file).stat().st_size / 1e6
+
+    def paper(self) -> list[float]:
+        """Return Tatoeba F1 of the paper, a pair each."""
+        found = one(self.published["retrieval"], model="SWE of the paper")["tatoeba"]
+        return [found[pair] for pair in PAIRS]
+
+
+def _faster(measured: Measured, languages: str, kind: str = "") -> list[float]:
+    """Return the least and the most of our rate of encoding over the fastest of the others'."""
+    rows = [row for row in measured("bench_encode")["rows"] if row["language"] in languages.split()]
+    found = [row["rates"]["xswe sub-words"] / fastest_peer(row, kind) for row in rows]
+    return [min(found), max(found)]
+
+
+def _rate(measured: Measured, language: str) -> float:
+    return one(measured("bench_encode")["rows"], language=language, words=20, threads=1)["rates"]["xswe sub-words"]
+
+
+def _memory(measured: Measured) -> list[float]:
+    found = {name: row["peak"] for name, row in measured("bench_encode")["processes"].items()}
+    others = {name: peak for name, peak in found.items() if not name.startswith("xswe")}
+    of_words = min(peak for name, peak in others.items() if " words" in name)
+    return [found["xswe sub-words"], min(others.values()), found["xswe words"], of_words]
+
+
+def _optimiser(measured: Measured) -> list[float]:
+    rows = measured("bench_train")["batch 128, 2 threads"]
+    lazy, sparse = rows["xswe lazy Adam"], rows["torch SparseAdam"]
+    per_second = lazy["steps_per_second"]
+    return [1000 / per_second, lazy["times_dense"], per_second / sparse["steps_per_second"]]
+
+
+def _mined(measured: Measured) -> list[float]:
+    rows, large = measured("bench_mine")["100000"], measured("bench_mine")["1000000"]["xswe clusters"]
+    exact, clusters = rows["xswe exact"], rows["xswe clusters"]
+    faiss = rows["faiss flat + loop"]["seconds"] / exact["seconds"]
+    times = [exact["seconds"], faiss, 100 * clusters["of_exact_pairs"], clusters["seconds"]]
+    return [*times, large["seconds"] / 60, large["peak_gib"]]
+
+
+def _sought(measured: Measured) -> list[float]:
+    rows = measured("bench_phrases")["side by side"]
+    own = [one(rows, what="xswe", queries=queries) for queries in (1, 100, 10_000)]
+    figures = [row[what] for row in own for what in ("passages_per_second", "times")]
+    return [figures[0], measured("bench_phrases")["words"], *figures[1:]]
+
+
+def _converted(measured: Measured) -> list[float]:
+    rows = measured("corpus")["rows"]
+    rates = [row["pairs_per_second"] for row in rows if row["phase"] == "convert"]
+    sizes = [row["millions"] for row in rows]
+    return [max(sizes), min(rates), max(rates), min(sizes), max(sizes), max(row["peak_mib"] for row in rows) / 1024]
+
+
+def _served(measured: Measured) -> list[float]:
+    record = measured("serve")
+    built = record["questions"][0]["build_s"]
+    asked = [one(record["questions"], what=what)["median_ms"] for what in ("phrases", "search")]
+    ratios = [row["clock"] for row in record["ratios"] if row["texts"] == 64]
+    return [built, *asked, min(ratios), max(ratios), min(record["memory"]["resident_mb"])]
+
+
+def _searched(measured: Measured) -> list[float]:
+    rows = measured("search")["rows"]
+    exact, clusters = ([row for row in rows if row["method"] == method] for method in ("exact", "clusters"))
+    recall = [100 * row["recall_at_10"] for row in clusters]
+    built = [row["build_s"] for row in rows]
+    quick = one(clusters, storage="int8")["median_ms"]
+    return [one(exact, storage="float32")["median_ms"], quick, min(recall), max(recall), min(built), max(built)]
+
+
+def _judged(measured: Measured) -> list[float]:
+    """Return F1 of the cascade and of its judge alone where 1 % and 10 % have a translation, and of the best cut."""
+    (first, *_, own), (second, *_, other) = (_cascade(measured, "en-de", how) for how in ("cascade", "judge"))
+    return [first, second, 1, own, other, 10, *_cascade(measured, "en-de", "judge, best cut")]
+
+
+def _judged_at_best(measured: Measured) -> list[float]:
+    """Return F1 of the cascade and of the judge's best cut in Japanese, where 1 % and where 10 % have a translation."""
+    pairs = zip(*(_cascade(measured, "en-ja", how) for how in ("cascade", "judge, best cut")), strict=True)
+    return [figure for pair in pairs for figure in pair]
+
+
+def _cascade(measured: Measured, pair: str, how: str) -> list[float]:
+    rows = [row for row in measured("cascade") if (row["judge"], row["pair"], row["how"]) == ("e5-small", pair, how)]
+    return [100 * one(rows, share=share)["f1"] for share in (0.01, 0.1)]
+
+
+def _expected(measured: Measured) -> list[float]:
+    """Return by how many points an expected precision that is told is too low and too high: margins, then the cosine."""
+    rows = [row for row in measured("mining_quality") if row.get("expected_precision")]
+    off = [(row["score"] == "cosine", 100 * (row["expected_precision"] - row["precision"])) for row in rows]
+    sides = [[points for cosine, points in off if cosine == kind] for kind in (False, True)]
+    return [-min(sides[0]), max(sides[0]), -min(sides[1]), max(sides[1])]
+
+
+def _terms(file: str, figure: str, order: str = "evidence", terms: str = "all") -> Callable[[Measured], list[float]]:
+    def found(measured: Measured) -> list[float]:
+        rows = measured(file)
+        return [100 * one(rows, language=code, order=order, terms=terms)[figure] for code in ("de", "ja", "zh")]
+
+    return found
+
+
+def _family(measured: Measured) -> list[float]:
+    base = measured("family_large")["rows"]["base"]["figures"]
+    larger = measured("family_larger")["rows"]["base"]["figures"]
+    names = ("tatoeba", "wmt23", "without bitext")
+    return [*(100 * base[name] for name in names), 100 * larger["without bitext"]]
+
+
+def _cut(measured: Measured) -> list[float]:
+    """Return what vectors keep of the accuracy on WMT 2023 at 128 and 64 dimensions, and at 64 of a model of prefixes."""
+    rows = measured("family")["rows"]
+    places = [("base", 128), ("base", 64), ("prefixes 256, 128, 64", 64)]
+    return [100 * rows[row][f"figures at {dim}"]["wmt23"] / rows[row]["figures"]["wmt23"] for row, dim in places]
+
+
+def _imitated(measured: Measured) -> list[float]:
+    rows = measured("family_large")["rows"]
+    base, joint = rows["base"]["figures"], rows["distillation on all three"]["figures"]
+    more = [100 * (joint[name] - base[name]) for name in base if name.startswith("stsb ")]
+    similar = measured("family_similar")["rows"]["distillation on all three"]["figures"]
+    return [min(more), max(more), *(100 * similar[name] for name in ("stsb-xling", "tatoeba", "wmt23"))]
+
+
+def _recipe(measured: Measured) -> list[float]:
+    runs = {pair: f"{pair}-e5-small-100000-paper" for pair in PAIRS}
+    return [*(measured.main(run, "refinement", "tatoeba", pair) for pair, run in runs.items()), *measured.paper()]
+
+
+def _minutes(measured: Measured) -> list[float]:
+    found = [measured(f"main/{pair}-mini-all")["seconds"] / 60 for pair in PAIRS]
+    return [min(found), max(found)]
+
+
+_TRAINED = ("pivots, 2,048 in neighbourhoods of 256", "pivots, neighbourhoods, the start imitated")
+
+
+def _hidden(measured: Measured, score: str) -> float:
+    """Return mini's F1 of BUCC-shaped sets by a score, the mean of three pairs."""
+    rows = [row for row in measured("mining_quality") if row["set"] == "BUCC-shaped" and row["score"] == score]
+    return 100 * sum(row["f1"] for row in rows) / len(rows)
+
+
+def _of_base(measured: Measured, name: str, *rows: str) -> list[float]:
+    """Return a figure of variations in 64,000 pieces, of the first seed."""
+    found = measured("static_levers_64k")["rows"]
+    return [100 * found[row]["seeds"]["0"]["figures"][name] for row in rows or _TRAINED]
+
+
+def _levers(measured: Measured) -> list[float]:
+    """Return the most by which a lever that does not matter changes Tatoeba and WMT23."""
+    rows = measured("levers")["rows"]
+    names = ("batch 512", "batch 2,048", "neighbourhoods of 16", "averaged over the last fifth", "dense Adam (paper)")
+    names += ("near-duplicates masked", "constant rate")
+    changes = [rows[row]["figures"][name] - rows["base"]["figures"][name] for row in names for name in ("tatoeba", "wmt23")]
+    return [100 * max(map(abs, changes))]
+
+
+def _growth(measured: Measured) -> list[float]:
+    """Return the power of the lines with which the seconds of mining by clusters grow, and the most lines' hours."""
+    rows = measured("mine_large")["rows"]
+    small, large = (one(rows, lines=lines) for lines in (300_000, 10_000_000))
+    growth = math.log(large["processor_seconds"] / small["processor_seconds"]) / math.log(large["lines"] / small["lines"])
+    return [growth, large["seconds"] / 3600, large["processor_seconds"] / 3600]
+
+
+def _empty_shards(measured: Measured) -> list[float]:
+    """Return what an empty shard costs in ms, least and most, how many MiB Ray's driver grows, and its start in s."""
+    record = measured("shards")
+    costs = [row["processor_ms_a_shard"] for row in (*record["local"], *record["ray"]) if row["shards"] >= 100]
+    memory = [row["resident_mib"] for row in record["ray"]]
+    return [min(costs), max(costs), max(memory) - min(memory), record["ray_start_seconds"]]
+
+
+def _novels(measured: Measured) -> list[float]:
+    """Return lax F1 on the novels with the vectors of two encoders, the least first, and with our own."""
+    rows = measured("align")["f1"]
+    encoders = sorted(row["novels"]["lax"] for name, row in rows.items() if name.startswith("xswe, vectors of "))
+    return [100 * value for value in (*encoders, rows["xswe"]["novels"]["lax"])]
+
+
+def _documents(measured: Measured) -> list[float]:
+    found = measured("align")["documents"]
+    return [found["documents"], 100 * found["precision"], 100 * found["recall"]]
+
+
+Values = Callable[[Measured], list[float]]
+
+
+def _ablated(m: Measured, study: str, variant: object, step: str = "refinement") -> float:
+    """Return a figure of an ablation on WMT 2023, F1 times 100; ``study`` may begin with the encoder's folder."""
+    rows = m(f"ablation/{study}")["rows"]
+    return 100 * float(one(rows, variant=variant, step=step, subset="wmt23.en-ja.tsv", metric="f1")["value"])
+
+
+def _removed(m: Measured) -> list[float]:
+    found = [_ablated(m, "e5-small/drop", number, "PCA with ABTT") for number in (0, 1, 3)]
+    return [*found, *(_ablated(m, "e5-small/drop", number) for number in (0, 3))]
+
+
+def _more_sentences(m: Measured) -> list[float]:
+    gained = _ablated(m, "contexts", 10) - _ablated(m, "contexts", 1)
+    return [*(_ablated(m, "e5-small/contexts", number) for number in (1, 2, 4)), gained]
+
+
+def _fitted(m: Measured) -> list[float]:
+    return [_ablated(m, "e5-small/pca_level", level, "PCA with ABTT") for level in ("sentence", "word")]
+
+
+def _longer(m: Measured) -> list[float]:
+    return [_ablated(m, "e5-small/pick", "random") - _ablated(m, "e5-small/pick", "shortest")]
+
+
+SENTENCES: dict[str, list[tuple[str, Values]]] = {
+    "docs/explanation/method.md": [
+        (
+            "vectors, # % and # % lie between",
+            lambda m: [100 * part["languages"] for part in one(m("components"), teacher="e5-small")["components"][:2]],
+        ),
+    ],
+    "docs/faq.md": [("A million by a million lines took # GiB", lambda m: _mined(m)[-1:])],
+    "docs/how-to/filter.md": [
+        (
+            "Two cores filter some # pairs a second",
+            lambda m: [one(m("filter_speed")["rows"], threads=2)["pairs_per_second"]],
+        ),
+    ],
+    "docs/how-to/mine.md": [
+        ("it is # points too low to # too high (by cosine # too low to # too high;", _expected),
+        (
+            "F1 # against # where # % of the lines have a translation, # against # where # % have. With the threshold "
+            "that is "
+            "best in hindsight the judge alone reaches # and #:",
+            _judged,
+        ),
+        ("finds more than it even then (# against #, # against #)", _judged_at_best),
+    ],
+    "docs/how-to/phrases.md": [
+        ("the right one stands first for # % in German, # % in Japanese and # % in Chinese", _terms("terms", "first")),
+        ("(by cosine alone: #, #, #)", _terms("terms", "first", "cosine")),
+        ("among five for #, # and # %; for", _terms("terms", "five")),
+        ("for #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
+        (
+            "for Chinese among five: # in place of #)",
+            lambda m: [_terms("terms", "five", terms=terms)(m)[2] for terms in ("held", "tuned")],
+        ),
+        ("the right one stands first for #, # and # %, among five", _terms("terms_base", "first")),
+        ("among five for #, # and # %. ", _terms("terms_base", "five")),
+    ],
+    "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
+    "docs/how-to/search.md": [
+        (
+            "takes # ms on two cores, and # ms by clusters, which find # to # % of the exact ten; to build it takes # "
+            "to # s",
+            _searched,
+        ),
+    ],
+    "docs/how-to/serve.md": [
+        (
+            "are ready in # s the first time; then the concordance answers in # ms and the search in # ms on two idle "
+            "cores, and "
+            "programs that send 64 texts a request get # to # times what sentence-transformers' own static model "
+            "gives behind "
+            "the same kind of server. Memory stays at # MB",
+            _served,
+        ),
+    ],
+    "docs/how-to/several-machines.md": [
+        (
+            "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
+            "clock, killed once on the way, and # processor hours",
+            _growth,
+        ),
+        (
+            "took # times the processor seconds of one stream (`eval/results/shards.json`), into shards that are then "
+            "joined # times:",
+            lambda m: [m("shards")["encode"]["processor_ratios"][how] for how in ("parts", "shards")],
+        ),
+        (
+            "costs # to # ms of the driver's processor, here and on Ray, and its memory grows by # MiB on Ray and not "
+            "at all here "
+            "(10 to 1,000 tried); Ray itself took # s to start",
+            _empty_shards,
+        ),
+    ],
+    "docs/how-to/train.md": [
+        (
+            "(Tatoeba #, WMT23 #), and # % between German, Chinese and Japanese, which it never saw together",
+            lambda m: _family(m)[:3],
+        ),
+        ("128,000 pieces make that # %", lambda m: _family(m)[3:]),
+        ("vectors keep # % of the accuracy, to 64, # % (# % where they were trained with prefixes)", _cut),
+        ("similarities add # to # to STS-B in each language", lambda m: _imitated(m)[:2]),
+        ("cross-lingual STS-B reaches # (Tatoeba #, WMT23 #).", lambda m: _imitated(m)[2:]),
+        ("change Tatoeba and WMT23 by # or less", _levers),
+    ],
+    "docs/papers.md": [
+        (
+            "STS-B ja # instead of # after refinement, # before it",
+            lambda m: [
+                100 * one(m("imitation")["rows"], variant=centred, step=step, metric="spearman", task="file")["value"]
+                for centred, step in ((True, "refinement"), (False, "refinement"), (False, "PCA with ABTT"))
+            ],
+        ),
+    ],
+    "docs/models.md": [
+        ("Tatoeba en-ja #)", lambda m: [m.main("en-ja-mini-all", "refinement", "tatoeba", "en-ja")]),
+        ("32,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("xswe/pretrained/mini/model.safetensors")]),
+        ("64,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("models/base/model.safetensors")]),
+        ("| 320 | # MB (float16)", lambda m: [m.megabytes("xswe/teacher/mini/model.safetensors")]),
+    ],
+    "docs/results.md": [
+        ("touches more of the novels' (# and # against #)", _novels),
+        ("pairs in # to # minutes on", _minutes),
+        (
+            "are found at # by `mini`, at # without the second loss, at # with it; by cosine alone at #, # and #.",
+            lambda m: [
+                figure for kind in ("ratio", "cosine") for figure in (_hidden(m, kind), *_of_base(m, f"mining {kind}"))
+            ],
+        ),
+        (
+            "finds hardly more (#)",
+            lambda m: _of_base(m, "mining ratio", "pivots, neighbourhoods, the noise of the mining sets left out"),
+        ),
+        (
+            "nothing is lost: # before all training, # without the second loss, # with it.",
+            lambda m: _of_base(m, "mining unseen ratio", "as it starts", *_TRAINED),
+        ),
+        ("takes # times as long as the bare forward pass", lambda m: [1 / m("teacher")["ratio"]]),
+        (
+            "# with none removed, # with one, # with the papers' three; refinement does not make up for it (# against #)",
+            _removed,
+        ),
+        ("1, 2 and 4 a word end at #, # and #, where `mini` gains # from 1 to 10", _more_sentences),
+        ("and not on words gives # against # before the refinement", _fitted),
+        ("end # higher on news than the shortest", _longer),
+        ("ends on Tatoeba at #, # and #, where the paper has #, # and #", _recipe),
+        ("are encoded at # (English) and # (German) a second", lambda m: [_rate(m, "en"), _rate(m, "de")]),
+        ("that is # to # times as many as by the fastest of Model2Vec", lambda m: _faster(m, "en de")),
+        ("and # to # times as many as with the same sub-words.", lambda m: _faster(m, "en de", " sub-words")),
+        ("Chinese: # to # times, Japanese: # to # times.", lambda m: [*_faster(m, "zh"), *_faster(m, "ja")]),
+        (
+            "take # and # times the bare library's time.",
+            lambda m: [m("bench_encode")["segmentation"][f"{code}: ours / bare"] for code in ("ja", "zh")],
+        ),
+        (
+            "is there # s after the start of the process, import included (sub-words; words # s)",
+            lambda m: [m("bench_encode")["processes"][f"xswe {kind}"]["cold start"] for kind in ("sub-words", "words")],
+        ),
+        (
+            "peaks at # MB with 32,000 pieces (the others: from # MB on), at # MB with 150,000 words (from # MB on).",
+            _memory,
+        ),
+        ("takes # ms: # times torch's fused dense Adam, # times SparseAdam.", _optimiser),
+        (
+            "it takes # times less time than sentence-transformers' trainer at batch 128, # times less at 2,048.",
+            lambda m: [m("bench_trainer")[f"batch {size}"]["median"]["times"] for size in (128, 2048)],
+        ),
+        (
+            "exactly takes # s, as long as the matrix product alone: # times as fast as faiss' flat index and LASER's "
+            "margin "
+            "loop. `clusters` finds # % of the same pairs in # s, and mines a million by a million in # minutes and # "
+            "GiB.",
+            _mined,
+        ),
+        (
+            "20 words of # passages (of # words) a second, # times as many as MiniLM's single pass allows in the same "
+            "run; "
+            "100 phrases at once, of # (# times); 10,000, of # (# times).",
+            _sought,
+        ),
+        (
+            "A zip of # million pairs is read, cleaned and converted at # to # pairs a second (# million to # "
+            "million); every phase from there to the "
+            "batches takes at most # GiB",
+            _converted,
+        ),
+        (
+            "# shuffled documents a side, a tenth of which is alone, find each other with a precision of # % and a "
+            "recall of # %",
+            _documents,
+        ),
+    ],
+}
+
+# What is no result: of a setting or a constant, of somebody else, a promise that a test holds, an assumption.
+OTHERS: dict[str, tuple[str, ...]] = {
+    "README.md": ("8 to 100 MB", "Python 3.11", "Apache-2.0"),
+    "docs/faq.md": ("(1.04, 1.2)", "Python 3.11"),
+    "docs/how-to/align.md": ("from which 95 % are expected",),
+    "docs/how-to/own-data.md": ("Apache-2.0",),
+    "docs/how-to/phrases.md": ("SLICE 3.1",),
+    "docs/how-to/reports.md": ("below 2 MB",),
+    "docs/how-to/several-machines.md": (
+        *("shards of 16 MiB", "Since 2.59 Ray", "(1.5 is what the plan says"),
+        *("an estimated 200 bytes a line, 40 GB for 10^8", "writes 2 GB a second", "times 30 %, an assumption"),
+    ),
+    "docs/how-to/threshold.md": ("1.2 of one is not 1.2 of the other",),
+    "docs/how-to/use.md": ("a cosine of 0.999999",),
+    "docs/models.md": ("BY-SA 4.0", "Apache-2.0", "32.8 MB, 8.3 MB as int8"),
+    "docs/papers.md": (  # the comparison with the authors' code: as its page says, found once
+        *(
+            "SLICE 3.1",
+            "T .05",
+            "Adam, .001",
+            "AdamW .2",
+            "~ 1 % of the pairs",
+            "standard error is about 1.1",
+            ": .8 on average",
+        ),
+        *("55 % are then the same", ".99972 (en), .99999 (ja)", ".999997 on words", "11 % (en-ja) to 15 % (en-de)"),
+        *(
+            "0.3 to 1.1 % of good sentences and 96 to 99 %",
+            "4.984946 and 4.984946",
+            "4.6e-7",
+            "5.107853 and 5.107853",
+            "1.9e-6",
+        ),
+        *("en news .988 and .978", "de news .968 and .971", "zh news .920 and .967", "ja Wikipedia .991 and .995"),
+    ),
+    "docs/results.md": ("with 40 % of one side", "of 0.45", "power 0.8"),
+    "docs/tutorials/train.md": ("one sentence is 0.6",),
+}

@@ -1,0 +1,257 @@
+"""Tables of speed and size from the benchmarks' JSON, for tables.py: one function a file, JSON in, Markdown out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from xswe.io.results import markdown
+
+Record = Mapping[str, Any]
+
+
+def training(record: Record) -> str:
+    """Steps a second beside torch's optimisers (eval/bench/train.py)."""
+    rows = [
+        [what, name, f"{row['steps_per_second']:.1f}", f"{row['min']:.1f} to {row['max']:.1f}", f"{row['times_dense']:.1f}"]
+        for what, found in record.items()
+        if isinstance(found, dict)
+        for name, row in found.items()
+    ]
+    return markdown(["batch", "optimiser", "steps/s", "range", "times dense Adam"], rows)
+
+
+def trainer(record: Record) -> str:
+    """Time to the same loss beside sentence-transformers' trainer (eval/bench/trainer.py)."""
+    rows = []
+    for what, found in record.items():
+        if isinstance(found, dict):
+            last, median = found["rounds"][-1], found["median"]
+            seconds = f"{last['theirs']:.2f}", f"{last['seconds']:.2f}"
+            rows.append(
+                [what, f"{last['loss']:.4f}", *seconds, f"{median['times']:.1f}", f"{median['times_per_step']:.1f}"]
+            )
+    return markdown(
+        ["batch", "loss", "s there (last round)", "s here (last round)", "times, to that loss", "times, a step"], rows
+    )
+
+
+def mining(record: Record) -> str:
+    """Seconds and memory of the searches (eval/bench/mine.py)."""
+    rows = []
+    for size, found in record.items():
+        if not size.isdigit():
+            continue
+        field = found.get("faiss flat + loop", {}).get("seconds")
+        for name, row in found.items():
+            cells = [f"{int(size):,}", name, f"{row['seconds']:.2f}", f"{row['peak_gib']:.2f}"]
+            cells.append(f"{row['peak_anonymous_gib']:.2f}" if "peak_anonymous_gib" in row else None)
+            cells.append(f"{field / row['seconds']:.2f}" if field else None)
+            cells += [_percent(row.get(key)) for key in ("of_ceiling", "of_exact_pairs", "translations_found")]
+            rows.append(cells)
+    titles = [
+        "seconds",
+        "peak GiB",
+        "of it not mapped from files",
+        "times LASER's way",
+        "% of the product's speed",
+        "% of the exact pairs",
+    ]
+    return markdown(["lines a side", "method", *titles, "% of the translations"], rows)
+
+
+def quality(record: list[Record]) -> str:
+    """Precision and recall of mined pairs (eval/experiments/mining_quality.py)."""
+    rows = []
+    for row in record:
+        counts = [f"{row[key]:,}" for key in ("lines", "gold", "found")]
+        shares = [_percent(row.get(key)) for key in ("precision", "recall", "f1", "expected_precision")]
+        how = [row.get("noise"), row.get("calibrated"), row["score"]]
+        rows.append([row["set"], row["pair"], *how, *counts, *shares])
+    titles = ["lines", "true pairs", "found", "precision", "recall", "F1", "precision it expected"]
+    return markdown(["set", "pair", "noise", "threshold by", "score", *titles], rows)
+
+
+def noise(record: list[Record]) -> str:
+    """What the filter tells from good pairs (eval/experiments/filter_quality.py)."""
+    figures = ["cosine", "length ratio", "dropped", "good dropped", "with numbers", "good with numbers"]
+    rows = [[row["noise"], row["pair"], *(_percent(row[name]) for name in figures)] for row in record]
+    return markdown(["noise", "pair", *figures], sorted(rows, key=lambda row: row[0]))
+
+
+def searching(record: Record) -> str:
+    """What an index of sentences costs (eval/bench/search.py)."""
+    titles = {
+        "method": "method",
+        "storage": "numbers",
+        "build_s": "s to build",
+        "build_cpu_s": "of processor",
+        "open_ms": "ms to open",
+        "median_ms": "ms a question",
+        "question_cpu_ms": "of processor",
+        "mb": "MB",
+    }
+    rows = [[*(str(row[key]) for key in titles), _percent(row["recall_at_10"])] for row in record["rows"]]
+    return markdown([*titles.values(), "% of the exact ten"], rows)
+
+
+def filtering(record: Record) -> str:
+    """How fast a bitext is filtered (eval/bench/filter.py)."""
+    rows = [
+        [
+            str(row["threads"]),
+            *(f"{row[key]:,}" for key in ("pairs_per_second", "pairs_per_processor_second")),
+            str(row["busy"]),
+        ]
+        for row in record["rows"]
+    ]
+    return markdown(["threads", "pairs/s", "pairs/s of processor", "processors at work"], rows)
+
+
+def serving(record: Record) -> str:
+    """What `serve` answers, beside StaticEmbedding behind the same kind of server (eval/bench/serve.py)."""
+    found = {(row["server"], row["clients"], row["texts"]): row for row in record["rows"] if row["what"] == "embeddings"}
+    rows = []
+    for ratio in record["ratios"]:
+        clients, texts = ratio["clients"], ratio["texts"]
+        own, other = (found[server, clients, texts] for server in ("xswe", "sentence-transformers"))
+        speeds = [f"{one['texts_per_s']:,.0f}" for one in (own, other)]
+        waits = [f"{own[key]:.1f}" for key in ("p50_ms", "p99_ms")]
+        rows.append([str(clients), str(texts), *speeds, f"{ratio['clock']:.1f}", *waits])
+    titles = ["clients", "texts a request", "texts/s", "StaticEmbedding's", "times as many", "median ms", "99 % within ms"]
+    return markdown(titles, rows)
+
+
+def asking(record: Record) -> str:
+    """What a question to the passages of a server takes (eval/bench/serve.py)."""
+    names = {"phrases": "the concordance", "search": "the search of sentences"}
+    keys = ("median_ms", "least_ms", "processor_ms", "build_s")
+    rows = [
+        [names[row["what"]], f"{row['passages']:,}", *(f"{row[key]:,.0f}" for key in keys)] for row in record["questions"]
+    ]
+    return markdown(["question to", "passages", "median ms", "least ms", "ms of processor", "s to start"], rows)
+
+
+def pages(record: Record) -> str:
+    """What a page of many pairs weighs and takes (eval/bench/report.py)."""
+    rows = [
+        [f"{row['pairs']:,}", f"{row['bytes'] / 1000:,.0f}", f"{row['made_processor_s']:.1f}", f"{row['shown_ms']:,.0f}"]
+        for row in record["rows"]
+    ]
+    return markdown(["pairs", "kB", "s of processor to make", "ms to show"], rows)
+
+
+def corpora(record: Record) -> str:
+    """How the phases of a corpus scale (eval/bench/corpus.py)."""
+    rows = [
+        [
+            row["phase"],
+            f"{row['millions']:g}",
+            f"{row['seconds']:.1f}",
+            f"{row['pairs_per_second']:,}",
+            f"{row['pairs_per_core_second']:,}",
+            f"{row['peak_mib']:,}",
+            f"{row['peak_anonymous_mib']:,}",
+            f"{row['bytes'] / 1e6:,.0f}" if "bytes" in row else None,
+        ]
+        for row in sorted(record["rows"], key=lambda row: record["rows"][:4].index(_first(record, row)))
+    ]
+    memory = ["peak MiB", "of it not mapped from files"]
+    return markdown(
+        ["phase", "million pairs", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
+        rows,
+    )
+
+
+def _first(record: Record, row: Record) -> Record:
+    """Return the first row of the same phase."""
+    return next(other for other in record["rows"] if other["phase"] == row["phase"])
+
+
+def trade_off(record: Record) -> str:
+    """Size against accuracy of the model in the package (eval/experiments/mini_tradeoff.py); vectors not turned."""
+    metrics = ["wmt23 dev", "tatoeba test", "stsb-xling dev"]
+    largest = max(row["units"] for row in record["rows"]), max(row["dims"] for row in record["rows"])
+    rows = [
+        [
+            f"{row['units']:,}",
+            str(row["dims"]),
+            row["dtype"],
+            f"{row['MB']:.1f}",
+            f"{row['MB deflated']:.1f}",
+            *(_percent(row[metric]) for metric in metrics),
+        ]
+        for row in record["rows"]
+        if not row["turned"] and (row["dtype"] == "int8" or (row["units"], row["dims"]) == largest)
+    ]
+    return markdown(["pieces", "dimensions", "numbers", "MB", "MB in the wheel", *metrics], rows)
+
+
+def agreement(record: Record) -> str:
+    """How well three libraries agree on one folder (agreement.py)."""
+    rows = [
+        [row["model"], row["language"], row["library"], *(_percent(row[f"cosine >= {c}"], 2) for c in (".9999", ".999999"))]
+        for row in record["rows"]
+    ]
+    return markdown(["model", "language", "library", "% of lines with cosine >= 0.9999", ">= 0.999999"], rows)
+
+
+def _percent(value: float | None, digits: int = 1) -> str | None:
+    return None if value is None else f"{100 * value:.{digits}f}"
+
+
+# How a kind of units is called, and its rows: the model ("{}" for the language beside English), and the way it was opened.
+_UNITS = {
+    "sub-words": ("subwords", ""),
+    "the pieces of a WordPiece teacher": ("teacher (WordPiece)", ""),
+    "words, one pair (de, zh and ja each with en)": ("words, en-{}", ""),
+    "words, four languages": ("words, four languages", ""),
+    "words, no back-off, en-de": ("words, en-de, no back-off", ""),
+    "words by fugashi (ja)": ("words, fugashi", ""),
+    "words by jieba (zh)": ("words, jieba", ""),
+    "words, the module of our own": ("words, en-{}", ", exact"),
+}
+
+
+def agreement_in_short(record: Record) -> str:
+    """% of lines whose vectors in sentence-transformers agree with ours to a cosine of 0.999999 (agreement.py)."""
+    found = {(row["model"], row["language"], row["library"]): row["cosine >= .999999"] for row in record["rows"]}
+    rows = []
+    for units, (model, way) in _UNITS.items():
+        cells: list[str | None] = []
+        for language in ("en", "de", "zh", "ja"):
+            name = model.format("de" if language == "en" else language)
+            share = found.get((name, language, f"sentence-transformers{way}"))
+            cells.append(None if share is None else f"{100 * share:.2f}".removesuffix(".00"))
+        rows.append([units, *cells])
+    return markdown(["units", "en", "de", "zh", "ja"], rows)
+
+
+def large(record: Record) -> str:
+    """How mining by clusters grows with the lines (eval/bench/mine_large.py)."""
+    rows = []
+    for row in sorted(record["rows"], key=lambda row: (row["lines"], row["kills"])):
+        what = f"{row['lines']:,}" + (f", killed {['', 'once', 'twice'][row['kills']]}" if row["kills"] else "")
+        sizes = [f"{row[key]:.2f}" for key in ("peak_gib", "peak_own_gib", "work_disk_gib")]
+        rows.append([what, f"{row['processor_seconds']:,.0f}", *sizes, _percent(row["recall"])])
+    sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB"]
+    return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
+
+
+SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "speed.training": ("bench_train.json", training),
+    "speed.trainer": ("bench_trainer.json", trainer),
+    "speed.mining": ("bench_mine.json", mining),
+    "mining": ("mining_quality.json", quality),
+    "filter": ("filter_quality.json", noise),
+    "speed.large": ("mine_large.json", large),
+    "speed.filter": ("filter_speed.json", filtering),
+    "speed.search": ("search.json", searching),
+    "speed.serve": ("serve.json", serving),
+    "speed.questions": ("serve.json", asking),
+    "speed.pages": ("report.json", pages),
+    "speed.corpora": ("corpus.json", corpora),
+    "trade-off": ("mini_tradeoff.json", trade_off),
+    "agreement": ("agreement.json", agreement),
+    "agreement.in_short": ("agreement.json", agreement_in_short),
+}
