@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
+from xswe.model import vector_files
 from xswe.model.folder import convert, restore
 from xswe.model.vector_files import VectorFile, open_writer
 
@@ -134,3 +138,42 @@ def test_two_writers_of_one_output_are_kept_apart(tmp_path):
 def test_settings_that_cannot_work(tmp_path, name, dtype, found):
     with pytest.raises(ConfigError, match=found):
         VectorFile(tmp_path / name, 6, dtype)
+
+
+@pytest.mark.parametrize("way", ["here", "no room asked for", "the storage copies", "the storage gives up"])
+def test_rows_of_another_file_are_copied_to_their_place(tmp_path, monkeypatch, way):
+    content = np.random.default_rng(0).bytes(vector_files._HEADER + 3 * 70_000 + 5)
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(content)
+    target.write_bytes(b"before")
+    monkeypatch.setattr(vector_files, "_COPIED", 70_000)
+    monkeypatch.setattr(os, "major", lambda device: int(way in ("here", "no room asked for")), raising=False)
+    moves = iter([9, 100_000, None] if way == "the storage gives up" else [])
+
+    def moved(read, write, size, start, place):
+        if (most := next(moves, 50_000)) is None:
+            raise OSError(errno.EXDEV, "not there")
+        return os.pwrite(write, os.pread(read, min(most, size), start), place)
+
+    def refused(*_):
+        raise OSError(errno.EOPNOTSUPP, "not there")
+
+    monkeypatch.setattr(os, "copy_file_range", moved, raising=False)
+    if way == "no room asked for":
+        monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
+    with source.open("rb", buffering=0) as read, target.open("r+b") as write:
+        vector_files._copy(read, write, 6)
+    assert target.read_bytes() == b"before" + content[vector_files._HEADER :]
+
+
+def test_no_room_for_what_is_copied_is_an_error_at_once(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "source").write_bytes(bytes(vector_files._HEADER + 9))
+    monkeypatch.setattr(os, "major", lambda device: 1, raising=False)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with (tmp_path / "source").open("rb") as read, (tmp_path / "target").open("w+b") as write:
+        with pytest.raises(OSError, match="No space left"):
+            vector_files._copy(read, write, 0)
+        assert os.fstat(write.fileno()).st_size == 0

@@ -50,14 +50,12 @@ class EncodeJob:
         source, span = plan.shard(shard)
         file = VectorFile(output, model.dim, self.dtype)
         out = np.empty((READ_LINES, model.dim), np.float32)
-        digest = ""
         with open_writer(file, "shard") as writer:
             for texts in read_blocks(source, span=span):
-                if (place := writer.admit(texts, source)) is not None:
-                    model.encode_into(texts, out[: len(texts)])
-                    writer.write(place[0], out[: len(texts)])
-                    digest = place[1]
-        return {"lines": writer.rows, "text": digest}
+                model.encode_into(texts, out[: len(texts)])
+                writer.write(writer.rows, out[: len(texts)])
+                writer.rows += len(texts)
+        return {"lines": writer.rows}
 
     def files(self, output: Path) -> Sequence[Path]:
         """Return the vectors, and the scales that some have beside them."""

@@ -36,7 +36,7 @@ SUFFIXES = (".npy", ".safetensors", ".parquet")
 _turn = threading.Lock()  # of the threads that write, where the system cannot write at a place of a file
 _HEADER = 512  # bytes before the first row
 _SAVE_EVERY = 5.0  # seconds
-_COPIED = 8 << 20  # bytes that are copied at a time
+_COPIED = 1 << 20  # bytes that are copied at a time
 _GROUP = 1 << 16  # rows of a row group
 _NUMPY = dict(zip(PRECISIONS, ("<f4", "<f2", "|i1"), strict=True))
 _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
@@ -143,7 +143,7 @@ class VectorWriter:
         if self.file.dtype == "int8":
             pairs.append((part.scales, self._scales, 4))
         for path, stream, size in pairs:
-            with path.open("rb") as source:
+            with path.open("rb", buffering=0) as source:
                 _copy(source, stream, _HEADER + self.rows * size)
         self.rows += rows
 
@@ -237,18 +237,27 @@ def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
 
 
 def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
-    """Copy all behind a header to a place of another file: within the system, where it can."""
-    done, size = _HEADER, os.fstat(source.fileno()).st_size
-    while done < size:
-        try:
-            moved = os.copy_file_range(source.fileno(), stream.fileno(), size - done, done, place)
-        except (AttributeError, OSError) as error:
-            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                raise
-            data = os.pread(source.fileno(), _COPIED, done)
-            _write_at(stream, data, place)
-            moved = len(data)
-        done, place = done + moved, place + moved
+    """Copy all behind a header to a place of another file.
+
+    A storage of several machines copies by itself, where it can. On a disk of this one the system's own copy takes nearly
+    twice the processor time of large pieces that go through memory into room that was asked for before.
+    """
+    done, size, sink = _HEADER, os.fstat(source.fileno()).st_size, stream.fileno()
+    own = not hasattr(os, "major") or os.major(os.fstat(sink).st_dev) > 0  # 0: no device, as of what a network serves
+    try:
+        if own and done < size:
+            os.posix_fallocate(sink, place, size - done)
+        while not own and done < size:
+            moved = os.copy_file_range(source.fileno(), sink, size - done, done, place)
+            done, place = done + moved, place + moved
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise
+    source.seek(done)
+    buffer = memoryview(bytearray(_COPIED))
+    while read := source.readinto(buffer):  # type: ignore[attr-defined]
+        _write_at(stream, buffer[:read], place)
+        place += read
 
 
 def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:
