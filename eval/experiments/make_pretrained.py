@@ -34,7 +34,7 @@ DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 RECORDS = RESULTS / "main"
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
 DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
-MADE = {"mini": (0, Variation()), "base": (64_000, SHIPS)}  # pieces, 0 for those of the start, and what is done to it
+MADE = {"mini": Variation(), "base": SHIPS}  # what is done to the start
 EVERY = 20  # lines of which one is counted
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
@@ -60,17 +60,17 @@ def main(given: dict[str, Any]) -> None:
     """Refine, count, save, evaluate, describe."""
     name, start, target = chosen(given["model"], "model", list(MADE))[0], Path(given["start"]), Path(given["output"])
     paths = {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in LANGUAGES[1:]}
-    pieces, variation = MADE[name]
+    variation = MADE[name]
     settings = {
         "pair": {"name": "-".join(LANGUAGES), "languages": list(LANGUAGES)},
         "corpus": {"paths": paths},
-        "units": {"kind": "subwords", "size": pieces or "as the start's"},
+        "units": {"kind": "subwords", "size": variation.pieces or "as the start's"},
         "objective": {"margin": OBJECTIVE.margin, "temperature": OBJECTIVE.temperature},
         "refine": asdict(variation),
         "seed": given["seed"],
         "start": settings_of(start),
     }
-    model, _ = varied(variation, given["seed"], {**given, "pieces": pieces})
+    model, _ = varied(variation, given["seed"], {**given, "pieces": 0})
     model = replace(model, description={"made_by": "eval/experiments/make_pretrained.py", "settings": settings})
     model.counted({language: texts(language) for language in LANGUAGES}).save(target, dtype="int8")
     describe(name, target, settings, given["threads"])

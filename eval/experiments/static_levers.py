@@ -71,6 +71,7 @@ class Variation:
     """What is done to the start.
 
     Attributes:
+        pieces: of a vocabulary of its own; 0 for as many as the script is told.
         max_steps: of the refinement; 0 for none.
         batch_size: pairs a batch.
         neighbours: pairs a neighbourhood of a batch.
@@ -79,9 +80,12 @@ class Variation:
         imitated: weight of a second loss, by which translations keep the similarities to the rest of the batch that the
             start finds (learning without forgetting; Li and Hoiem 2016).
         graded: graded pairs beside.
+        averaged: trainings, each with a seed of its own, of whose tables the mean is taken. All begin with the same table
+            and stay so near it that nothing need be turned first.
         shape: what is done at the end.
     """
 
+    pieces: int = 0
     max_steps: int = 0
     batch_size: int = 1024
     neighbours: int = 0
@@ -89,20 +93,26 @@ class Variation:
     noise: bool = True
     imitated: float = 0.0
     graded: GradedConfig = field(default_factory=GradedConfig)
+    averaged: int = 1
     shape: ShapeConfig = field(default_factory=ShapeConfig)
 
 
-_NEAR = Variation(1200, 2048, neighbours=256, pivots=True)
-SHIPS = replace(_NEAR, imitated=1.0)  # what eval/experiments/make_pretrained.py does to make ``base``
+_NEAR = Variation(max_steps=1200, batch_size=2048, neighbours=256, pivots=True)
+_IMITATED = replace(_NEAR, imitated=1.0)
+_MORE = replace(_IMITATED, pieces=120_000)
+SHIPS = replace(_IMITATED, pieces=64_000)  # what eval/experiments/make_pretrained.py does to make ``base``
 VARIATIONS: dict[str, Variation] = {
     "as it starts": Variation(),
     "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
     "norms 0.8, centre 4": Variation(shape=ShapeConfig(0.8, 4)),
-    "graded pairs, weight 0.1": Variation(1500, graded=GradedConfig((GOLD,))),
-    "pivots": Variation(1500, pivots=True),
+    "graded pairs, weight 0.1": Variation(max_steps=1500, graded=GradedConfig((GOLD,))),
+    "pivots": Variation(max_steps=1500, pivots=True),
     "pivots, 2,048 in neighbourhoods of 256": _NEAR,
     "pivots, neighbourhoods, the noise of the mining sets left out": replace(_NEAR, noise=False),
-    "pivots, neighbourhoods, the start imitated": SHIPS,
+    "pivots, neighbourhoods, the start imitated": _IMITATED,
+    "pivots, neighbourhoods, the start imitated, graded pairs": replace(_IMITATED, graded=GradedConfig((GOLD,))),
+    "120,000 pieces, pivots, neighbourhoods, the start imitated": _MORE,
+    "120,000 pieces, pivots, neighbourhoods, the start imitated, tables of 3 seeds averaged": replace(_MORE, averaged=3),
     "pivots, neighbourhoods, centre 2": replace(_NEAR, shape=ShapeConfig(centre=2)),
     "pivots, neighbourhoods, centre 2, graded pairs": replace(
         _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))
@@ -231,8 +241,8 @@ def imitating(bitext: ParallelBags, start: np.ndarray) -> ParallelBags:
 def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[np.ndarray, float]:
     """Refine the start as a variation says, or take what was made of it before; also the seconds of the processor."""
     runs, threads, steps = Path(settings["runs"]), settings["threads"], variation.max_steps
-    corpus, units, bags = prepared(runs, settings["pieces"], variation.pivots, threads)
-    same = replace(variation, shape=ShapeConfig())
+    corpus, units, bags = prepared(runs, variation.pieces or settings["pieces"], variation.pivots, threads)
+    same = replace(variation, averaged=1, shape=ShapeConfig())
     kept = runs / "trained" / f"{fingerprint(arrays_digest(start), asdict(same), seed)}.safetensors"
     if kept.exists():
         found = load_file(kept)
@@ -256,10 +266,13 @@ def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[s
 
 def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
     """Make the model of a variation; also the seconds of the processor that it took."""
-    corpus, units, bags = prepared(Path(settings["runs"]), settings["pieces"], variation.pivots, settings["threads"])
+    pieces, threads = variation.pieces or settings["pieces"], settings["threads"]
+    corpus, units, bags = prepared(Path(settings["runs"]), pieces, variation.pivots, threads)
     matrix, seconds = start_of(StaticModel.load(settings["start"]), units), 0.0
     if variation.max_steps:
-        matrix, seconds = trained(matrix, variation, seed, settings)
+        seeds = range(seed * variation.averaged, (seed + 1) * variation.averaged)
+        tables, costs = zip(*(trained(matrix, variation, k, settings) for k in seeds), strict=True)
+        matrix, seconds = np.mean(tables, axis=0, dtype=np.float64).astype(np.float32), sum(costs)
     begun = time.process_time()
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)

@@ -194,9 +194,10 @@ def _hidden(measured: Measured, score: str) -> float:
 
 
 def _of_base(measured: Measured, name: str, *rows: str) -> list[float]:
-    """Return a figure of variations in 64,000 pieces, of the first seed."""
+    """Return a figure of variations in 64,000 pieces, the mean over seeds."""
     found = measured("static_levers_64k")["rows"]
-    return [100 * found[row]["seeds"]["0"]["figures"][name] for row in rows or _TRAINED]
+    seeds = [[run["figures"][name] for run in found[row]["seeds"].values()] for row in rows or _TRAINED]
+    return [100 * sum(values) / len(values) for values in seeds]
 
 
 def _levers(measured: Measured) -> list[float]:
