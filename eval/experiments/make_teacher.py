@@ -7,7 +7,7 @@ Only parallel text and a real (English) sentence encoder go in; ``teacher=none``
 is read as YAML, by default ``{en-de: [$XSWE_DATA/train/en-de], …}``; names with dots are settings of the sections below.
 Each step is a stage of the run folder, like those of ``xswe.train``. Two to three hours on two cores with bfloat16
 instructions; most of it is MiniLM's vectors of 860,000 sentences and the encoder's own training. The latter is shared out
-by ``torchrun --nproc-per-node=N eval/experiments/make_teacher.py …``, on one machine or several that share the folder: the
+by ``torchrun --nproc-per-node=N -m eval.experiments.make_teacher …``, on one machine or several that share the folder: the
 first process makes all that comes before, and each encodes a part of every batch, to the losses of one process.
 """
 

@@ -17,7 +17,7 @@ from xswe.training.refine import RefineConfig
 
 torch = pytest.importorskip("torch")
 
-from tests.conftest import SAMPLE, eval_script  # noqa: E402
+from tests.conftest import EVAL, SAMPLE, eval_script  # noqa: E402
 from xswe.teacher.protocol import TeacherConfig  # noqa: E402
 from xswe.teacher.transformer import load_teacher  # noqa: E402
 
@@ -195,9 +195,10 @@ def test_a_teacher_is_made_of_a_small_bitext_by_one_process_or_two(tmp_path, cap
     teacher_script.main(read_settings(split[0], teacher_script.DEFAULTS), split[1])
     assert "teacher: " in capsys.readouterr().out
     assert load_teacher(TeacherConfig(str(tmp_path / "one" / "teacher"), device="cpu")).dim == 32
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", teacher_script.__file__]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
+    command += ["eval.experiments.make_teacher", *words, f"output={tmp_path / 'two'}"]
     for _ in range(2):  # the second time the encoder is there
-        done = subprocess.run([*command, *words, f"output={tmp_path / 'two'}"], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=EVAL.parent, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("teacher: ") == 1
     one, two = (read_json(tmp_path / name / "results.json")["report"]["encoder"]["history"] for name in ("one", "two"))
