@@ -168,7 +168,7 @@ class _Conversion:
         self.threads, self.shard_pairs, self.shards = threads, shard_pairs, shards
         self.identity = identity if shards is None else shards.stage.identity  # the blocks that are counted are others
         state: dict[str, Any] = read_json(folder / "progress.json") if (folder / "progress.json").is_file() else {}
-        if state.get("identity") != identity:
+        if state.get("identity") != self.identity:
             state = {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
         self.file, self.block = state["file"], state["block"]
         self.report = CorpusReport(**state["report"])
