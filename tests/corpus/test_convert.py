@@ -11,8 +11,6 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import moses_zip
@@ -25,7 +23,7 @@ from xswe.corpus.seen import Admission
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import FlatWriter, read_json
 from xswe.io.parallel import call, in_order
-from xswe.io.ragged import Bags, Texts, TextView, joined
+from xswe.io.ragged import Bags
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)
@@ -224,30 +222,6 @@ def test_a_split_is_the_plain_one_without_a_copy(tmp_path):
     assert pairs(train) == pairs(bitext.take(rows.train))
     some = split_rows(bitext, CorpusConfig(limit=200), 3)
     assert len(some.train) + len(some.development) + len(some.held_out) <= 200
-
-
-@settings(max_examples=60)
-@given(st.data())
-def test_a_view_reads_like_texts(data):
-    parts, expected = [], []
-    for _ in range(data.draw(st.integers(1, 3))):
-        strings = data.draw(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=12))
-        rows = data.draw(st.none() | st.sets(st.integers(0, len(strings) - 1)) if strings else st.none())
-        chosen = range(len(strings)) if rows is None else sorted(rows)
-        parts.append((Texts.of(strings), None if rows is None else np.array(sorted(rows), np.int64)))
-        expected += [strings[i] for i in chosen]
-    view = TextView(parts)
-    assert list(view) == expected
-    assert len(view) == len(expected)
-    a, b = sorted(data.draw(st.tuples(st.integers(0, 40), st.integers(0, 40))))
-    assert list(view[a:b]) == expected[a:b]
-    assert list(view[::2]) == expected[::2]
-    if expected:
-        rows = data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=20))
-        assert list(view.take(np.array(rows, np.int64))) == [expected[i] for i in rows]
-        assert [view[i] for i in rows] == [expected[i] for i in rows]
-        assert view[-1] == expected[-1]
-    assert list(joined([view, Texts.of(["x"])])) == [*expected, "x"]
 
 
 def test_what_a_run_prepares_it_opens_again(tmp_path):

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.io import ragged as bags_module
 from xswe.io import ragged as texts_module
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Bags, Texts, TextView, joined
 
 any_text = st.text(st.characters(codec="utf-8"), max_size=20)
 
@@ -43,6 +43,32 @@ def test_texts_survive_the_disk_memory_mapped(tmp_path):
 def test_an_index_out_of_range_raises():
     with pytest.raises(IndexError):
         Texts.of(["a"])[1]
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_view_reads_like_texts(data):
+    parts, expected = [], []
+    for _ in range(data.draw(st.integers(1, 3))):
+        strings = data.draw(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=12))
+        rows = data.draw(st.none() | st.sets(st.integers(0, len(strings) - 1)) if strings else st.none())
+        chosen = range(len(strings)) if rows is None else sorted(rows)
+        parts.append((Texts.of(strings), None if rows is None else np.array(sorted(rows), np.int64)))
+        expected += [strings[i] for i in chosen]
+    view = TextView(parts)
+    assert list(view) == expected
+    assert len(view) == len(expected)
+    a, b = sorted(data.draw(st.tuples(st.integers(0, 40), st.integers(0, 40))))
+    assert list(view[a:b]) == expected[a:b]
+    assert list(view[::2]) == expected[::2]
+    if expected:
+        rows = data.draw(st.lists(st.integers(0, len(expected) - 1), max_size=20))
+        assert list(view.take(np.array(rows, np.int64))) == [expected[i] for i in rows]
+        assert [view[i] for i in rows] == [expected[i] for i in rows]
+        assert view[-1] == expected[-1]
+    with pytest.raises(IndexError):
+        view[len(expected)]
+    assert list(joined([view, Texts.of(["x"])])) == [*expected, "x"]
 
 
 lists_of_ids = st.lists(st.lists(st.integers(0, 50), max_size=8), max_size=12)
