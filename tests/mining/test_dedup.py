@@ -60,6 +60,8 @@ def test_texts_that_share_a_sketch_but_few_shingles_stay(sample):
     numbered = [f"Record {n:08d} of the archive was opened." for n in (11111111, 22222222)]
     assert dedup(None, numbered, threshold=None).kept.all()
     assert dedup(None, numbered, threshold=None, near=0.5).kept.tolist() == [True, False]
+    all_shared = ["abcd" * 5, "abcd" * 6]
+    assert dedup(None, all_shared, threshold=None, near=1.0).kept.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv.gz", "a.csv", "a.jsonl"])

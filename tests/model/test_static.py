@@ -144,10 +144,12 @@ def test_round_trip(model, tmp_path, sample):
 def test_word_models_round_trip(tmp_path, tokenizer, sample):
     splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, tokenizer)
     units = WordUnits(["cat", "The", "the", "猫", "で"], splitter, tokenizer)
-    model = StaticModel(units, np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32))
+    matrix = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+    model = StaticModel(units, matrix, {"corpora": ["田中コーパス"]})
     model.save(tmp_path / "m")
     texts = sample["en"][:50] + sample["ja"][:50] + ["THE cat猫"]
     assert xswe.load(tmp_path / "m").encode(texts).tobytes() == model.encode(texts).tobytes()
+    assert '"田中コーパス"' in (tmp_path / "m" / "config.json").read_text(encoding="utf-8")  # people read it
 
 
 def words_model(tokenizer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -129,6 +130,17 @@ def test_a_long_text_is_cut_as_a_short_one():
     spans = split_sentences(text, "en")
     assert len(spans) == 3000
     assert {text[a:b] for a, b in spans} == {"This is a sentence of Dr. Smith."}
+
+
+def test_parts_of_a_long_text_are_cut_at_an_end_in_their_second_half_or_where_they_are_full(monkeypatch):
+    from xswe.text import sentences
+
+    parts = []
+    library = SimpleNamespace(get_sentence_boundaries=lambda language, text: parts.append(text) or [])
+    monkeypatch.setattr(sentences, "_library", lambda: library)
+    monkeypatch.setattr(sentences, "_LONGEST_TEXT", 40)
+    split_sentences("x" * 14 + ". " + "y" * 60 + ". " + "z" * 30, "en")
+    assert list(map(len, parts)) == [40, 38, 30]
 
 
 def test_mistakes(monkeypatch):
