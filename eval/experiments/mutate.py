@@ -26,11 +26,12 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 
 from eval.settings import ROOT, run_script
 
@@ -56,6 +57,7 @@ SIGNS |= {ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&", ast.BitOr: r"\|", a
 SIGNS |= {ast.RShift: ">>", ast.Pow: r"\*\*", ast.And: "and", ast.Or: "or"}
 PAD = 120  # blanks at the end of each file of the copy, so that a changed file keeps its size: numba looks at size and time
 
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", re.MULTILINE)
 MEMORY = 16 << 30  # bytes of address space that the tests may take
 
 
@@ -197,7 +199,7 @@ def functions_of(text: str) -> list[Function]:
 class Tree:
     """A copy of the tree's tracked files, and the functions of its library."""
 
-    sound, unsound = set[str](), list[str]()  # tests that pass without a change, and that fail
+    unsound: ClassVar[set[str]] = set()  # tests that fail without a change, too
 
     def __init__(self, work: Path, near: bool, seconds: int) -> None:
         self.work, self.copy = work.resolve(), work.resolve() / "tree"
@@ -225,17 +227,18 @@ class Tree:
         within = [one for one in self.functions[file] if one.first <= line <= one.last]
         return max(within, key=lambda one: one.first)
 
-    def pytest(self, files: list[str], cache: Path) -> subprocess.CompletedProcess:
-        """Run test files in the copy, on one thread, up to the first failure."""
+    def pytest(self, files: list[str], cache: Path, more: Sequence[str] = ("-x",)) -> subprocess.CompletedProcess:
+        """Run test files in the copy, on one thread, up to the first failure if nothing else is said."""
         ours = {"PYTHONPATH": str(self.copy), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         ours |= {"XSWE_DATA": str(Path(os.environ.get("XSWE_DATA", ROOT.parent / "shared" / "data")).resolve())}
-        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-x", *files]
+        call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", *more, *files]
         call += [f"--deselect={test}" for test in self.unsound]
-        if shutil.which("prlimit"):
+        if more and shutil.which("prlimit"):
             call = ["prlimit", f"--as={MEMORY}", f"--cpu={self.seconds}", *call]
             call = ["timeout", "-s", "KILL", str(2 * self.seconds), *call]  # what waits for ever takes no processor
-        return subprocess.run(call, cwd=self.copy, env=os.environ | ours, capture_output=True, text=True, check=False)
+        how: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "start_new_session": True}
+        return subprocess.run(call, cwd=self.copy, env=os.environ | ours, **how)
 
     def tests_of(self, place: Place) -> list[list[str]]:
         """Return the test files of the place's room: those that name its module or function, and the others."""
@@ -252,22 +255,20 @@ class Tree:
         own = self.innermost(place.file, place.line)
         return own.compiled or not own.first
 
+    def failing(self, tests: set[str]) -> set[str]:
+        """Return which tests fail without a change."""
+        if not tests:
+            return set()
+        done = self.pytest(sorted(tests), self.work / "numba", ())
+        if done.returncode > 1:
+            raise RuntimeError(f"the tests did not run: {done.stdout[-500:]}")
+        return set(FAILED.findall(done.stdout))
+
     def verdict(self, place: Place, known: str) -> str:
-        """Return "caught: TEST", or "survived"; a test that fails without the change, too, does not count.
+        """Make the change, run the tests, and take it back; returns "caught: TEST", or "survived".
 
         ``known`` is the test that caught the change before, if one did: it is run first.
         """
-        while (found := self._attempt(place, known)).startswith("caught: tests/"):
-            test = found.removeprefix("caught: ")
-            if test in self.sound or self.pytest([test], self.work / "numba").returncode == 0:
-                self.sound.add(test)
-                break
-            print(f"{test} fails without a change", flush=True)
-            self.unsound.append(test)
-        return found
-
-    def _attempt(self, place: Place, known: str) -> str:
-        """Make the change, run the tests, and take it back."""
         path = self.copy / place.file
         before, times = path.read_bytes(), path.stat()
         changed = before[: place.start] + place.now.encode() + before[place.end :]
@@ -283,7 +284,7 @@ class Tree:
                 if done.returncode < 0:
                     return "caught: killed, for the time or the memory it took"
                 if done.returncode not in (0, 4 if files == [known] else 0, 5):  # 4: there is no such test any more
-                    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
+                    failed = FAILED.search(done.stdout)
                     return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
         finally:
             path.write_bytes(before)
@@ -360,7 +361,12 @@ def main(settings: dict[str, Any]) -> None:
             output.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     with ThreadPoolExecutor(settings["workers"]) as pool:
-        list(pool.map(attempt, chosen))
+        while chosen:
+            list(pool.map(attempt, chosen))
+            by = {place: kept[_key(asdict(place))]["verdict"].removeprefix("caught: ") for place in chosen}
+            Tree.unsound |= (failed := tree.failing({test for test in by.values() if test.startswith("tests/")}))
+            print(f"fail without a change: {', '.join(sorted(failed)) or 'none'}", flush=True)
+            chosen = [place for place, test in by.items() if test in failed]
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, ...]:
