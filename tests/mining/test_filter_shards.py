@@ -88,3 +88,11 @@ def test_the_line_of_an_error_is_counted_from_the_beginning(mini, bitext, tmp_pa
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
     with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*1 of 6 shards failed"):
         filter_bitext(mini, bitext, tmp_path / "o.tsv", threads=1, execution=how, **HOW | {"on_error": "raise"})
+
+
+def test_a_bitext_of_an_object_store(mini, bitext, local, tmp_path):
+    storage = pytest.importorskip("fsspec", reason="fsspec is not installed").filesystem("memory")
+    storage.pipe("/filter/a.tsv", bitext.read_bytes())
+    files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
+    how = ExecutionConfig("array", 0, 1, shard=SHARD)
+    same(tmp_path, filter_bitext(mini, "memory://filter/a.tsv", threads=1, execution=how, **files, **HOW), local)

@@ -169,6 +169,8 @@ class TextPlan:
     def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, list[Any]]:
         """Plan; returns also what tells the files from others of their names.
 
+        The plan's files are absolute, for workers have working directories of their own.
+
         Raises:
             ConfigError: standard input, which cannot be read by several.
             InputError: a file is missing.
@@ -181,7 +183,8 @@ class TextPlan:
             size, stamp = remote_state(name) if is_remote(name) else _local_state(name)
             sizes.append(None if packing_of(name) else size)
             stamps.append(stamp)
-        return cls(tuple(files), tuple(sizes), shard_bytes, align), stamps
+        found = (name if is_remote(name) else str(Path(name).absolute()) for name in files)
+        return cls(tuple(found), tuple(sizes), shard_bytes, align), stamps
 
     @classmethod
     def read(cls, folder: Path) -> TextPlan:

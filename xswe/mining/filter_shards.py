@@ -144,17 +144,16 @@ class FilterShards:
         """
         if "-" in self.file.paths:
             raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-        paths = tuple(str(Path(path).absolute()) for path in self.file.paths)
-        plan, stamps = TextPlan.of(paths, max(self.execution.shard, window), window)
+        plan, stamps = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
+        file = replace(self.file, paths=plan.files)
         if self.file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
-            plan = replace(plan, files=paths[:1], sizes=(None,))
+            plan = replace(plan, files=plan.files[:1], sizes=(None,))
         plain = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
         decided = [self.model.identity, asdict(plain), list(self.languages), list(map(str, self.file.columns))]
         identity = fingerprint([*decided, stamps, plan.shard_bytes, block, window])
         folder = self.folder.absolute()
         if self.execution.kind == "ray":
             once(folder / "model", self.model.identity, lambda place: self.model.save(place / "model"))
-        file = replace(self.file, paths=paths)
         work = (file, plan, folder / "model" / "model", plain, self.languages, block, window)
         opened = Judge(self.model, self.config, self.languages, 1)
         clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity)

@@ -18,7 +18,6 @@ from xswe.io.execution import ExecutionConfig, once, run_shards, shard_folder
 from xswe.io.files import check_output, fingerprint, held, read_json, write_json
 from xswe.io.lines import READ_LINES, read_blocks
 from xswe.io.ragged import Texts
-from xswe.io.remote import is_remote
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.model.vector_files import VectorFile, open_writer
@@ -104,9 +103,7 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    # Workers have working directories of their own.
-    given = [name if name == "-" or is_remote(name) else str(Path(name).absolute()) for name in files]
-    plan, stamps = TextPlan.of(given, execution.shard)
+    plan, stamps = TextPlan.of(files, execution.shard)
     identity = fingerprint(__version__, model.identity, dtype, model.dim, output.suffix * many, plan_identity(plan, stamps))
     with ExitStack() as stack:
         if many:
