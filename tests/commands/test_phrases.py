@@ -176,7 +176,7 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
 
 
 @pytest.mark.parametrize("mode", ["phrases", "terms"])
-def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode):
+def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypatch):
     text = gzip.decompress((folder / "passages.txt.gz").read_bytes())
     (tmp_path / "a.txt").write_bytes(text + text)
     queries, model = str(folder / "terms.txt"), str(folder / "model")
@@ -198,6 +198,8 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode):
     assert found.passages == (text + text).count(b"\n")
     assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
     if mode == "phrases":
+        monkeypatch.chdir(folder)  # where the workers are not
+        model = "model"
         write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
         assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
         assert not (tmp_path / "ray.tsv.work").exists()

@@ -81,8 +81,12 @@ class PhraseShards:
             Unfinished: with ``execution=array``, the others are not done yet.
         """
         config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
-        plan, stamps = TextPlan.of([str(Path(self.passages).absolute())], self.execution.shard)
-        told = {"model": self.model, "queries": list(queries), "config": asdict(config)}
+        plan, stamps = TextPlan.of([self.passages], self.execution.shard)
+        _, teacher, name = self.model.rpartition("teacher:")
+        if (Path(name) / "config.json").is_file():  # workers have working directories of their own
+            name = str(Path(name).absolute())
+        model = f"{teacher}{name}"
+        told = {"model": model, "queries": list(queries), "config": asdict(config)}
         identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, stamps))
         folder = (self.folder / f"search-{identity}").absolute()
         job = PhraseJob(folder, self.model.startswith("teacher:"))
