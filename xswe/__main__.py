@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import importlib
 import io
 import keyword
@@ -234,8 +235,10 @@ def _run(verb: str, overrides: list[str]) -> int:
         except OSError as error:  # no permission, no space: what the user can cure
             if full_trace or isinstance(error, BrokenPipeError):
                 raise
-            found = f"{error.filename or verb}: {error.strerror or error} (HYDRA_FULL_ERROR=1 shows where)"
-            raise SystemExit(_complain(found)) from None
+            where = error.filename or values.get("output") or values.get("index") or verb
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "free space" in str(error)  # numpy's
+            cure = "; make room, and give the same command again" if full else " (HYDRA_FULL_ERROR=1 shows where)"
+            raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None
 
     _register(verb)
     sys.argv = ["xswe", *quoted(overrides)]

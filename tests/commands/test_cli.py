@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -35,6 +37,21 @@ def test_a_verb_leaves_the_environment_of_its_process_as_it_was(before, monkeypa
         main(["encode", "model=no-such-folder", "input=a.txt", "output=a.npy"])
     assert "no-such-folder" in capsys.readouterr().err
     assert os.environ.get("HYDRA_FULL_ERROR") == before
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "xswe: x.npy: No space left on device; make room, and"),
+        (OSError("Not enough free space to write 5 bytes"), "xswe: x.npy: Not enough free space to write 5 bytes; make"),
+        (PermissionError(errno.EACCES, "Permission denied", "y"), "xswe: y: Permission denied (HYDRA_FULL_ERROR=1 shows"),
+    ],
+)
+def test_a_full_disk_is_one_line_that_says_where_and_what_to_do(error, said, monkeypatch, capsys):
+    monkeypatch.setattr("xswe.commands.status.run", Mock(side_effect=error))
+    with pytest.raises(SystemExit, match="2"):
+        main(["status", "output=x.npy"])
+    assert capsys.readouterr().err.startswith(said)
 
 
 @pytest.fixture(scope="module")

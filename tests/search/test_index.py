@@ -10,6 +10,7 @@ from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
+from xswe.search.sentences import Sentences
 from xswe.search.vectors import Vectors
 
 
@@ -176,6 +177,20 @@ def test_mistakes_are_named(mini, tmp_path):
     with pytest.raises(ModelError, match="damaged one"):
         xswe.load_index(tmp_path / "a")
     assert not (tmp_path / "b").exists()
+
+
+def test_a_disk_too_small_for_an_index_does_not_make_it_a_damaged_one(tmp_path):
+    sentences = Sentences(tmp_path / "a.sqlite")
+    sentences.create({"rows": 0})
+
+    def fill():
+        with sentences.writing() as writing:
+            writing._database.execute("PRAGMA max_page_count=5")
+            writing.add(0, ["long " * 1000] * 50, None)
+
+    with pytest.raises(OSError, match=r"No space left.*a\.sqlite"):
+        fill()
+    assert sentences.facts() == {"rows": 0}
 
 
 def content(folder):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -80,6 +82,8 @@ class Sentences:
             with closing(sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)) as database:
                 yield database
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from None
             raise ModelError(f"{self.path}: no database of an index, or a damaged one ({error}); build it again") from None
 
 
