@@ -3,26 +3,31 @@
     python -m eval.experiments.faults times=20 [verb=encode]
         [faults=worker,node,driver,damage,vanish,disk,objects,busy] [seed=0] output=eval/results/faults.json
 
-Each time ``encode`` (or ``mine``, ``phrases``) runs with ``execution=ray`` on a Ray of two nodes with a processor each, and
-at a random moment one thing breaks: a worker, a node or the driver is killed; a shard's file is damaged or lost; the disk
-is full; Ray's store of objects is full; or (``encode`` only) the text is in a storage of this machine that answers every
-third question with 503. Then the same command runs until it ends well. What is checked: the bytes are those of a run in
-one process, shards that were done before are not done again (but for those that were damaged), and whatever is said to
-the user is one line. What ``output`` holds of other verbs and seeds stays.
+Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases`` or ``train``) runs
+with ``execution=ray`` on a Ray of two nodes with a processor each, and at a random moment one thing breaks: a worker, a
+node or the driver is killed; a shard's file is damaged or lost; the disk is full (a small one in memory, which only root
+can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every third question
+with 503 (not for ``phrases`` and ``train``, which read no such storage). Then the same command runs until it ends well.
+What is checked: the bytes are those of a run in one process, shards that were done before are not done again (but for
+those that were damaged), whatever is said to the user is one line, and nothing is left behind. What ``output`` holds of
+other verbs and seeds stays.
 """
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 import random
-import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,14 +37,21 @@ from typing import Any
 
 from eval.settings import chosen, run_script
 from xswe.errors import ConfigError
-from xswe.io.files import read_json, write_json
-from xswe.io.files import resource as part_of
+from xswe.io.files import read_json, resource, write_json
 
 FAULTS = ("worker", "node", "driver", "damage", "vanish", "disk", "objects", "busy")
 SETTINGS = {"times": 20, "verb": "encode", "faults": ",".join(FAULTS), "seed": 0, "output": ""}
 SHARD = 200_000
 OBJECTS = 100 << 20
 NODE = {"num_cpus": 1, "object_store_memory": OBJECTS}
+LOCAL = ("phrases", "train")
+AMPLE = 1 << 30  # bytes of a disk that is not full
+# The command, with a search cut into shards of a size that a job of seconds has many of.
+MAIN = """import sys
+from xswe.search.shards import Sizes
+Sizes.__init__.__defaults__ = 16384, 1 << 22, 4096, 8192
+from xswe.__main__ import main
+sys.exit(main())"""
 
 
 @dataclass(frozen=True)
@@ -49,35 +61,76 @@ class Case:
     Attributes:
         words: of the command, but for where it is done.
         name: of the output.
-        full: bytes that a file may have where the disk is full: fewer than the output, and more than a shard.
+        key: of the output.
+        told: files of an output that is a folder by which two are compared.
     """
 
     words: tuple[str, ...]
     name: str
-    full: int
+    key: str = "output"
+    told: tuple[str, ...] = ("",)
 
     def command(self, output: Path, *how: str) -> list[str]:
         """Return the command that is given again and again."""
-        return [sys.executable, "-m", "xswe", *self.words, "threads=1", f"output={output}", *how]
+        return [sys.executable, "-c", MAIN, *self.words, "threads=1", f"{self.key}={output}", *how]
+
+    def content(self, output: Path) -> str:
+        """Return what tells an output from another; nothing where it is not whole."""
+        paths = [output / name for name in self.told]
+        if not all(path.is_file() for path in paths):
+            return ""
+        return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def cases(place: Path) -> dict[str, Case]:
     """Write what the verbs read, and return them."""
-    rows = (part_of("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
     sides = list(zip(*(row.split("\t") for row in rows), strict=True))[:2]
-    for name, texts, copies in (("a.txt", sum(sides, ()), 8), ("en.txt", sides[0], 4), ("de.txt", sides[1], 4)):
-        lines = [f"{text} {copy}\n" for copy in range(copies) for text in texts]
+    pairs = [f"{source}\t{target}" for source, target in zip(*sides, strict=True)]
+    written = (
+        ("a.txt", sum(sides, ()), 8),
+        ("en.txt", sides[0], 12),
+        ("de.txt", sides[1], 12),
+        ("few.txt", sides[1], 2),
+        ("pairs.tsv", pairs, 30),
+        ("short.tsv", sorted(pairs, key=len)[:400], 50),
+        ("queries", sides[0][:20], 1),
+    )
+    for name, texts, copies in written:
+        lines = [f"{copy} {text} {copy}\n" if copies > 1 else f"{text}\n" for copy in range(copies) for text in texts]
         (place / name).write_text("".join(lines), encoding="utf-8")
-    (place / "queries.txt").write_text("".join(f"{text}\n" for text in sides[0][:20]), encoding="utf-8")
-    encode = ("encode", "model=mini", f"input={place / 'a.txt'}")
-    clusters = ("neighbours.method=clusters", "neighbours.clusters=40", "storage=int8", "filters.duplicates=false")
-    mine = ("mine", "model=mini", f"source={place / 'en.txt'}", f"target={place / 'de.txt'}", *clusters)
-    phrases = ("phrases", "model=mini", f"queries={place / 'queries.txt'}", f"passages={place / 'a.txt'}")
+    clusters = ("neighbours.method=clusters", "neighbours.clusters=40", "storage=int8")
+    mine = ("mine", "model=mini", f"source={place / 'en.txt'}", "filters.duplicates=false")
+    text, asked = place / "a.txt", f"queries={place / 'queries'}"
+    short = ("units=teacher", "pca.dim=16", "pca.drop=0", "refine.max_steps=20", "contexts.per_unit=2000")
+    read = (f"teacher.model={place / 'teacher'}", f"corpus.paths={place / 'short.tsv'}")
+    index = tuple(f"{name}.npy" for name in ("codes", "scales", "vectors"))
     return {
-        "encode": Case(encode, "a.npy", 12_000_000),
-        "mine": Case(mine, "a.tsv", 1_000_000),
-        "phrases": Case(phrases, "a.tsv", 10_000),
+        "encode": Case(("encode", "model=mini", f"input={text}"), "a.npy"),
+        "mine": Case((*mine, f"target={place / 'de.txt'}", *clusters), "a.tsv"),
+        "mine-exact": Case((*mine, f"target={place / 'few.txt'}", "neighbours.method=exact"), "a.tsv"),
+        "filter": Case(("filter", "model=mini", f"input={place / 'pairs.tsv'}"), "a.tsv"),
+        "dedup": Case(("dedup", "model=mini", f"input={place / 'en.txt'}", "near=null", *clusters), "a.txt"),
+        "search": Case(("search", "model=mini", f"documents={text}", asked), "index", "index", index),
+        "phrases": Case(("phrases", "model=mini", f"passages={text}", asked), "a.tsv"),
+        "train": Case(
+            ("train", "pair=en-de", *read, *short), "run", told=("model/model.safetensors", "model/tokenizer.json")
+        ),
     }
+
+
+def small_teacher(folder: Path) -> None:
+    """Write an encoder of which all is small but its vocabulary, mini's."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    from xswe.teacher.transformer import mini_folder
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=32_001, **sizes)).save_pretrained(folder)
+    for path in mini_folder().glob("*token*"):
+        shutil.copy(path, folder)
 
 
 class Busy(BaseHTTPRequestHandler):
@@ -114,10 +167,17 @@ class Busy(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
+class Store(ThreadingHTTPServer):
+    """A storage whose clients may be killed."""
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of them."""
+
+
 def side_cars(output: Path) -> dict[str, float]:
     """Return when each shard that is done was begun."""
     found = {}
-    for path in glob.glob(f"{glob.escape(str(output))}.work/**/*[0-9].json", recursive=True):  # folders may just be going
+    for path in glob.glob(f"{glob.escape(str(output))}*/**/[0-9]*[0-9].json", recursive=True):  # folders may be going
         try:
             found[path] = read_json(path)["begun"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -130,7 +190,11 @@ def workers(address: str) -> list[int]:
     listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout
     found = {int(line.split()[0]): line.split(None, 2)[1:] for line in listed.splitlines()[1:]}
     ours = {pid for pid, (_, what) in found.items() if "raylet" in what and address in what}
-    return [pid for pid, (parent, what) in found.items() if what.startswith("ray::attempt") and int(parent) in ours]
+    return [
+        pid
+        for pid, (parent, what) in found.items()
+        if what.startswith(("ray::attempt", "ray::_Worker")) and int(parent) in ours
+    ]
 
 
 def full_objects(address: str, until: threading.Event) -> None:
@@ -161,27 +225,92 @@ def files_of(cars: dict[str, float]) -> list[Path]:
     return sorted(folder / name for folder, files in named for name, size, *_ in files if size)
 
 
-def once(fault: str, case: Case, expected: bytes, nodes: Any, chance: random.Random) -> dict[str, Any]:
+def belongs(path: Path, car: str) -> bool:
+    """Tell whether a file is one of the shard that a side-car tells of."""
+    return path.parent == Path(car).parent and path.name.startswith(f"{Path(car).stem}.")
+
+
+@contextmanager
+def disk(folder: Path, size: int) -> Iterator[Callable[[int], None]]:
+    """Mount a small disk; yields what makes it larger."""
+
+    def mount(size: int, *more: str) -> None:
+        given = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *more]), "none", str(folder)]
+        subprocess.run(given, check=True, stderr=subprocess.DEVNULL)
+
+    try:
+        mount(size)
+    except (OSError, subprocess.CalledProcessError):
+        raise ConfigError("faults=disk: this user may not mount a disk in memory; leave it out") from None
+    try:
+        yield lambda size: mount(size, "remount")
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def used(folder: Path) -> int:
+    """Return the bytes that a disk holds."""
+    state = os.statvfs(folder)
+    return (state.f_blocks - state.f_bfree) * state.f_frsize
+
+
+@dataclass
+class Whole:
+    """What a run takes that nothing breaks.
+
+    Attributes:
+        content: of the output of one process.
+        shards: how many there are.
+        bytes: of the disk, at most.
+    """
+
+    content: str
+    shards: int = 0
+    bytes: int = 0
+
+    def watch(self, case: Case, how: list[str], folder: Path) -> None:
+        """Run once on Ray, and look on."""
+        output, seen = folder / case.name, set[str]()
+        with disk(folder, AMPLE), subprocess.Popen(case.command(output, *how), stdout=subprocess.DEVNULL) as run:
+            while run.poll() is None:
+                self.bytes, seen = max(self.bytes, used(folder)), seen | set(side_cars(output))
+                time.sleep(0.02)
+            self.shards = len(seen)
+            if run.returncode or case.content(output) != self.content:
+                raise AssertionError("without a fault the bytes are others")
+
+
+def again(case: Case, given: list[str], output: Path, kept: dict[str, float]) -> tuple[str, int]:
+    """Run the command once more; returns what it says, and how many of the shards that were kept it does again."""
+    redone = set()
+    with subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+        while run.poll() is None:
+            redone |= {car for car, begun in side_cars(output).items() if kept.get(car, begun) != begun}
+            time.sleep(0.02)
+        assert run.stderr is not None
+        return run.stderr.read().strip(), len(redone)
+
+
+def once(fault: str, case: Case, whole: Whole, nodes: Any, chance: random.Random, folder: Path) -> dict[str, Any]:
     """Run, break something, and go on; returns what was seen."""
-    address = nodes.address
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / case.name
-        how = ["execution=ray", f"execution.address={address}", f"execution.shard={SHARD}", "execution.workers=2"]
-        given = case.command(output, *how)
-        started, over = time.monotonic(), threading.Event()
-        small = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (case.full, case.full))
-        limit = small if fault == "disk" else None  # of the driver, which joins the shards
-        filler = threading.Thread(target=full_objects, args=(address, over), daemon=True)
-        if fault == "objects":
-            filler.start()
-        first = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
-        wanted = chance.randint(1, 6)
+    address, output = nodes.address, folder / case.name
+    given = case.command(output, *on_ray(address))
+    started, over = time.monotonic(), threading.Event()
+    filler = threading.Thread(target=full_objects, args=(address, over), daemon=True)
+    if fault == "objects":
+        filler.start()
+    size = AMPLE if fault != "disk" else int(whole.bytes * chance.uniform(0.05, 0.95))
+    with disk(folder, size) if fault == "disk" else nullcontext() as larger:
+        first = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        wanted, pause = chance.randrange(whole.shards), chance.uniform(0, 0.3)
         while first.poll() is None and len(side_cars(output)) < wanted:
             time.sleep(0.02)
+        time.sleep(pause)
         before, broken = side_cars(output), set()
         hit = first.poll() is None
         if fault == "worker":
-            found = workers(address)
+            while not (found := workers(address)) and first.poll() is None:  # none may be there yet
+                time.sleep(0.05)
             hit = bool(found)
             if hit:
                 os.kill(chance.choice(found), signal.SIGKILL)
@@ -190,28 +319,40 @@ def once(fault: str, case: Case, expected: bytes, nodes: Any, chance: random.Ran
             nodes.add_node(**NODE)
         elif fault in ("driver", "damage", "vanish"):
             first.send_signal(signal.SIGKILL)
-        said = first.communicate()[1].strip()
+        said, redone = first.communicate()[1].strip(), 0
         after, runs, kept = first.returncode, 1, side_cars(output)
-        if fault in ("damage", "vanish") and kept:
-            broken.add(str(broken_file(files_of(kept), fault, chance)))
-        while not output.exists() and runs < 4:
-            again = subprocess.run(given, capture_output=True, text=True, check=False)
-            runs, said = runs + 1, again.stderr.strip() or said
+        if larger is not None:
+            hit = after != 0
+            larger(AMPLE)
+        if fault in ("damage", "vanish") and (files := files_of(kept)):
+            broken.add(broken_file(files, fault, chance))
+        sound = {car: begun for car, begun in kept.items() if not any(belongs(path, car) for path in broken)}
+        while not case.content(output) and runs < 4:
+            told, done_again = again(case, given, output, sound)
+            runs, said, redone = runs + 1, said or told, redone + done_again
         over.set()
         if fault == "objects":
             filler.join()
         return {
-            "verb": case.words[0],
             "fault": fault,
             "hit_while_at_work": hit,
+            "shards": whole.shards,
             "shards_done_when_it_broke": len(before),
             "kept_for_the_next_run": len(kept) - len(broken),
+            "of_them_done_again": redone,
             "first_exit": after,
             "runs": runs,
-            "same_bytes": output.exists() and output.read_bytes() == expected,
+            "same_bytes": case.content(output) == whole.content,
             "lines_said": len(said.splitlines()) if after not in (0, -9) else 0,
+            "said": said[-300:] if after not in (0, -9) else "",
+            "left_behind": sorted(path.name for path in folder.iterdir() if path != output),
             "seconds": round(time.monotonic() - started, 1),
         }
+
+
+def on_ray(address: str) -> list[str]:
+    """Return where the work is done."""
+    return ["execution=ray", f"execution.address={address}", f"execution.shard={SHARD}", "execution.workers=2"]
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -223,30 +364,37 @@ def main(settings: dict[str, Any]) -> None:
     if settings["output"] and Path(settings["output"]).is_file():
         rows = [row for row in read_json(settings["output"])["runs"] if (row["verb"], row["seed"]) != (verb, seed)]
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", XSWE_PROGRESS="0")
-    nodes = Cluster(initialize_head=True, head_node_args=NODE)
-    nodes.add_node(**NODE)
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
+    with tempfile.TemporaryDirectory() as given:
+        place = Path(given)
         known = cases(place)
         if verb not in known:
             raise ConfigError(f"verb={verb}: choose from {', '.join(known)}")
-        case, local = known[verb], place / f"local-{known[verb].name}"
+        if verb == "train":
+            small_teacher(place / "teacher")
+        case, local = known[verb], place / "local" / known[verb].name
+        nodes = Cluster(initialize_head=True, head_node_args=NODE)
+        nodes.add_node(**NODE)
         subprocess.run(case.command(local), check=True, stdout=subprocess.DEVNULL)
-        store = ThreadingHTTPServer(("127.0.0.1", 0), partial(Busy, place))  # type: ignore[arg-type]
+        whole = Whole(case.content(local))
+        with tempfile.TemporaryDirectory() as folder:
+            whole.watch(case, on_ray(nodes.address), Path(folder))
+        store = Store(("127.0.0.1", 0), partial(Busy, place))  # type: ignore[arg-type]
         threading.Thread(target=store.serve_forever, daemon=True).start()
-        remote = f"input=http://127.0.0.1:{store.server_port}/a.txt"
-        busy = replace(case, words=(*case.words[:2], remote))
+        there = f"http://127.0.0.1:{store.server_port}"
+        told = [word if word.startswith("queries=") else word.replace(str(place), there) for word in case.words]
+        busy = replace(case, words=tuple(told))
         for _ in range(settings["times"]):
             for fault in faults:
-                if fault == "busy" and verb != "encode":
+                if fault == "busy" and verb in LOCAL:
                     continue
-                row = once(fault, busy if fault == "busy" else case, local.read_bytes(), nodes, chance)
-                rows.append({**row, "seed": seed})
+                with tempfile.TemporaryDirectory() as folder:
+                    row = once(fault, busy if fault == "busy" else case, whole, nodes, chance, Path(folder))
+                rows.append({"verb": verb, **row, "seed": seed})
                 print(rows[-1], flush=True)
                 if settings["output"]:
                     write_json(settings["output"], {"runs": rows})
         store.shutdown()
-    nodes.shutdown()
+        nodes.shutdown()
     good = sum(row["same_bytes"] for row in rows)
     print(f"{good} of {len(rows)} runs ended with the bytes of one process")
 
