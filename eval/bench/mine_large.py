@@ -1,7 +1,7 @@
 """How mining by clusters grows with the number of lines, in a stated memory, killed now and then and gone on with.
 
-    python -m eval.bench.mine_large sizes=100000,300000,1000000,10000000 [kills=2] [faiss=1000000] [threads=2]
-        [folder=/tmp/large] output=eval/results/mine_large.json
+    python -m eval.bench.mine_large sizes=100000,300000,1000000,10000000 [kills=2] [threads=2]
+        [methods=xswe,faiss,stopes] [folder=/tmp/large] output=eval/results/mine_large.json
 
 The vectors are made of the model's own, of real translations found through XSWE_DATA: a line is the sum of a sentence and
 0.6 of another, the vector of a text of both, with noise. Every hundredth line of either side is the translation of one on
@@ -9,8 +9,10 @@ the other side, with noise of its own; no other line has one, but most share a s
 
 A run is a process of its own. Its memory is looked at from outside, all of it (with the pages of mapped files that it has
 touched) and the part that is its own. So many ``kills`` strike the largest size at random moments; the same command
-then goes on, and all processor time counts. ``faiss`` is the size up to which inverted lists of product-quantised vectors
-(IVF, PQ64; 32 lists looked at) are timed on the same vectors, by the same margin and selection.
+then goes on, and all processor time counts. Two other ``methods`` are inverted lists of product-quantised vectors by faiss,
+in memory, of the same vectors, by the same margin and selection: few lists (``faiss``: IVF4096,PQ64 of a million lines, of
+which 32 are looked at), and as stopes has them (``stopes``: OPQ64,IVF16384,PQ64 of a million, 128 looked at). Rows of other
+sizes and methods that ``output`` holds stay.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +36,8 @@ from eval.bench.memory import memory
 
 K, DIM = 4, 256
 SHARE, SECOND, NOISE = 100, 0.6, 0.3
-SETTINGS = {"sizes": "100000,300000,1000000", "model": "mini", "kills": 2, "faiss": 0, "threads": 2, "seed": 0}
-SETTINGS |= {"folder": "/tmp/mine-large", "output": ""}
+SETTINGS = {"sizes": "100000,300000,1000000", "model": "mini", "kills": 2, "threads": 2, "seed": 0}
+SETTINGS |= {"methods": "xswe", "folder": "/tmp/mine-large", "output": ""}
 BLOCK = 1 << 17
 
 
@@ -77,8 +81,19 @@ def by_xswe(folder: Path, threads: int) -> Any:
     return mine_vectors(folder / "a.npy", folder / "b.npy", config, folder / "work").pairs
 
 
-def by_faiss(folder: Path, threads: int) -> Any:
-    """Mine with inverted lists of product-quantised vectors."""
+def few_lists(lines: int) -> tuple[str, int]:
+    """Return faiss' name of an index of that many vectors, and how many lists a search looks at."""
+    return f"IVF{2 ** round(np.log2(4 * lines**0.5))},PQ64", 32
+
+
+def lists_of_stopes(lines: int) -> tuple[str, int]:
+    """Return the same as stopes has it."""
+    known = ((10_000_000, 65536), (4_000_000, 32768), (700_000, 16384), (250_000, 8192), (160_000, 4096), (80_000, 2048))
+    return f"OPQ64,IVF{next((lists for least, lists in known if lines > least), 1024)},PQ64", 128
+
+
+def by_faiss(lists: Callable[[int], tuple[str, int]], folder: Path, threads: int) -> Any:
+    """Mine with inverted lists of product-quantised vectors (``pip install 'xswe[baselines]'``)."""
     import faiss
 
     from xswe.mining.margin import score_candidates, select
@@ -87,23 +102,23 @@ def by_faiss(folder: Path, threads: int) -> Any:
 
     faiss.omp_set_num_threads(threads)
     sides = [Vectors.open(folder / f"{name}.npy") for name in "ab"]
-    lists = 2 ** round(np.log2(4 * len(sides[0]) ** 0.5))
+    name, probes = lists(len(sides[0]))
 
     def neighbours(here: Vectors, there: Vectors) -> tuple[np.ndarray, np.ndarray]:
-        index = faiss.index_factory(DIM, f"IVF{lists},PQ64", faiss.METRIC_INNER_PRODUCT)
-        rows = np.sort(np.random.default_rng(0).permutation(len(there))[: 40 * lists])
-        index.train(there.take(rows))
+        index = faiss.index_factory(DIM, name)
+        index.train(there.take(np.arange(len(there))))
         for _, block in there.blocks(BLOCK):
             index.add(block)
-        faiss.extract_index_ivf(index).nprobe = 32
+        faiss.extract_index_ivf(index).nprobe = probes
         found = [index.search(block, K) for _, block in here.blocks(BLOCK)]
-        return np.concatenate([scores for scores, _ in found]), np.concatenate([ids for _, ids in found]).astype(np.int32)
+        distances = np.concatenate([squares for squares, _ in found])
+        return 1 - distances / 2, np.concatenate([ids for _, ids in found]).astype(np.int32)
 
     both = [*neighbours(*sides), *neighbours(*sides[::-1])]
     return select(score_candidates(Neighbours(*both), "ratio", K))
 
 
-METHODS = {"xswe": by_xswe, "faiss": by_faiss}
+METHODS = {"xswe": by_xswe, "faiss": partial(by_faiss, few_lists), "stopes": partial(by_faiss, lists_of_stopes)}
 
 
 def worker(name: str, folder: Path, threads: int) -> None:
@@ -191,17 +206,20 @@ def quality(name: str, folder: Path, count: int) -> dict[str, float]:
 
 def main(settings: dict[str, Any]) -> None:
     """Measure all sizes; write the figures after each."""
-    from eval.settings import numbers
-    from xswe.io.files import write_json
+    from eval.settings import chosen, numbers
+    from xswe.io.files import read_json, write_json
 
     sizes, chance = numbers(settings["sizes"], "sizes"), random.Random(settings["seed"])
-    rows: list[dict[str, Any]] = []
+    methods, rows = chosen(settings["methods"], "methods", tuple(METHODS)), []
+    if settings["output"] and Path(settings["output"]).is_file():
+        told = read_json(settings["output"])["rows"]
+        rows = [row for row in told if row["lines"] not in sizes or row["method"] not in methods]
     for size in sizes:
         folder = Path(settings["folder"]) / str(size)
         if not (folder / "made").is_file():
             make_vectors(size, settings["model"], folder)
             (folder / "made").touch()
-        for name in ["xswe"] + ["faiss"] * (size <= settings["faiss"]):
+        for name in methods:
             runs = []
             kills = settings["kills"] if size == max(sizes) and name == "xswe" else 0
             while not runs or runs[-1]["exit"] != 0:
