@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import pytest
 
@@ -136,3 +137,13 @@ def test_files_get_the_mode_that_the_umask_asks_for(here, umask, mode):
     finally:
         os.umask(before)
     assert {(here / name).stat().st_mode & 0o777 for name in ("made/model.safetensors", "one.bin")} == {mode}
+
+
+def test_a_look_for_leftovers_does_not_hold_the_names_of_all_files(here):
+    for number in range(4000):
+        (here / f"{number:06d}.json").touch()
+    tracemalloc.start()
+    files.remove_leftovers(here)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000  # bytes

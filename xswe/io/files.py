@@ -7,7 +7,6 @@ unfinished work.
 from __future__ import annotations
 
 import errno
-import glob
 import hashlib
 import json
 import math
@@ -135,7 +134,11 @@ def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
     if os.name != "posix" or not folder.is_dir():  # elsewhere the signal 0 is no question
         return
     host = f".{fingerprint(platform.node(), length=6)}"
-    for leftover in folder.glob(f"{glob.escape(begin)}*.{end}"):
+    with os.scandir(folder) as entries:  # one by one: there may be 100,000 shards
+        found = [
+            folder / entry.name for entry in entries if entry.name.startswith(begin) and entry.name.endswith(f".{end}")
+        ]
+    for leftover in found:
         name, _, process = leftover.name.removesuffix(f".{end}").rpartition("-")
         if not name.endswith(host):
             continue
