@@ -1,12 +1,19 @@
-"""What shards cost: processor seconds of a run by shards beside the same run without, and the memory of who hands them out.
+"""What shards cost, and what workers gain: encoding by shards and without, shards that hold nothing, one worker and two.
 
-    python -m eval.bench.shards data=$XSWE_DATA/train lines=200000 [shards=10,100,1000,10000] [ray=true]
-        output=eval/results/shards.json
+    python -m eval.bench.shards data=$XSWE_DATA/train [parts=encode,nothing,workers] [lines=300000] [rounds=7]
+        [shards=10,100,1000,10000] [ray=true] [size=1.0] [verbs=encode,extract,mine]
+        [output=eval/results/shards.json]
 
-Encoding: a file into vectors as one stream; by shards that are joined; and into a file a shard (``parts``); in turns in one
-process; processor seconds are compared, which a busy machine does not change much. Handing out: shards that hold
-nothing: processor seconds a shard and this process's memory, here and on Ray, whose start is told apart. Seconds of the
-clock are given as well, with the load, and mean something only where nothing else runs.
+``encode``: a file into vectors as one stream; by shards that are joined; and into a file a shard (``parts``); in turns in
+one process; processor seconds are compared, which a busy machine does not change much. ``nothing``: shards that hold
+nothing: processor seconds a shard and this process's memory, here and on Ray, whose start is told apart. ``workers``:
+encode, extract (with the teacher in the package) and mine (by clusters) in one process with one thread, and on a Ray of
+this machine with one worker and with two, of one processor each. Of a run on Ray ``start`` is the time until a first shard
+is begun, stage by stage (imports and a teacher to load), and ``work`` that from there to the end of the last shard; what
+is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller. ``size`` scales it.
+
+Seconds of the clock mean something only where nothing else runs; the load before is told. Parts that are not measured stay
+in ``output`` as they are.
 """
 
 from __future__ import annotations
@@ -15,8 +22,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,20 +33,37 @@ from typing import Any
 import xswe
 from eval.bench.filter import write_pairs
 from eval.bench.memory import memory
-from eval.settings import REQUIRED, ROOT, numbers, run_script
+from eval.bench.mine import real_texts
+from eval.bench.mine_large import make_vectors
+from eval.settings import REQUIRED, ROOT, chosen, numbers, run_script
+from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.io.execution import ExecutionConfig, cluster, run_shards
-from xswe.io.files import whole_file, write_json
+from xswe.io.files import read_json, whole_file, write_json
+from xswe.io.ragged import Texts
 from xswe.io.shards import Stage
+from xswe.mining.pipeline import MineConfig, mine_vectors
+from xswe.model import encode_shards
+from xswe.search import shards as search_shards
+from xswe.search.types import SearchConfig
+from xswe.teacher.protocol import TeacherConfig
+from xswe.teacher.transformer import load_teacher
+from xswe.text.subwords import SubwordUnits
+from xswe.training import extract_shards
+from xswe.training.extract import ExtractConfig, LanguageSample, extract
 
 SETTINGS = {
     "data": REQUIRED,
     "model": "mini",
-    "lines": 200_000,
-    "rounds": 3,
+    "parts": "encode,nothing",
+    "lines": 300_000,
+    "rounds": 7,
     "shards": "10,100,1000,10000",
     "ray": "true",
+    "size": 1.0,
+    "verbs": "encode,extract,mine",
     "output": "",
 }
+SAMPLES = 8  # of the extraction
 
 
 @dataclass(frozen=True)
@@ -113,22 +139,170 @@ def handing_out(count: int, place: Path, execution: ExecutionConfig) -> dict[str
     }
 
 
+@dataclass(frozen=True)
+class Timed:
+    """A job that tells when it was at work on a shard, and what that took of the processor."""
+
+    job: Any
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it loads a teacher."""
+        return bool(self.job.heavy)
+
+    def open(self) -> Any:
+        """Load what the job needs."""
+        return self.job.open()
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Do a shard."""
+        begun, processor = time.time(), time.process_time()
+        counts = self.job.run(opened, shard, output)
+        return {**counts, "begun": begun, "ended": time.time(), "processor": time.process_time() - processor}
+
+    def files(self, output: Path) -> list[Path]:
+        """Return the files of a shard."""
+        return list(self.job.files(output))
+
+
+@contextmanager
+def watched(*modules: Any) -> Iterator[list[dict[str, float]]]:
+    """Let the stages that some modules run be timed inside the block; yields a row a stage."""
+    stages: list[dict[str, float]] = []
+
+    def run(stage: Stage, execution: ExecutionConfig, *rest: Any, **more: Any) -> None:
+        called = time.time()
+        run_shards(replace(stage, job=Timed(stage.job)), execution, *rest, **more)
+        told = [stage.counts(shard) or {} for shard in range(stage.count)]
+        first = min(one["begun"] for one in told)
+        took = {"start": first - called, "work": max(one["ended"] for one in told) - first}
+        stages.append({**took, "processor": sum(one["processor"] for one in told), "shards": stage.count})
+
+    for module in modules:
+        module.run_shards = run
+    try:
+        yield stages
+    finally:
+        for module in modules:
+            module.run_shards = run_shards
+
+
+def a_run(work: Callable[[ExecutionConfig], Any], execution: ExecutionConfig) -> dict[str, float]:
+    """Time a run, and what is by shards in it."""
+    with watched(encode_shards, extract_shards, search_shards) as stages:
+        row = timed(lambda: work(execution))
+    found = {f"{name}_seconds": sum(stage[name] for stage in stages) for name in ("start", "work")}
+    processor = row["processor_seconds"] + (sum(stage["processor"] for stage in stages) if execution.kind == "ray" else 0)
+    found |= {"processor_seconds": processor, "shards": sum(stage["shards"] for stage in stages)}
+    return row | {name: round(value, 3) for name, value in found.items()}
+
+
+Work = Callable[[ExecutionConfig], Any]
+
+
+def encode(settings: dict[str, Any], place: Path, lines: int) -> Work:
+    """Return what encodes lines of real text into int8, a file a shard."""
+    model, text = xswe.load(settings["model"]), place / "lines.txt"
+    write_pairs(Path(settings["data"]), lines, text)
+
+    def work(execution: ExecutionConfig) -> Any:
+        shutil.rmtree(place / "parts", ignore_errors=True)
+        output = place / "parts" / "*.npy"
+        return xswe.encode_file(model, text, output, dtype="int8", threads=1, execution=execution)
+
+    return work
+
+
+def extraction(settings: dict[str, Any], place: Path, lines: int) -> Work:
+    """Return what extracts all pieces of real sentences, dealt out to samples of which each is a shard at least."""
+    teacher = load_teacher(TeacherConfig(threads=1))
+    units, how = SubwordUnits(teacher.tokenizer, "teacher", ("en", "de")), ExtractConfig(isolated=False)
+    sentences = list(islice(cycle(real_texts(Path(settings["data"]).parent)[0]), lines))
+    every, samples = ContextConfig(lines, lines, "first"), []
+    for part in range(SAMPLES):
+        texts = sentences[part::SAMPLES]
+        bags = units.bags(texts)
+        contexts = choose_contexts(bags, len(units.tokens), every)
+        kept = Texts.of(texts[row] for row in contexts.sentences)
+        samples.append(LanguageSample("en", kept, contexts, bags.counts(len(units.tokens))))
+
+    def work(execution: ExecutionConfig) -> Any:
+        if execution.kind == "local":
+            return extract(teacher, units, samples, how)
+        return extract_shards.extract_by_shards(teacher, units, samples, how, place / "extract", execution)
+
+    return work
+
+
+def mine(settings: dict[str, Any], place: Path, lines: int) -> Work:
+    """Return what mines the vectors of eval.bench.mine_large, by clusters."""
+    make_vectors(lines, settings["model"], place / "vectors")
+    sides = place / "vectors" / "a.npy", place / "vectors" / "b.npy"
+
+    def work(execution: ExecutionConfig) -> Any:
+        config = MineConfig(threshold=None, neighbours=SearchConfig(method="clusters", threads=1), execution=execution)
+        if execution.kind == "local":
+            return mine_vectors(*sides, config)
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            return mine_vectors(*sides, config, Path(folder))
+
+    return work
+
+
+# What two workers share, and the lines of it (a side).
+VERBS = {"encode": (encode, 6_000_000), "extract": (extraction, 12_000), "mine": (mine, 400_000)}
+
+
+def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
+    """Do the same by this process, by one worker and by two."""
+    ways = {"here": ExecutionConfig(), **{str(n): ExecutionConfig("ray", workers=n) for n in (1, 2)}}
+    found: dict[str, Any] = {"size": settings["size"], "cores": len(os.sched_getaffinity(0))}
+    for verb in chosen(settings["verbs"], "verbs", list(VERBS)):
+        make, lines = VERBS[verb]
+        small = make(settings, place, 1000)  # what is compiled, and what workers import, is told apart
+        small(ways["here"])
+        small(ways["2"])
+        work = make(settings, place, round(settings["size"] * lines))
+        rows = {}
+        for way, execution in ways.items():
+            rows[way] = a_run(work, execution)
+            print(verb, way, rows[way], flush=True)
+        one, two, here = rows["1"], rows["2"], rows["here"]
+        found[verb] = {
+            "runs": rows,
+            "speedup": round(one["work_seconds"] / two["work_seconds"], 3),
+            "speedup_of_all": round((one["seconds"] - one["start_seconds"]) / (two["seconds"] - two["start_seconds"]), 3),
+            "overhead": round((one["seconds"] - one["start_seconds"]) / here["seconds"], 3),
+            "processor_two_to_one": round(two["processor_seconds"] / one["processor_seconds"], 3),
+            "processor_one_to_here": round(one["processor_seconds"] / here["processor_seconds"], 3),
+        }
+        print(verb, {name: value for name, value in found[verb].items() if name != "runs"}, flush=True)
+    return found
+
+
 def main(settings: dict[str, Any]) -> None:
     """Measure, and print and write the figures."""
-    with tempfile.TemporaryDirectory() as folder:
+    parts, output = chosen(settings["parts"], "parts", ("encode", "nothing", "workers")), settings["output"]
+    found: dict[str, Any] = read_json(output) if output and Path(output).is_file() else {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         place = Path(folder)
-        found: dict[str, Any] = {"encode": encoding(settings, place)}
+        if "encode" in parts:
+            found["encode"] = encoding(settings, place)
         counts = numbers(settings["shards"], "shards")
-        found["local"] = [handing_out(count, place, ExecutionConfig()) for count in counts]
-        if settings["ray"] == "true":
+        if "nothing" in parts:
+            found["local"] = [handing_out(count, place, ExecutionConfig()) for count in counts]
+        if "workers" in parts or ("nothing" in parts and settings["ray"] == "true"):
             os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
             clock = time.monotonic()
-            with cluster(ExecutionConfig("ray", address="local")):
-                found["ray_start_seconds"] = round(time.monotonic() - clock, 1)
-                found["ray"] = [handing_out(count, place, ExecutionConfig("ray")) for count in counts]
+            stack.enter_context(cluster(ExecutionConfig("ray", address="local")))
+            found["ray_start_seconds"] = round(time.monotonic() - clock, 1)
+        if "nothing" in parts and settings["ray"] == "true":
+            found["ray"] = [handing_out(count, place, ExecutionConfig("ray")) for count in counts]
+        if "workers" in parts:
+            found["workers"] = workers(settings, place)
     print(found)
-    if settings["output"]:
-        write_json(settings["output"], found)
+    if output:
+        write_json(output, found)
 
 
 if __name__ == "__main__":

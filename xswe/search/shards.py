@@ -27,6 +27,7 @@ from xswe.search.types import Neighbours, SearchConfig
 from xswe.search.vectors import Vectors
 
 _BLOCK = 16_384  # rows that are assigned together, wherever a shard begins
+_GROUPS, _FEW_PAIRS = 64, 1 << 24  # of clusters; pairs of a second or less, too few to be shared out
 _NOTHING = np.zeros(0, np.int64)
 _NAMES = (("forward", "sources"), ("backward", "targets"))
 
@@ -37,7 +38,7 @@ class Sizes:
 
     Attributes:
         rows: that are assigned to clusters, a multiple of 16,384.
-        pairs: that a group of clusters holds.
+        pairs: that a group of clusters holds at most; fewer where that would leave less than 64 groups to share out.
         edge: rows of a tile of the exact search, a multiple of 1,024; of many rows there are at most 64 x 64 tiles.
         lines: whose lists are merged.
     """
@@ -46,6 +47,10 @@ class Sizes:
     pairs: int = 1 << 32
     edge: int = 1 << 17
     lines: int = 1 << 18
+
+    def group(self, pairs: int) -> int:
+        """Return the pairs of a group of clusters, given those of all clusters."""
+        return min(self.pairs, max(pairs // _GROUPS, _FEW_PAIRS))
 
 
 @dataclass(frozen=True)
@@ -343,7 +348,8 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
             np.save(place / f"bounds{n}.npy", found.bounds)
             pairs.append(np.diff(found.bounds))
         ends = np.cumsum(pairs[0] * pairs[-1])
-        cuts = np.searchsorted(ends, np.arange(search.sizes.pairs, int(ends[-1]), search.sizes.pairs)) + 1
+        size = search.sizes.group(int(ends[-1]))
+        cuts = np.searchsorted(ends, np.arange(size, int(ends[-1]), size)) + 1
         np.save(place / "groups.npy", np.unique(np.concatenate([[0], cuts, [count]])))
 
     once(search.folder / "members", search.identity, members)
