@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.execution import ExecutionConfig, run_shards
-from xswe.io.files import save_checkpoint
+from xswe.io.files import read_json, save_checkpoint
 from xswe.io.lines import read_blocks
 from xswe.io.shards import Stage, TextPlan, work_status
 
@@ -49,6 +51,33 @@ def test_shards_are_done_once(tmp_path):
     run_shards(stage_in(tmp_path))
     assert runs(tmp_path) == []
     assert [one.done for one in work_status(tmp_path)] == [7]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Write what the manifest says."""
+
+    folder: Path
+    heavy: bool = False
+
+    def open(self) -> str:
+        return read_json(self.folder / "manifest.json")["what"]
+
+    def run(self, opened: str, shard: int, output: Path) -> dict:
+        output.write_text(opened)
+        return {}
+
+    def files(self, output: Path) -> list[Path]:
+        return [output]
+
+
+def test_another_run_in_a_folder_that_was_removed_is_opened_anew(tmp_path):
+    for what in ("first", "second"):
+        stage = Stage(tmp_path / "told", "told", 2, ".txt", Told(tmp_path / "told"), what)
+        stage.begin(what=what)
+        run_shards(stage, threads=1)
+        assert made(stage) == [what] * 2
+        shutil.rmtree(stage.folder)
 
 
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "gone", "no side-car", "half a side-car"])

@@ -107,8 +107,8 @@ LOCAL = ExecutionConfig()
 
 
 @lru_cache(maxsize=1)
-def _load(job: Any) -> Any:
-    """Load what a job needs, once a process."""
+def _load(job: Any, begun: int) -> Any:
+    """Load what a job needs, once a process; ``begun`` tells its stage from an earlier one in the same folder."""
     return job.open()
 
 
@@ -121,7 +121,7 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
     """
     for turn in range(_RETRIES + 1):
         try:
-            return stage.do(shard, _load(cast(Any, stage.job)) if opened is None else opened)
+            return stage.do(shard, _load(cast(Any, stage.job), stage.begun) if opened is None else opened)
         except (XsweError, OSError, MemoryError) as error:
             said = " ".join(str(error).split()) or type(error).__name__
             if isinstance(error, OSError):
@@ -190,7 +190,7 @@ def _here(
     if (first := next(todo, None)) is None:
         return
     if opened is None:
-        opened = _load(cast(Any, stage.job))  # before there are threads, of which each would load it
+        opened = _load(cast(Any, stage.job), stage.begun)  # before there are threads, of which each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 

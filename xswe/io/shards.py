@@ -100,6 +100,11 @@ class Stage:
         about = {"stage": self.name, "identity": self.identity, "version": __version__}
         write_json(manifest, {**about, "shards": self.count, "suffix": self.suffix, **plan})
 
+    @property
+    def begun(self) -> int:
+        """When the manifest was written, in nanoseconds."""
+        return (self.folder / "manifest.json").stat().st_mtime_ns
+
     def counts(self, shard: int) -> dict[str, Any] | None:
         """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says.
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ class EncodeJob:
 
     def open(self) -> tuple[AnyModel, TextPlan]:
         """Load the model and the plan."""
-        return _model(self.model), TextPlan.read(self.folder)
+        return load_any(self.model), TextPlan.read(self.folder)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write the vectors of a shard."""
@@ -60,11 +59,6 @@ class EncodeJob:
         """Return the vectors, and the scales that some have beside them."""
         scales = output.with_name(f"{output.stem}.scales.npy")
         return [output, scales] if self.dtype == "int8" and output.suffix == ".npy" else [output]
-
-
-@lru_cache(maxsize=1)
-def _model(folder: Path) -> AnyModel:
-    return load_any(folder)
 
 
 @dataclass(frozen=True)
