@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import re
 from functools import partial
 from pathlib import Path
 
@@ -249,3 +251,51 @@ def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
     assert as_keys("drop=9 and dim=300 need more", values) == "pca.drop=9 and pca.dim=300 need more"
     for message in ("seed=1: which?", "threads=0", "pca.drop=3", "a/drop=3.txt:1: damaged", "no such file: drop"):
         assert as_keys(message, values) == message
+
+
+@pytest.mark.parametrize(
+    ("verb", "overrides", "said"),
+    [
+        ("encode", "model=m input=a.txt output=o.npy language=de", "language does nothing without split=true"),
+        ("search", "model=m documents=a.txt queries=q candidates=4", "candidates does nothing without rerank="),
+        ("search", "model=m documents=a.txt queries=q language=de", "language does nothing without split=true"),
+        ("search", "model=m documents=a.txt queries=q probes=4", "probes does nothing without method=clusters"),
+        ("search", "index=kept queries=q storage=int8", "storage does nothing to kept, which is there"),
+        ("phrases", "model=m queries=q passages=a.txt output=o.tsv near=4", "near does nothing without first_stage=words"),
+        ("phrases", "model=m queries=q passages=a.txt output=o.tsv examples=4", "examples does nothing without mode=terms"),
+        (
+            "mine",
+            "model=m source=a.txt target=b.txt output=o.tsv rerank_share=.5",
+            "rerank_share does nothing without rerank=",
+        ),
+        ("mine", "model=m source=a.txt target=b.txt output=o.tsv best=3", "best does nothing without select=kbest"),
+        ("mine", "model=m source=a.txt target=b.txt output=o.tsv columns=[1,0]", "columns does nothing without input="),
+        ("mine", "model=m source=a.txt output=o.tsv score=cosine k=9", "k does nothing without a margin as score"),
+        (
+            "mine",
+            "model=m source=a.txt output=o.tsv threshold=1.1 precision=.9",
+            "precision does nothing without threshold=auto",
+        ),
+        ("mine", "model=m source=a.txt output=o.tsv neighbours.probes=3", "neighbours.probes does nothing without"),
+        ("filter", "model=m input=a.tsv output=o.tsv rerank_share=.5", "rerank_share does nothing without rerank="),
+        ("filter", "model=m source=a.txt target=b.txt output=o.tsv columns=[1,0]", "columns does nothing without input="),
+        ("dedup", "input=a.txt output=o.txt threshold=null storage=int8", "storage does nothing with threshold=null"),
+        ("dedup", "input=a.txt output=o.txt neighbours.seed=3", "neighbours.seed does nothing without"),
+        (
+            "lexicon",
+            "model=m source=a.txt target=b.txt languages=[en,ja] output=o.tsv",
+            "languages does nothing with source=",
+        ),
+        ("link", "model=m input=a.tsv output=o.txt most=3", "most does nothing with what=links"),
+        ("link", "model=m input=a.tsv output=o.txt turns=3", "turns does nothing without method=itermax"),
+        ("link", "model=m source=a.txt target=b.txt output=o.txt columns=[1,0]", "columns does nothing without input="),
+        ("align", "model=m source=a.txt target=b.txt output=o.tsv pairing=content", "pairing does nothing with two files"),
+    ],
+)
+def test_what_a_verb_does_not_look_at_is_refused(verb, overrides, said, tmp_path, monkeypatch):
+    """Before the model is looked for, which is not there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a\n", "utf-8")
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        importlib.import_module(f"xswe.commands.{verb}").run(composed(verb, *overrides.split()))

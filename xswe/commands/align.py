@@ -9,7 +9,7 @@ from typing import Any
 from xswe.alignment.beads import AlignConfig
 from xswe.alignment.documents import align_documents
 from xswe.alignment.sentences import align
-from xswe.commands.config import aside, check_report, reported
+from xswe.commands.config import aside, check_report, refuse_unused, reported
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import build
@@ -31,6 +31,7 @@ def run(values: dict[str, Any]) -> str:
         how |= {"pairing": values["pairing"], "manifest": values["manifest"], "format": values["format"]}
         model = load_any(locate(values["model"]))
         return str(align_documents(model, source, target, output, **how))
+    refuse_unused("align", values, {"with two files: it is for folders": ["pairing"]})
     check_output(output, [path for path in (source, target, values["fixed"]) if path not in (None, "-")])
     check_report(values, [path for path in (source, target) if path != "-"])
     how |= {"fixed": values["fixed"], "format": values["format"], "output": output}

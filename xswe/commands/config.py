@@ -14,7 +14,8 @@ from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL
-from xswe.io.files import check_output
+from xswe.io.files import check_output, resource
+from xswe.text.sentences import is_document
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -32,6 +33,37 @@ def plain(config: DictConfig) -> dict[str, Any]:
             raise
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+
+
+_CLUSTERS = ("neighbours.clusters", "neighbours.probes", "neighbours.seed")
+
+
+def refuse_unused(verb: str, values: Mapping[str, Any], unused: Mapping[str, Iterable[str]]) -> None:
+    """Refuse settings that nothing looks at, where they are not as they usually are.
+
+    Args:
+        verb: the verb, whose file in ``conf/`` says how they usually are.
+        values: its composed settings.
+        unused: by the reason, as in ``without rerank=``, the settings (``section.name`` of one within a section).
+
+    Raises:
+        ConfigError: one of them is set.
+    """
+    usual, given = OmegaConf.load(resource("conf") / f"{verb}.yaml"), OmegaConf.create(dict(values))
+    for why, names in unused.items():
+        for name in names:
+            if OmegaConf.select(given, name) != OmegaConf.select(usual, name):
+                raise ConfigError(f"{name} does nothing {why}: leave it out")
+
+
+def without_clusters(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the settings that an exact search does not look at."""
+    return _CLUSTERS if values["neighbours"]["method"] == "exact" else ()
+
+
+def is_cut(path: object, split: bool | None) -> bool:
+    """Tell whether a file is cut into sentences: where it is asked for, or is a document."""
+    return split if split is not None else isinstance(path, str) and path != "-" and is_document(path)
 
 
 def check_report(values: dict[str, Any], inputs: Iterable[str] = ()) -> bool:

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import aside
+from xswe.commands.config import aside, refuse_unused, without_clusters
 from xswe.io.files import check_output
 from xswe.io.settings import build
 from xswe.mining.dedup import DedupConfig, dedup
@@ -18,6 +18,9 @@ from xswe.search.types import SearchConfig
 def run(values: dict[str, Any]) -> str:
     """Deduplicate, and return the summary (on standard error where the lines go to standard output)."""
     given, output = str(values["input"]), str(values["output"])
+    vectors = ["storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device"]
+    unused = {"with threshold=null, which compares no vectors": vectors if values["threshold"] is None else ()}
+    refuse_unused("dedup", values, unused | {"without neighbours.method=clusters": without_clusters(values)})
     for path in (output, values["rejects"]):
         if path is not None:
             check_output(path, [given] if given != "-" else [])

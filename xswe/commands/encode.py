@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from xswe.commands.config import is_cut, refuse_unused
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import check_output
 from xswe.io.remote import expand
@@ -31,6 +32,8 @@ class EncodeConfig:
 def run(values: dict[str, Any]) -> str:
     """Encode the lines of a file; returns what was done and how fast."""
     config = build(EncodeConfig, values, "encode")
+    if not is_cut(config.input, config.split):
+        refuse_unused("encode", values, {"without split=true": ["language"]})
     if "*" not in config.output:
         check_output(config.output, expand(config.input))  # before the model is loaded
     names = ("dtype", "threads", "execution", "split", "language")

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import aside, check_report, open_judge, reported
+from xswe.commands.config import aside, check_report, open_judge, refuse_unused, reported
 from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig
 from xswe.io.files import check_output
@@ -23,6 +23,8 @@ def run(values: dict[str, Any]) -> str:
     if bool(given) == bool(all(moses)) or (given and any(moses)):
         raise ConfigError("filter needs input= (a bitext, - for standard input), or source= and target=")
     paths = [str(given)] if given else [str(path) for path in moses]
+    unused = {"without rerank=": () if values["rerank"] else ["rerank_share"]}
+    refuse_unused("filter", values, unused | {"without input=": () if given else ["columns"]})
     output, how = str(values["output"]), {name: values[name] for name in ("rejects", "columns", "languages")}
     check_output(output, [path for path in paths if path != "-"])
     output_format("auto", output, ("", ""))  # known before any work is done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import xswe
+from xswe.commands.config import refuse_unused
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
 from xswe.io.files import check_output
@@ -19,6 +20,7 @@ def run(values: dict[str, Any]) -> str:
     """Write the lexicon, and return its size and (with a gold lexicon) its precision."""
     if bool(values["source"]) != bool(values["target"]):
         raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
+    refuse_unused("lexicon", values, {"with source= and target=": ["languages"] if values["source"] else ()})
     check_output(values["output"], [values[name] for name in ("source", "target", "gold") if values[name]])
     search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
     names = ("best", "mutual", "k", "candidates")

@@ -10,7 +10,7 @@ from typing import Any
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, holds_all, link_pairs, write_links
-from xswe.commands.config import aside
+from xswe.commands.config import aside, refuse_unused
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -26,6 +26,11 @@ def run(values: dict[str, Any]) -> str:
     check_output(output, [path for path in paths if path != "-"])
     if what not in ("links", "lexicon", "terms"):
         raise ConfigError(f"what={what!r}: choose one of links, lexicon, terms")
+    unused = {"with what=links": ["most", "min_count"] if what == "links" else ()}
+    unused["without input="] = () if values["input"] else ["columns"]
+    unused["without method=itermax"] = () if values["method"] == "itermax" else ["turns", "keep"]
+    unused["without method=transport"] = () if values["method"] == "transport" else ["heat", "share"]
+    refuse_unused("link", values, unused)
     config = build(LinkConfig, {field.name: values[field.name] for field in fields(LinkConfig)}, "link")
     model = xswe.load(values["model"])
     codes = tuple(values["languages"]) or tuple(model.pair)

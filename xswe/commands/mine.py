@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from xswe.commands.config import aside, check_report, open_judge, reported
+from xswe.commands.config import aside, check_report, open_judge, refuse_unused, reported, without_clusters
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -63,6 +64,17 @@ def run(values: dict[str, Any]) -> str:
     usual |= {name: vars(usual[name]) for name in ("filters", "execution")}
     if unused := [name for name in names if values[name] != usual[name]]:
         raise ConfigError(f"{unused[0]} does nothing with {why}")
+    mines = values["mode"] == "mine"
+    margin = values["score"] not in ("cosine", *(() if mines else ("auto",)))
+    reasons: dict[str, Iterable[str]] = {
+        "without rerank=": () if values["rerank"] else ["rerank_share"],
+        "without select=kbest": () if values["select"] == "kbest" else ["best"],
+        "without threshold=auto": () if values["threshold"] == "auto" else ["precision"],
+        "without a margin as score": () if margin else ["k"],
+        "without input=": () if values["input"] else ["columns"],
+        "without neighbours.method=clusters": without_clusters(values),
+    }
+    refuse_unused("mine", values, reasons)
     return aside(_MODES[values["mode"]](values), values["output"])
 
 

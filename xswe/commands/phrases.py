@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.alignment.words import counterparts
-from xswe.commands.config import aside, check_report, reported
+from xswe.commands.config import aside, check_report, refuse_unused, reported
 from xswe.io.execution import ExecutionConfig
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
@@ -22,6 +22,9 @@ def run(values: dict[str, Any]) -> str:
     files = build(PhraseFiles, own, "phrases")
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = build(SpanConfig, {**{name: values[name] for name in _SETTINGS}, **how}, "phrases")
+    unused = {"without mode=terms": () if files.mode == "terms" else ["examples"]}
+    unused["without first_stage=words"] = () if config.first_stage == "words" else ["near"]
+    refuse_unused("phrases", values, unused)
     check_report(values, [files.queries, files.passages])
     execution = build(ExecutionConfig, values["execution"], "execution")
     found = find_in_files(str(values["model"]), files, config, counterparts, execution)

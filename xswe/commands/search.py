@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import xswe
-from xswe.commands.config import open_judge
+from xswe.commands.config import is_cut, open_judge, refuse_unused
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import build
@@ -48,6 +49,18 @@ class SearchVerb:
 def run(values: dict[str, Any]) -> str:
     """Build or open the index, ask it, and return or write what was found."""
     config = build(SearchVerb, values, "search")
+    built = bool(config.index and Path(config.index).exists())
+    refuse_unused(
+        "search",
+        values,
+        {
+            "without rerank=": () if config.rerank else ["candidates"],
+            "without split=true": () if is_cut(config.documents, config.split) else ["language"],
+            f"to {config.index}, which is there": ["method", "storage"] if built else (),
+            "without method=clusters": () if built or config.method == "clusters" else ["probes"],
+            "without documents=": () if config.documents else ["split"],
+        },
+    )
     if config.output:
         check_suffix(config.output)
     asked = None if config.queries is None and sys.stdin.isatty() else read_queries(config.queries or "-")
