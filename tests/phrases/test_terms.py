@@ -103,6 +103,36 @@ def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path
     assert list(found.marks.values()) == [(8, 15)]
 
 
+ORDERS = [("The order was sent.", "Der Auftrag wurde gesendet."), ("Open orders", "Offene Aufträge")] * 3
+SEQUENCES = [("Keep this sequence.", "Diese Reihenfolge bleibt."), ("A border", "Eine Reihenfolge")] * 3
+
+
+def test_of_bitext_what_stands_beside_a_phrase_comes_first(model, tmp_path):
+    pairs = [*ORDERS, *SEQUENCES]
+    passages = [passage for _, passage in pairs]
+    settings = SpanConfig(min_score=0.0, max_size=1)
+    assert find_terms(model, ["order"], passages, settings)[0][0].text == "Reihenfolge"  # near, and called so elsewhere
+    best, *rest = find_terms(model, ["order"], passages, settings, bitext=pairs)[0]
+    assert {best.text, *best.variants} == {"Auftrag", "Aufträge"}
+    assert best.together == 1.0
+    assert {one.text: one.together for one in rest}["Reihenfolge"] == 0.0
+    (tmp_path / "b.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    files = PhraseFiles("order", str(tmp_path / "b.tsv"), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
+    assert find_in_files(model, files, settings).found[0][0].text == best.text
+
+
+@pytest.mark.parametrize(("query", "answer"), [("invoice", "发票"), ("发票", "invoice")])
+def test_phrases_without_blanks_are_found_beside_their_candidates(model, query, answer):
+    pairs = [
+        ("Check the invoice.", "请检查发票。"),
+        ("Two Invoices are open.", "两张 发票 已打开。"),
+        ("A bill", "物料清单"),
+    ]
+    sides = pairs if query.isascii() else [(b, a) for a, b in pairs]
+    found = find_terms(model, [query], [passage for _, passage in sides], min_score=0.0, bitext=sides)[0][0]
+    assert (found.text.casefold(), found.together) == (answer, 1.0)
+
+
 def test_settings_of_a_search_may_be_named_one_by_one():
     model = xswe.load("mini")
     passages = ["Der Zug kommt.", "Ein Haus."]

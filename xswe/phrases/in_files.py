@@ -201,6 +201,8 @@ def find_in_files(
     with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:
         read = replace(files, passages=path, split=files.is_cut)
         how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}
+        if files.is_bitext and files.mode == "terms":
+            how["bitext"] = files.pairs(Skipped())
         found = search(source, queries, _passages(read, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
     other = _other_sides(files, found)

@@ -2,7 +2,8 @@
 
 The search for spans gives, for each phrase, a pool of distinct spans by their cosine alone. Here their rims are trimmed of
 function words and particles, inflected and spelling variants are put together, and what is left is ranked by its cosine and
-by how many passages hold it.
+by how many passages hold it. Of bitext the other side is evidence, too: a translation stands where the phrase stands,
+a word that is only near to it, or what it is called elsewhere, does not.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 POOL = 100  # distinct spans of each phrase that are looked at, at least
 RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
 COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
+TOGETHER = 0.5  # what a form gains that stands in the same pairs of a bitext as the phrase, and nowhere else
 _DECOYS, _MIXED = 32, (2, 4)  # how many, of how many units
-_ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em o a um us on ing ed ly")))
+_ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em ien o a um us on ing ed ly")))
 _VERBAL = _ENDINGS | frozenset(re.findall(r"\w+", "t te ten tet tes ter est et end ende enden ender endes ing ings"))
 _STEM = 4  # letters that two inflections of a word share at least; of a noun one less where their vectors are near
 _NEAR = 0.6  # cosine of two forms from which on they are near
 _KATAKANA = re.compile("[ァ-ヺー]{2}")
+_WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
 
 
@@ -49,6 +52,7 @@ class Term:
         passages: in how many passages; where two forms stand in one, both count.
         variants: its other forms, the most frequent first.
         places: examples.
+        together: of bitext, Dice's coefficient of the pairs that the phrase stands in and of those that the term stands in.
     """
 
     text: str
@@ -57,11 +61,12 @@ class Term:
     passages: int
     variants: tuple[str, ...]
     places: tuple[Place, ...]
+    together: float = 0.0
 
     @property
     def evidence(self) -> float:
-        """What candidates are ordered by: ``score - 0.2 / sqrt(passages)``."""
-        return _weight(self.score, self.passages)
+        """What candidates are ordered by: ``score - 0.2 / sqrt(passages) + 0.5 * together``."""
+        return _weight(self.score, self.passages) + TOGETHER * self.together
 
 
 def _weight(score: float, passages: int) -> float:
@@ -77,12 +82,14 @@ def find_terms(
     checkpoint: Path | None = None,
     passages_identity: object = None,
     shards: PhraseShards | None = None,
+    bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Any,
 ) -> list[list[Term]]:
     """Find, for each phrase, what says it in the passages, by evidence.
 
-    Candidates are ordered by ``score - 0.2 / sqrt(passages)``. The phrase itself, as it stands, loses 0.1; in Chinese and
-    Japanese passages, candidates without Han and Kana come after all others.
+    Candidates are ordered by ``score - 0.2 / sqrt(passages)``, with ``bitext`` plus half of Dice's coefficient of the pairs
+    that hold the phrase and the candidate. The phrase itself, as it stands, loses 0.1; in Chinese and Japanese passages,
+    candidates without Han and Kana come after all others.
 
     Args:
         model: a static embedding.
@@ -94,6 +101,8 @@ def find_terms(
         checkpoint: see :func:`xswe.phrases.find.find_phrases`.
         passages_identity: likewise.
         shards: likewise.
+        bitext: the passages with their other side, in the language of the phrases: pairs (other side, passage), read once
+            after the passages.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
@@ -131,11 +140,51 @@ def find_terms(
     for (size, text), vector, hits in zip(decoys, source.queries(others), found[len(queries) :], strict=True):
         reached.setdefault(size, []).append(_most_evidence(_terms(text, vector, hits, cores, rows, config)))
     floors = {size: float(np.median(evidence)) for size, evidence in reached.items()}
+    every = [_terms(*one, cores, rows, config) for one in zip(queries, vectors, found, strict=False)]
+    if bitext is not None:
+        every = _beside(queries, every, bitext)
+    return [
+        terms[: config.k] if _most_evidence(terms) >= floors.get(size, -1.0) else []
+        for terms, size in zip(every, sizes, strict=True)
+    ]
+
+
+def _beside(queries: Sequence[str], found: Sequence[Sequence[Term]], bitext: Iterable[tuple[str, str]]) -> list[list[Term]]:
+    """Count in which pairs phrases and their candidates stand together, and order the candidates anew."""
+    starts: dict[str, list[int]] = {}  # what the first word of a phrase begins with, or a phrase in Han and Kana
+    words = [spelling(query).split() for query in queries]
+    for i, own in enumerate(words):
+        if own:
+            starts.setdefault(own[0] if has_cjk(own[0]) else own[0][:_STEM], []).append(i)
+    fused = [start for start in starts if has_cjk(start)]
+    forms = [[[_bare(form) for form in (term.text, *term.variants)] for term in terms] for terms in found]
+    pairs, together = [0] * len(queries), [[0] * len(terms) for terms in found]
+    for other, passage in bitext:
+        line = spelling(other)
+        tokens = _WORD.findall(line)
+        held = {i for start in fused if start in line for i in starts[start]}
+        for at, token in enumerate(tokens):
+            held.update(i for i in starts.get(token[:_STEM], ()) if _stands(words[i], tokens[at : at + len(words[i])]))
+        said = _bare(passage) if held else ""
+        for i in held:
+            pairs[i] += 1
+            for j, spelled in enumerate(forms[i]):
+                together[i][j] += any(form in said for form in spelled)
     out = []
-    for query, vector, size, hits in zip(queries, vectors, sizes, found, strict=False):
-        terms = _terms(query, vector, hits, cores, rows, config)
-        out.append(terms[: config.k] if _most_evidence(terms) >= floors.get(size, -1.0) else [])
+    for query, terms, count, both in zip(queries, found, pairs, together, strict=True):
+        dice = [2 * n / (count + max(n, term.passages)) for term, n in zip(terms, both, strict=True)] if count else both
+        out.append(_ordered(query, [replace(term, together=one) for term, one in zip(terms, dice, strict=True)]))
     return out
+
+
+def _stands(words: Sequence[str], tokens: Sequence[str]) -> bool:
+    return len(words) == len(tokens) and all(_inflected(*both, False) for both in zip(words, tokens, strict=True))
+
+
+def _bare(text: str) -> str:
+    """Return the words of a text between blanks, to be found whole in another; with Han or Kana without blanks."""
+    folded = " ".join(_WORD.findall(spelling(text)))
+    return folded.replace(" ", "") if has_cjk(folded) else f" {folded} "
 
 
 def _most_evidence(terms: Sequence[Term]) -> float:
@@ -171,7 +220,7 @@ def _terms(
             groups.append([form])
         else:
             own.append(form)
-    out: list[tuple[bool, float, Term]] = []
+    out = []
     weights = {form: _weight(float(vector @ rows[form]), sum(hit.passages for hit in hits)) for form, hits in forms.items()}
     for group in groups:
         group.sort(key=lambda form: -weights[form])
@@ -186,10 +235,19 @@ def _terms(
             tuple(group[1:]),
             places[: config.examples],
         )
-        foreign = has_cjk(places[0].context) and not has_cjk(term.text)
         if score >= (config.min_score or 0.0):
-            out.append((foreign, (COPIED if same_term(term.text, query) else 0.0) - term.evidence, term))
-    return [term for _, _, term in sorted(out, key=lambda one: one[:2])]
+            out.append(term)
+    return _ordered(query, out)
+
+
+def _ordered(query: str, terms: Iterable[Term]) -> list[Term]:
+    """Order candidates by their evidence."""
+
+    def key(term: Term) -> tuple[bool, float]:
+        foreign = has_cjk(term.places[0].context) and not has_cjk(term.text)
+        return foreign, (COPIED if same_term(term.text, query) else 0.0) - term.evidence
+
+    return sorted(terms, key=key)
 
 
 def _narrowed(place: Place, form: str) -> Place:
