@@ -20,7 +20,7 @@ UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
 FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
 _MANY = 2048  # texts for which it does, however short
-_UNCOMPILED = 300_000  # characters for which it does not pay to compile it
+_UNCOMPILED = 1_000_000  # characters, in small calls, for which it does not pay to compile it: a second or two's work
 
 
 @dataclass(frozen=True, eq=False)
