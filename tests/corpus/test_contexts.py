@@ -164,3 +164,25 @@ def test_more_sentences_than_can_be_numbered_are_refused(monkeypatch):
     monkeypatch.setattr(contexts_module, "_MOST_ROWS", len(LISTS) - 1)
     with pytest.raises(ConfigError, match=r"6 sentences .* at most 5: set corpus\.limit"):
         choose_contexts(Bags.of(LISTS), 6, ContextConfig())
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=6), max_size=30),
+    st.sampled_from(["shortest", "random", "first"]),
+    st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(0, 9)),
+    st.booleans(),
+)
+def test_compiled_and_in_numpy_the_same_is_chosen(lists, pick, numbers, asked):
+    per_unit, candidates, hidden = numbers
+    config = ContextConfig(per_unit=per_unit, candidates=candidates, pick=pick, seed=hidden)
+    bags, wanted = Bags.of(lists), np.arange(10) != hidden
+    rows = np.flatnonzero(np.arange(len(lists)) % 7 != 3)
+    further = {"wanted": wanted, "lengths": (lambda rows: rows % 3 + 1) if asked else None}
+    made = []
+    for few in (0, contexts_module._FEW):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(contexts_module, "_FEW", few)
+            made.append(choose_contexts(bags, 10, config, rows, **further))
+    for part in ("sentences", "units", "offsets"):
+        np.testing.assert_array_equal(getattr(made[0], part), getattr(made[1], part))
+        assert getattr(made[0], part).dtype == getattr(made[1], part).dtype

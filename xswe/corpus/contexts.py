@@ -18,6 +18,7 @@ Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]
 _MOST_ROWS = 1 << 32  # a key has 32 bits for the row
 _READ = 1 << 22  # keys read at a time
+_FEW = 1 << 19  # units for which numpy takes less than the compiled code does to be compiled
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def choose_contexts(
     """Choose the context sentences of every unit.
 
     A sentence is counted once for a unit however often the unit occurs in it. Sentence length is the number of units, or
-    what ``lengths`` says. The bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number
+    what ``lengths`` says. Many bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number
     of sentences (and 8 a sentence with ``lengths``).
 
     Args:
@@ -121,10 +122,9 @@ def choose_contexts(
     """
     if len(bags) > _MOST_ROWS:
         raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
-    ids, offsets = np.asarray(bags.ids), np.asarray(bags.offsets)
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
-    counts = np.zeros(size, np.int64)
-    _count_sentences(ids, offsets, rows, counts)
+    choice = (_Plainly if len(bags.ids) < _FEW else _Compiled)(bags, rows, size)
+    counts = choice.counts()
     if wanted is not None:
         counts[~wanted] = 0
     # Of a unit in more sentences than are looked at, those are drawn that a hash of unit and sentence puts first.
@@ -135,17 +135,78 @@ def choose_contexts(
     room = np.where(drawn & (config.pick == "shortest"), config.candidates, config.per_unit)
     if config.pick == "random":
         room = np.minimum(room, config.candidates)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.minimum(counts, room))])
-    kept = np.empty(starts[-1], np.uint64)
-    _keep_least(ids, offsets, rows, drawn, config.pick == "first", np.uint64(config.seed), starts, kept)
-    chosen = np.empty(np.minimum(np.diff(starts), config.per_unit).sum(), np.int64)
-    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
-    _settle(bounds, drawn & (config.pick == "shortest"), starts, kept, config.per_unit, chosen)
+    kept = choice.keep_least(np.minimum(counts, room), drawn, config.pick == "first", np.uint64(config.seed))
+    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else np.asarray(bags.offsets)
+    chosen = choice.settle(bounds, drawn & (config.pick == "shortest"), config.per_unit)
     bags.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
     sentences, first = np.unique(sentence, return_index=True)
     return Contexts(sentences, unit.astype(np.int32), np.append(first, len(chosen)).astype(np.int64))
+
+
+class _Compiled:
+    """The choice in compiled code: the bags are read twice, and beside them no more is held than the keys kept."""
+
+    def __init__(self, bags: Bags, rows: np.ndarray, size: int) -> None:
+        self._bags, self._size = (np.asarray(bags.ids), np.asarray(bags.offsets), rows), size
+
+    def counts(self) -> np.ndarray:
+        """Count the sentences that hold each unit, int64 (units,)."""
+        counts = np.zeros(self._size, np.int64)
+        _count_sentences(*self._bags, counts)
+        return counts
+
+    def keep_least(self, room: np.ndarray, drawn: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
+        """Return the least keys of each unit, ``room`` of them; see :func:`_keep_least`."""
+        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(room)])
+        self._kept = np.empty(self._starts[-1], np.uint64)
+        _keep_least(*self._bags, drawn, by_row, seed, self._starts, self._kept)
+        return self._kept
+
+    def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
+        """Return ``row * units + unit`` of the ``most`` least keys of each unit, those of some keyed anew by length."""
+        chosen = np.empty(np.minimum(np.diff(self._starts), most).sum(), np.int64)
+        _settle(bounds, by_length, self._starts, self._kept, most, chosen)
+        return chosen
+
+
+class _Plainly:
+    """The same choice in numpy, from all (sentence, unit) pairs at once."""
+
+    def __init__(self, bags: Bags, rows: np.ndarray, size: int) -> None:
+        part, self._size = bags.take(rows), size
+        pairs = np.unique(np.repeat(rows, part.lengths) * max(1, size) + part.ids)
+        self._rows, self._units = np.divmod(pairs, max(1, size))
+        self._lengths = np.diff(bags.offsets)[self._rows]
+
+    def counts(self) -> np.ndarray:
+        """See :class:`_Compiled`."""
+        return np.bincount(self._units, minlength=self._size)
+
+    def keep_least(self, room: np.ndarray, drawn: np.ndarray, by_row: bool, seed: np.uint64) -> np.ndarray:
+        """See :class:`_Compiled`."""
+        rows, units = self._rows.astype(np.uint64), self._units.astype(np.uint64)
+        self._keys = rows if by_row else (self._lengths.astype(np.uint64) << np.uint64(32)) | rows
+        hashed = mix.py_func(mix.py_func(seed + units) + rows) & np.uint64(0xFFFFFFFF00000000)
+        self._keys = np.where(drawn[self._units], hashed | rows, self._keys)
+        self._keep(room)
+        return self._keys
+
+    def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
+        """See :class:`_Compiled`."""
+        lengths = (bounds[self._rows + 1] - bounds[self._rows]).astype(np.uint64)
+        by_length = by_length[self._units]
+        self._keys[by_length] = (lengths << np.uint64(32) | self._rows.astype(np.uint64))[by_length]
+        self._keep(np.full(self._size, most))
+        return self._rows * self._size + self._units
+
+    def _keep(self, room: np.ndarray) -> None:
+        """Keep the ``room`` pairs of each unit that have the least keys."""
+        order = np.lexsort((self._keys, self._units))
+        units = self._units[order]
+        kept = order[np.arange(len(units)) - np.searchsorted(units, units) < room[units]]
+        self._rows, self._units, self._keys = self._rows[kept], self._units[kept], self._keys[kept]
 
 
 def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
