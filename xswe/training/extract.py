@@ -22,6 +22,7 @@ from numba import njit
 
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
+from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint, whole_file
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Bags, Texts, concatenate
@@ -95,7 +96,7 @@ class Extraction:
     reference_passes: int
 
 
-@njit(nogil=True, cache=True)
+@njit(**LEAN)
 def _harvest(
     hidden: np.ndarray,
     offsets: np.ndarray,
@@ -107,18 +108,26 @@ def _harvest(
     unit_ends: np.ndarray,
     wanted: np.ndarray,
     wanted_offsets: np.ndarray,
+    done: np.ndarray,
     sums: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order."""
+    """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order.
+
+    ``done``, uint8 zeros, one a wanted unit of each sentence, receives 1 for those found.
+    """
     width = hidden.shape[1]
     for i in range(len(offsets) - 1):
-        low, high = wanted_offsets[i], wanted_offsets[i + 1]
-        done = np.zeros(high - low, np.uint8)
         first = offsets[i]
         for u in range(unit_offsets[i], unit_offsets[i + 1]):
-            slot = low + np.searchsorted(wanted[low:high], units[u])
-            if slot == high or wanted[slot] != units[u] or done[slot - low]:
+            slot, high = wanted_offsets[i], wanted_offsets[i + 1]
+            while slot < high:  # numpy's search takes as long to compile as all else here
+                middle = (slot + high) // 2
+                if wanted[middle] < units[u]:
+                    slot = middle + 1
+                else:
+                    high = middle
+            if slot == wanted_offsets[i + 1] or wanted[slot] != units[u] or done[slot]:
                 continue
             while first < offsets[i + 1] and ends[first] <= unit_starts[u]:
                 first += 1
@@ -127,7 +136,7 @@ def _harvest(
                 last += 1
             if last == first:
                 continue  # beyond the teacher's longest input
-            done[slot - low] = 1
+            done[slot] = 1
             share = np.float32(1.0 / (last - first))
             for t in range(first, last):
                 for j in range(width):
@@ -152,6 +161,7 @@ def harvest_batch(
         located.ends,
         wanted.ids,
         wanted.offsets,
+        np.zeros(len(wanted.ids), np.uint8),
         sums,
         counts,
     )
