@@ -187,7 +187,7 @@ def _register(verb: str) -> None:
     if verb in _SHARDED:
         importlib.import_module("xswe.commands.config").register_execution()
     if verb in _WITH_GROUPS:
-        importlib.import_module("xswe.commands.groups").register()
+        importlib.import_module("xswe.commands.groups").register(verb)
 
 
 @contextlib.contextmanager

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 
 from xswe.commands.config import register_execution
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.cards import cards
-from xswe.corpus.cleaning import CleanConfig
-from xswe.teacher.protocol import TEACHERS, TeacherConfig
+from xswe.corpus.cards import SAMPLE_CORPUS, cards
+from xswe.corpus.cleaning import CLEANING, CleanConfig
+from xswe.io.settings import defaults
 from xswe.text.languages import LANGUAGES
-from xswe.training.inputs import UnitsConfig
-from xswe.training.objective import Objective
-from xswe.training.recipes import (
-    CLEANING,
-    OBJECTIVES,
-    RECIPES,
-    SAMPLE_CORPUS,
-    UNITS,
-    Recipe,
-    Values,
-    defaults,
-    sections,
-)
+
+if TYPE_CHECKING:
+    from xswe.training.recipes import Recipe
 
 _DATA = "${oc.env:XSWE_DATA}/train"
 # What a choice of the group "corpus" sets, beside the corpus cards; local is bitext of one's own, named by corpus.paths.
-CORPORA: dict[str, Values] = {
+CORPORA: dict[str, dict[str, Any]] = {
     "local": {},
     "sample": SAMPLE_CORPUS,
     "xswe_data": {"paths": {pair: [f"{_DATA}/{pair}"] for pair in ("en-de", "en-zh", "en-ja")}},
@@ -38,17 +28,22 @@ CORPORA: dict[str, Values] = {
 }
 
 
-def register() -> None:
-    """Register every group that the files of ``conf/`` name in their defaults."""
+def register(verb: str = "train") -> None:
+    """Register the groups that a verb's file in ``conf/`` names in its defaults; ``train`` has them all."""
     store = ConfigStore.instance().store
-    register_execution()
     for count in range(1, 5):  # of more, pair.languages=[…] takes any
         for codes in permutations(LANGUAGES, count):
             store(group="pair", name="-".join(codes), node={"name": "-".join(codes), "languages": list(codes)})
-    for group, none in (("teacher", "none"), ("distilled", "same")):
-        store(group=group, name=none, node={"model": None if none == "none" else none})
-        for name, values in {**TEACHERS, "custom": {"model": "???", "batch_tokens": 4096}}.items():
-            store(group=group, name=name, node=defaults(TeacherConfig) | values)
+    if verb == "import":
+        return
+    _register_corpora()
+    if verb == "train":
+        register_execution()
+        _register_training()
+
+
+def _register_corpora() -> None:
+    store = ConfigStore.instance().store
     for name, values in CLEANING.items():
         store(group="corpus/clean", name=name, node=defaults(CleanConfig) | values)
     for name in ("local", "sample", "xswe_data", *(name for name, card in cards().items() if card.versions)):
@@ -56,6 +51,19 @@ def register() -> None:
         node = {**defaults(CorpusConfig), **values, **CORPORA.get(name, {})}
         del node["clean"]
         store(group="corpus", name=name, node={"defaults": [{"clean": "none"}, "_self_"], **node})
+
+
+def _register_training() -> None:
+    from xswe.teacher.protocol import TEACHERS, TeacherConfig
+    from xswe.training.inputs import UnitsConfig
+    from xswe.training.objective import Objective
+    from xswe.training.recipes import OBJECTIVES, RECIPES, UNITS, sections
+
+    store = ConfigStore.instance().store
+    for group, none in (("teacher", "none"), ("distilled", "same")):
+        store(group=group, name=none, node={"model": None if none == "none" else none})
+        for name, values in {**TEACHERS, "custom": {"model": "???", "batch_tokens": 4096}}.items():
+            store(group=group, name=name, node=defaults(TeacherConfig) | values)
     for name, values in UNITS.items():
         store(group="units", name=name, node=defaults(UnitsConfig) | values)
     for name, sets in OBJECTIVES.items():
@@ -71,7 +79,7 @@ def register() -> None:
 
 def _node(name: str, recipe: Recipe) -> dict[str, Any]:
     """Return a recipe as Hydra takes it; what it chooses as everyone else does stays as the command has it."""
-    usual = Recipe()
+    usual = type(recipe)()
     chosen = [
         {f"override /{group}": getattr(recipe, group)}
         for group in ("teacher", "units", "objective", "corpus")

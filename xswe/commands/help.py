@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from xswe.io.files import resource
@@ -89,6 +90,7 @@ _SECTIONS = {
     "teacher": "teacher/protocol.py:TeacherConfig",
     "execution": "io/execution.py:ExecutionConfig",
 }
+_TABLES = ("teacher/protocol", "corpus/cleaning", "training/recipes")  # where the tables of _GROUPS are
 _ALIASES = ("text/units.py", "io/lines.py", "training/span_loss.py", "teacher/protocol.py")
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
     "train": {
@@ -183,7 +185,7 @@ def _choice(verb: str, group: str, table: str) -> Setting:
 def _tables() -> dict[str, list[str]]:
     """Return the names in each table of choices."""
     out = {}
-    for node in (*_parsed("teacher/protocol.py").body, *_parsed("training/recipes.py").body):
+    for node in chain.from_iterable(_parsed(f"{name}.py").body for name in _TABLES):
         target = (
             node.target if isinstance(node, ast.AnnAssign) else node.targets[0] if isinstance(node, ast.Assign) else None
         )

@@ -13,6 +13,7 @@ from xswe.errors import ConfigError
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Any)  # a dataclass of settings
+OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
 
 def meant(name: str, known: Iterable[str]) -> str:
@@ -24,6 +25,11 @@ def meant(name: str, known: Iterable[str]) -> str:
     """
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def defaults(cls: type[Any]) -> dict[str, Any]:
+    """Return the defaults of a dataclass of settings, without those that the run decides."""
+    return {name: value for name, value in dataclasses.asdict(cls()).items() if name not in OF_THE_RUN}
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:

@@ -26,6 +26,7 @@ from xswe.io.ragged import Texts, TextView
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
+from xswe.training.components import components_removed
 from xswe.training.extract import ExtractConfig
 from xswe.training.graded import GradedConfig
 from xswe.training.inputs import SHIPPED, UnitsConfig
@@ -230,8 +231,6 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
             f"teacher=mini does not read {', '.join(foreign)}: set teacher=none, or name one that does by teacher.model"
         )
     if teacher is not None:
-        from xswe.training.sentence_pca import components_removed  # scikit-learn is an extra; every verb reads this file
-
         components_removed(config.pca.drop, config.pca.dim, teacher.dim)
     if len(languages) > 1 and not config.objective.ranking and "cross" not in config.objective.distillation_on:
         logger.warning(

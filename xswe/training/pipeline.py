@@ -19,6 +19,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, draw
+from xswe.corpus.cards import SAMPLE
 from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
@@ -33,6 +34,7 @@ from xswe.teacher.protocol import Teacher
 from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
+from xswe.training.components import Components
 from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, temper
 from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract, vectors_stage
 from xswe.training.extract_shards import extract_by_shards
@@ -53,9 +55,8 @@ from xswe.training.inputs import (
 )
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
-from xswe.training.recipes import SAMPLE, sample_paths
+from xswe.training.recipes import sample_paths
 from xswe.training.refine import refine
-from xswe.training.sentence_pca import SentencePCA
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.tables import Tables
@@ -326,7 +327,7 @@ class _Run:
             """Fit, project, and save the matrix."""
             words = iter([matrix[matrix.any(1)]])
             vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings)
-            pca = SentencePCA(settings.drop, settings.dim).fit(vectors)
+            pca = Components(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
             projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
             if settings.norm:

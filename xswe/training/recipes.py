@@ -11,16 +11,15 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from xswe.corpus.cards import SAMPLE
 from xswe.errors import ConfigError
 from xswe.io.files import resource
-from xswe.io.settings import meant
+from xswe.io.settings import OF_THE_RUN, defaults, meant
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import TrainConfig
 
 Values = dict[str, Any]
-SAMPLE = "sample"  # what corpus.paths says for the bitext in this package
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
-_OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
 UNITS: dict[str, Values] = {
     "subwords": {},  # one Unigram vocabulary over all languages of the model
@@ -44,24 +43,6 @@ OBJECTIVES: dict[str, dict[str, Values]] = {
     # Translation ranking, then span-max training (SLICE 3.1): for finding phrases in running text.
     "spans": {"objective": {}, "spans": {"max_steps": 1000}},
 }
-
-CLEANING: dict[str, Values] = {
-    "none": {},  # nothing beyond blank, over-long and repeated pairs
-    "web": {  # for pairs mined from the web
-        "normalise": "NFC",
-        "control": True,
-        "width": True,
-        "min_characters": 2,
-        "letters": 0.5,
-        "script": 0.5,
-        "ratio": 4.0,
-        "identical": True,
-        "near_duplicates": True,
-        "hubs": 20,
-    },
-}
-
-SAMPLE_CORPUS: Values = {"paths": SAMPLE, "held_out": 0.1, "development": 0.05}  # 1,717 sentences in four languages (CC0)
 
 
 @dataclass(frozen=True)
@@ -159,11 +140,6 @@ PAPER = Recipe(
 RECIPES = {"quickstart": QUICKSTART, "static": STATIC, "paper": PAPER}
 
 
-def defaults(cls: type[Any]) -> Values:
-    """Return the defaults of a dataclass of settings, without those that the run decides."""
-    return {name: value for name, value in asdict(cls()).items() if name not in _OF_THE_RUN}
-
-
 def sections() -> dict[str, Values]:
     """Return the defaults of every section of :class:`TrainConfig`, by its name."""
     classes = {f.name: f.default_factory for f in fields(TrainConfig) if is_dataclass(f.default_factory)}
@@ -197,7 +173,7 @@ def teacher_settings(teacher: str | Path | TeacherConfig) -> Values | None:
     if teacher == "none":
         return None
     config = teacher if isinstance(teacher, TeacherConfig) else TeacherConfig.named(str(teacher))
-    return {name: value for name, value in asdict(config).items() if name not in _OF_THE_RUN}
+    return {name: value for name, value in asdict(config).items() if name not in OF_THE_RUN}
 
 
 def recipe_settings(name: str, languages: Sequence[str], *, units: str = "", objective: str = "") -> Values:

@@ -1,41 +1,17 @@
-"""Sentence-level principal components with the first ones removed (EN paper 3.2; ABTT of Mu & Viswanath 2018)."""
+"""The papers' reduction (:mod:`xswe.training.components`) as an estimator of scikit-learn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
-
-import numpy as np
-
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import DependencyError
+from xswe.training.components import Components
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
 except ImportError:
-    raise DependencyError("scikit-learn", "train", "training") from None
+    raise DependencyError("scikit-learn", "train", "SentencePCA") from None
 
 
-def components_removed(drop: int | Literal["auto"], dim: int, width: int) -> int:
-    """Return how many components are removed from vectors of some width.
-
-    Args:
-        drop: how many, or ``"auto"`` for floor(width / 100), the papers' rule.
-        dim: how many of the next are kept.
-        width: dimensions of the vectors, and so the number of components.
-
-    Raises:
-        ConfigError: there are fewer than are removed and kept.
-    """
-    removed = width // 100 if drop == "auto" else int(drop)
-    if removed < 0 or dim < 1 or removed + dim > width:
-        raise ConfigError(
-            f"drop={removed} and dim={dim} need vectors of {removed + dim} dimensions, the teacher's have {width}: "
-            f"set dim={max(1, width - removed)} or less, or a smaller drop"
-        )
-    return removed
-
-
-class SentencePCA(TransformerMixin, BaseEstimator):
+class SentencePCA(TransformerMixin, BaseEstimator, Components):
     """Principal components of sentence vectors, applied to word vectors.
 
     The components are fitted on *sentences* (means of word vectors) of all languages of the model together, because it is
@@ -57,48 +33,3 @@ class SentencePCA(TransformerMixin, BaseEstimator):
         drop_: components removed.
         n_samples_seen_: sentences seen.
     """
-
-    def __init__(self, drop: int | Literal["auto"] = "auto", dim: int = 256) -> None:
-        self.drop = drop
-        self.dim = dim
-
-    def fit(self, sentences: np.ndarray | Iterable[np.ndarray], y: object = None) -> SentencePCA:
-        """Fit the components.
-
-        Args:
-            sentences: float (n, d) sentence vectors, or an iterator over such blocks.
-            y: ignored; there for scikit-learn's pipelines.
-
-        Raises:
-            ConfigError: ``drop + dim`` exceeds the vectors' width, or there are fewer than two sentences.
-        """
-        blocks = [sentences] if isinstance(sentences, np.ndarray) else sentences
-        seen, mean, scatter = 0, np.zeros(1), np.zeros((1, 1))
-        for block in blocks:
-            if not len(block):
-                continue
-            # Scatter around the block's own mean, then Chan's update: stable where the mean is far from zero.
-            block_mean = block.mean(0, dtype=np.float64)
-            centred = block - block_mean
-            shift = block_mean - mean
-            scatter = scatter + centred.T @ centred + np.outer(shift, shift) * (seen * len(block) / (seen + len(block)))
-            mean = mean + shift * (len(block) / (seen + len(block)))
-            seen += len(block)
-        width = len(mean)
-        self.n_samples_seen_ = seen
-        if seen < 2:
-            raise ConfigError(f"the sentence PCA saw {seen} sentences: it needs more text")
-        self.drop_ = components_removed(self.drop, self.dim, width)
-        variance, vectors = np.linalg.eigh(scatter / (seen - 1))
-        variance, components = variance[::-1].clip(min=0.0), vectors.T[::-1]
-        largest = components[np.arange(width), np.abs(components).argmax(1)]
-        components = components * np.where(largest < 0, -1.0, 1.0)[:, None]
-        self.mean_ = mean
-        self.components_ = components[self.drop_ : self.drop_ + self.dim]
-        self.explained_variance_ = variance
-        self.explained_variance_ratio_ = variance / max(variance.sum(), np.finfo(float).tiny)
-        return self
-
-    def transform(self, vectors: np.ndarray) -> np.ndarray:
-        """Project float (n, d) vectors to float32 (n, dim)."""
-        return ((np.asarray(vectors, np.float64) - self.mean_) @ self.components_.T).astype(np.float32)

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from xswe.corpus.cards import cards
+from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards
+from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row, similarity_correlation
 from xswe.evaluation.tasks import score_bitext
@@ -30,10 +31,7 @@ from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig, Trained
 from xswe.training.pipeline import run_stages
 from xswe.training.recipes import (
-    CLEANING,
-    SAMPLE,
     SAMPLE_COLUMNS,
-    SAMPLE_CORPUS,
     Values,
     choose,
     recipe_settings,
