@@ -194,7 +194,7 @@ def one_line(texts: Texts) -> Texts:
 def text_hashes(texts: Texts) -> np.ndarray:
     """Hash each text to 64 bits, uint64 (n,); equal texts have equal hashes."""
     out = np.empty(len(texts), np.uint64)
-    hash_texts(np.asarray(texts.data), np.asarray(texts.offsets), out)
+    hash_texts(*texts.frozen, out)
     return out
 
 

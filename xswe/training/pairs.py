@@ -25,7 +25,7 @@ from xswe.corpus.contexts import Contexts
 from xswe.corpus.kernels import hash_texts
 from xswe.errors import ModelError
 from xswe.io.files import save_tensors
-from xswe.io.ragged import Bags, Spans
+from xswe.io.ragged import Bags, Spans, Texts
 from xswe.text.words import own_words
 from xswe.training.extract import RowVectors
 from xswe.training.loop import PairTexts
@@ -177,7 +177,7 @@ def _keys(bags: Bags) -> np.ndarray:
 
 def _hash(block: Bags, keys: np.ndarray) -> None:
     ids = np.ascontiguousarray(block.ids)
-    hash_texts(ids.view(np.uint8), ids.itemsize * block.offsets, keys)
+    hash_texts(*Texts(ids.view(np.uint8), ids.itemsize * block.offsets).frozen, keys)
 
 
 def distinct_rows(bags: Bags) -> np.ndarray:
