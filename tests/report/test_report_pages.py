@@ -17,9 +17,9 @@ from tests.report.conftest import axe
 from xswe.errors import ConfigError, InputError
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
-from xswe.report.links import linked
+from xswe.report.figures import language_silhouette
 from xswe.report.page import percent
-from xswe.report.space import language_silhouette
+from xswe.report.pairs import linked
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")

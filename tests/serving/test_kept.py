@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from xswe.serving import kept
+from xswe.serving import concordance
 from xswe.serving.concordance import Concordance, Words
 from xswe.serving.messages import PhrasesRequest, SearchRequest
 from xswe.serving.passages import Corpus
@@ -19,8 +19,8 @@ def starts(mini, tmp_path, monkeypatch):
     path = tmp_path / "news.en-de.tsv"
     path.write_text("The train is late.\tDer Zug hat Verspätung.\nIt snows.\tEs schneit.\n", "utf-8")
     built = []
-    real = kept.index
-    monkeypatch.setattr(kept, "index", lambda *given, **how: (built.append(1), real(*given, **how))[1])
+    real = concordance.index
+    monkeypatch.setattr(concordance, "index", lambda *given, **how: (built.append(1), real(*given, **how))[1])
 
     def start() -> tuple[Concordance, int]:
         return Concordance(mini, [Corpus.of(str(path))], 1, Words(mini), mini, True), len(built)

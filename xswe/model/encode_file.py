@@ -1,23 +1,24 @@
-"""A file of lines encoded into a file of vectors, streamed and resumable."""
+"""Files of lines encoded into a file of vectors, or into a file a shard: streamed, resumable, by one process or many."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import check_output, file_stamp, fingerprint, is_special
-from xswe.io.lines import read_blocks
+from xswe.io.execution import LOCAL, ExecutionConfig, once, run_shards, shard_folder
+from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, write_json
+from xswe.io.lines import READ_LINES, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.remote import expand, is_remote
-from xswe.model.encode_shards import encode_shards
+from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
@@ -95,24 +96,27 @@ def encode_file(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
-    files, target, threads = expand(input), Path(output), threads or available_threads()
+    files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
         if split or (split is None and any(map(is_document, files))):
             raise ConfigError("split=true is for one file and execution.kind=local: cut the others by  xswe split  first")
-        made = encode_shards(model, files, target, dtype, execution, threads)
-        beside = target.with_name(f"{target.stem}.scales.npy") if dtype == "int8" and target.suffix == ".npy" else None
-        return EncodedFile(made.path, made.rows, made.kept, model.dim, dtype, beside, made.seconds, threads)
+        rows, kept = encode_shards(model, files, target, dtype, execution, threads)
+        return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
     source = files[0]
     check_output(target, [source])
     if is_special(target):
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    begun = time.monotonic()
     with as_lines(source, split, language, target) as lines, open_writer(file, _signature(model, lines, file)) as writer:
         kept = writer.kept
         _encode(model, lines, writer, threads)
-    scales = file.scales if file.dtype == "int8" and file.path.suffix == ".npy" else None
-    return EncodedFile(file.path, writer.rows, kept, model.dim, file.dtype, scales, time.monotonic() - begun, threads)
+    taken = time.monotonic() - begun
+    return EncodedFile(file.path, writer.rows, kept, model.dim, dtype, _scales(file.path, dtype), taken, threads)
+
+
+def _scales(path: Path, dtype: str) -> Path | None:
+    """Return where the scales are that some files of vectors have beside them."""
+    return path.with_name(f"{path.stem}.scales.npy") if dtype == "int8" and path.suffix == ".npy" else None
 
 
 def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) -> None:
@@ -182,3 +186,137 @@ class BatchEncoder:
             flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
             return batch.append_column(self._output, pyarrow.FixedSizeListArray.from_arrays(flat, self._model.dim))
         return batch.assign(**{self._output: list(vectors)})
+
+
+@dataclass(frozen=True)
+class EncodeJob:
+    """Encode the lines of a shard of text.
+
+    Attributes:
+        folder: of the stage, whose manifest holds the plan.
+        model: folder of the model.
+        dtype: of the vectors.
+    """
+
+    folder: Path
+    model: Path
+    dtype: str
+    heavy = False
+
+    def open(self) -> tuple[AnyModel, TextPlan]:
+        """Load the model and the plan."""
+        return load_any(self.model), TextPlan.read(self.folder)
+
+    def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
+        """Write the vectors of a shard."""
+        model, plan = opened
+        source, span = plan.shard(shard)
+        file = VectorFile(output, model.dim, self.dtype)
+        out = np.empty((READ_LINES, model.dim), np.float32)
+        with open_writer(file, "shard") as writer:
+            for texts in read_blocks(source, span=span):
+                model.encode_into(texts, out[: len(texts)])
+                writer.write(writer.rows, out[: len(texts)])
+                writer.rows += len(texts)
+        return {"lines": writer.rows}
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the vectors, and the scales that some have beside them."""
+        scales = _scales(output, self.dtype)
+        return [output, scales] if scales else [output]
+
+
+class _Shards(NamedTuple):
+    """What the lines of files are encoded by, shard by shard, and by whom."""
+
+    model: AnyModel
+    plan: TextPlan
+    file: VectorFile
+    identity: str
+    execution: ExecutionConfig
+    threads: int | None
+    begun: float
+
+    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
+        """Do all shards in a folder; workers find the model in another."""
+        if self.execution.kind == "ray":
+            once(models, self.model.identity, lambda place: self.model.save(place / "model"))
+        job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
+        stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity)
+        stage.begin(plan=asdict(self.plan))
+        run_shards(stage, self.execution, self.threads, (self.model, self.plan))
+        return stage
+
+    def rows(self, stage: Stage) -> tuple[int, int]:
+        """Return the rows of all shards, and of those that were done before."""
+        told = [read_json(stage.side_car(shard)) for shard in range(stage.count)]
+        lines = [(one["counts"]["lines"], one["begun"] < self.begun) for one in told]
+        return sum(count for count, _ in lines), sum(count for count, before in lines if before)
+
+    def joined(self, folder: Path, target: Path) -> tuple[int, int]:
+        """Do all shards, and make the output of them, once for all processes; returns the rows, and those kept."""
+        done = folder / "done"
+        if self.execution.kind == "array" and (made := self._made(done, target)):
+            return made
+        stage = self.encoded(folder / f"encode-{self.identity}", folder / "model", ".npy")
+
+        def join(place: Path) -> None:
+            """Put the shards one after the other."""
+            with open_writer(self.file, "joined") as writer:
+                for shard in range(stage.count):
+                    writer.append(VectorFile(stage.path(shard), self.file.width, self.file.dtype))
+            rows, kept = self.rows(stage)
+            write_json(place / "encoded.json", {"identity": self.identity, "rows": rows, "kept": kept})
+
+        if not target.is_file():  # an earlier one, which was moved away since
+            shutil.rmtree(done, ignore_errors=True)
+        once(done, self.identity, join)
+        made = self._made(done, target)
+        assert made is not None
+        return made
+
+    def _made(self, done: Path, target: Path) -> tuple[int, int] | None:
+        """Return what an earlier process of the same array made of all shards."""
+        record = done / "encoded.json"
+        if not record.is_file() or not target.is_file() or (told := read_json(record))["identity"] != self.identity:
+            return None
+        return told["rows"], told["kept"]
+
+
+def encode_shards(
+    model: AnyModel, files: Sequence[str], output: Path, dtype: str, execution: ExecutionConfig, threads: int | None = None
+) -> tuple[int, int]:
+    """Encode the lines of files, one after the other, by shards; returns the rows, and those that were there before.
+
+    The output and the errors are those of :func:`encode_file`: the same bytes, or a file a shard, which stay as they are.
+    """
+    begun = time.time()
+    many = output.name.startswith("*.")
+    target = output.parent / f"0{output.suffix}" if many else output
+    if output.name.count("*") != int(many):
+        raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
+    file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
+    plan, stamps = TextPlan.of(files, execution.shard)
+    identity = fingerprint(__version__, model.identity, dtype, model.dim, output.suffix * many, plan_identity(plan, stamps))
+    shards = _Shards(model, plan, file, identity, execution, threads, begun)
+    if not many:
+        check_output(target, files)
+        with shard_folder(str(target), execution) as folder:
+            return shards.joined(folder, target)
+    folder, models = output.parent, output.parent / ".model"
+    with held(folder, f"{folder}: another run is at work there; wait for it", execution.kind == "array"):
+        stage = shards.encoded(folder, models, output.suffix)
+        for path in (models, models.with_name(f".{models.name}.making")):
+            shutil.rmtree(path, ignore_errors=True)
+        return shards.rows(stage)
+
+
+def read_encoded(folder: Path, lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
+    """Iterate over blocks of the texts that were encoded into ``FOLDER/*.npy``, and their vectors, float32 (n, d)."""
+    plan = TextPlan.read(folder)
+    for shard in range(plan.count):
+        (source, span), row = plan.shard(shard), 0
+        vectors = np.load(folder / f"{shard:06d}.npy", mmap_mode="r")
+        for texts in read_blocks(source, lines, span):
+            yield texts, np.array(vectors[row : row + len(texts)])
+            row += len(texts)

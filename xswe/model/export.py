@@ -48,6 +48,26 @@ def build_graph(model: StaticModel) -> Any:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         raise DependencyError("onnx", "onnx", "exporting to ONNX") from None
+    nodes, constants = _nodes(model)
+    graph = helper.make_graph(
+        nodes,
+        "xswe",
+        [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, ["units"]),
+            helper.make_tensor_value_info("offsets", TensorProto.INT64, ["texts_and_one"]),
+        ],
+        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", model.dim])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="xswe", ir_version=9)
+    onnx.checker.check_model(built)
+    return built
+
+
+def _nodes(model: StaticModel) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """Return the operations of the graph in their order, and the arrays that it holds."""
+    from onnx import TensorProto, helper
+
     node = helper.make_node
     constants = {
         "matrix": np.ascontiguousarray(model.matrix),
@@ -86,19 +106,7 @@ def build_graph(model: StaticModel) -> Any:
     else:
         constants["scales"] = np.ascontiguousarray(model.scales[:, None])
         nodes[13:13] = [node("Gather", ["scales", "ids"], ["factors"], axis=0), node("Mul", ["wide", "factors"], ["rows"])]
-    graph = helper.make_graph(
-        nodes,
-        "xswe",
-        [
-            helper.make_tensor_value_info("ids", TensorProto.INT64, ["units"]),
-            helper.make_tensor_value_info("offsets", TensorProto.INT64, ["texts_and_one"]),
-        ],
-        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", model.dim])],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    built = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="xswe", ir_version=9)
-    onnx.checker.check_model(built)
-    return built
+    return nodes, constants
 
 
 def write_onnx(path: Path, model: StaticModel) -> None:
@@ -199,11 +207,7 @@ def vectors_by_token(model: StaticModel) -> tuple[list[str], np.ndarray]:
 
 
 def write_lookup(model: StaticModel, path: Path) -> None:
-    """Write the model's ``tokenizer.json`` alone."""
-    if not isinstance(model.units, SubwordUnits):
-        raise ConfigError(
-            "an ONNX graph needs ids from a tokenizer.json, whose ids word units do not share: use format=folder"
-        )
+    """Write the ``tokenizer.json`` of a model of sub-word units alone."""
     with scratch() as folder:
         model.units.save(Path(folder))
         text = (Path(folder) / "tokenizer.json").read_bytes()

@@ -24,9 +24,9 @@ from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.io.files import whole_folder
 from xswe.model.static import StaticModel
 from xswe.report import figures
+from xswe.report.figures import Cloud, plane, proportion, scatter
+from xswe.report.figures import language_silhouette as silhouette
 from xswe.report.page import figure, number, percent, render
-from xswe.report.space import Cloud, plane, proportion, scatter
-from xswe.report.space import language_silhouette as silhouette
 from xswe.text.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json
 from xswe.model.static import StaticModel, pool
 from xswe.report import figures
+from xswe.report.figures import Cloud, plane, proportion
 from xswe.report.page import figure, number, percent, render
-from xswe.report.space import Cloud, plane, proportion
 
 _WORST, _WORDS, _DRAWN = 15, 6, 250
 _SHOWN = ("accuracy", "margin_accuracy", "f1", "spearman_with_teacher", "pearson_with_teacher")

@@ -22,7 +22,7 @@ from xswe.io.files import HEADER, GrowingArray, file_stamp, fingerprint, read_js
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
-from xswe.model.encode_shards import encode_shards, read_encoded
+from xswe.model.encode_file import encode_shards, read_encoded
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
@@ -50,6 +50,15 @@ class Building(TypedDict, total=False):
     storage: Storage
     threads: int | None
     execution: ExecutionConfig
+
+
+class Asking(TypedDict, total=False):
+    """How an index is asked; see :meth:`Index.search`."""
+
+    probes: int
+    threads: int | None
+    rerank: Encoder | None
+    candidates: int
 
 
 class _Data(NamedTuple):
@@ -118,27 +127,9 @@ class Index:
         return self.model.dim
 
     @overload
-    def search(  # type: ignore[overload-overlap]  # one str is also a sequence of them
-        self,
-        queries: str,
-        k: int = 10,
-        *,
-        probes: int = 16,
-        threads: int | None = None,
-        rerank: Encoder | None = None,
-        candidates: int = 50,
-    ) -> Hits: ...
-    @overload
-    def search(
-        self,
-        queries: Sequence[str] | np.ndarray,
-        k: int = 10,
-        *,
-        probes: int = 16,
-        threads: int | None = None,
-        rerank: Encoder | None = None,
-        candidates: int = 50,
-    ) -> list[Hits]: ...
+    def search(self, queries: str, k: int = 10, **asked: Unpack[Asking]) -> Hits: ...  # type: ignore[overload-overlap]
+    @overload  # one str is also a sequence of them
+    def search(self, queries: Sequence[str] | np.ndarray, k: int = 10, **asked: Unpack[Asking]) -> list[Hits]: ...
     def search(
         self,
         queries: str | Sequence[str] | np.ndarray,
@@ -280,12 +271,8 @@ class Index:
             mean = mean_vector(vectors, sample)
             centroids = train_centroids([vectors.take(sample) - mean], count, generator, threads)
             members = Members.of(assign(vectors, centroids, mean, _HOMES, threads), count)
-            for name, array in (
-                ("centroids", centroids),
-                ("mean", mean),
-                ("lines", members.lines),
-                ("bounds", members.bounds),
-            ):
+            arrays = {"centroids": centroids, "mean": mean, "lines": members.lines, "bounds": members.bounds}
+            for name, array in arrays.items():
                 np.save(folder / f"{name}.npy", array)
         return len(vectors)
 
@@ -376,6 +363,13 @@ def index(
         return Index(place, model)
     if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file, without metadata")
+    building = Building(method=method, storage=storage, threads=threads, execution=execution)
+    return _index_by_shards(model, texts, place, building)
+
+
+def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: Building) -> Index:
+    """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
+    method, storage, execution = building["method"], building["storage"], building["execution"]
     identity = fingerprint(model.identity, method, storage, file_stamp(texts))
     with shard_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{identity}"
@@ -384,14 +378,14 @@ def index(
             """Put the vectors of all shards and their texts together."""
             with whole_folder(place) as unfinished:
                 blocks = ((block, None, rows) for block, rows in read_encoded(vectors, _BLOCK))
-                _build(unfinished, model, method, storage)._add(blocks, threads)
+                _build(unfinished, model, method, storage)._add(blocks, building["threads"])
 
         if not place.exists():  # else another task of the same array may have made it
             shutil.rmtree(done, ignore_errors=True)
         elif not (done / "made.json").is_file() or read_json(done / "made.json") != identity:
             _check_free(place)
         if not done.exists():
-            encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, threads)
+            encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
             once(done, identity, build)
     return Index(place, model)
 

@@ -87,7 +87,7 @@ def serve(
         app = make_app(model, corpora, config=config)
         import uvicorn
 
-        from xswe.serving.connection import patient_for
+        from xswe.serving.guard import patient_for
 
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)

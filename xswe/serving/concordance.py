@@ -1,29 +1,40 @@
 """Who says this, and how is it said in the other languages: questions to corpora.
 
 A phrase is looked up in two steps. The units of the model that are nearest to it say which passages can hold it
-(:mod:`xswe.serving.postings`); the best of these are searched span by span. Passages of all languages are asked at once.
+(:class:`Postings`); the best of these are searched span by span. Passages of all languages are asked at once. What is made
+of corpora before they can be asked is kept between starts of the application.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from xswe.alignment.words import counterparts
+from xswe.corpus.cards import cache_folder
+from xswe.errors import XsweError
+from xswe.io.compiler import LEAN
+from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.parallel import run
+from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords
-from xswe.serving.kept import open_corpora
+from xswe.search.index import Index, index
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
-from xswe.serving.passages import Corpus
+from xswe.serving.passages import Corpus, Passages, read_corpora
 from xswe.text.languages import has_cjk, has_kana
+from xswe.version import __version__
 
 NEAR = 64  # units of the model that count as near to a phrase
 LOOKED_AT = 1000  # passages of a language that are searched span by span
@@ -76,7 +87,7 @@ class Concordance:
         threads: how many share the work.
         words: what is known of words.
         part: the model that cuts texts into units.
-        keep: leave what is made of the files for the next start; see :func:`xswe.serving.kept.open_corpora`.
+        keep: leave what is made of the files for the next start; see :func:`open_corpora`.
 
     Attributes:
         corpora: the names of the files.
@@ -94,8 +105,7 @@ class Concordance:
     ) -> None:
         self.corpora = [corpus.name for corpus in corpora]
         self._words, self._threads, self._encode = words, threads, model.encode
-        opened = open_corpora(model, part, corpora, threads, keep)
-        self.passages, self._postings, self._indexes = opened.passages, opened.postings, opened.indexes
+        self.passages, self._postings, self._indexes = open_corpora(model, part, corpora, threads, keep)
         first = next(iter(self.passages.values())).texts[0][:40]  # what is compiled is loaded before anybody waits for it
         self.phrases(PhrasesRequest(first))
         self.search(SearchRequest(first))
@@ -192,3 +202,159 @@ def phrases_in(words: Words, request: PhrasesRequest) -> Phrases:
 def _script(text: str) -> str:
     """Return the language that a text's script tells, "" where none does."""
     return "ja" if has_kana(text) else "zh" if has_cjk(text) else ""
+
+
+logger = logging.getLogger(__name__)
+_NUMBERS = ("units", "corpora", "lines")
+
+
+class Opened(NamedTuple):
+    """Corpora that can be asked, by language: passages, which of them hold a unit, and indexes of them as sentences."""
+
+    passages: dict[str, Passages]
+    postings: dict[str, Postings]
+    indexes: dict[str, Index]
+
+
+def open_corpora(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool) -> Opened:
+    """Read corpora and index them; or open what an earlier start made of the same files with the same model.
+
+    It is kept below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same names of files, and made
+    anew where a file has changed.
+
+    Args:
+        model: what encodes sentences.
+        part: the model that cuts texts into units.
+        corpora: the files.
+        threads: how many share the work.
+        keep: look for it there, and leave it there.
+
+    Raises:
+        InputError: a file is missing or damaged.
+        ConfigError: there is nothing in them.
+    """
+    if not keep:
+        return _made(model, part, corpora, threads, None)
+    stamps = [file_stamp(corpus.path) for corpus in corpora]
+    named = [[stamp[0], str(one.entry), one.name, one.languages] for stamp, one in zip(stamps, corpora, strict=True)]
+    folder = cache_folder() / "served" / fingerprint(model.identity, part.identity, model.languages, named)
+    state = {"version": __version__, "stamps": stamps}
+    try:
+        if (folder / "state.json").is_file() and read_json(folder / "state.json") == state:
+            return _opened(folder, model)
+    except (OSError, ValueError, KeyError, XsweError) as error:
+        logger.warning("%s is damaged (%s), and is made anew", folder, error)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with whole_folder(folder) as place:
+            _made(model, part, corpora, threads, place)
+            write_json(place / "state.json", state)
+    except OSError as error:
+        logger.warning("nothing is kept for the next start: %s", error)
+        return _made(model, part, corpora, threads, None)
+    return _opened(folder, model)
+
+
+def _made(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, folder: Path | None) -> Opened:
+    """Read and index, in a folder or in memory."""
+    passages = read_corpora(corpora, model.languages)
+    postings = {code: Postings.of(part.units.bags(own.texts), len(part.matrix)) for code, own in passages.items()}
+    indexes = {}
+    for code, own in passages.items():
+        place = None if folder is None else folder / f"{code}.index"
+        indexes[code] = index(model, own.texts, storage="int8", threads=threads, folder=place)
+    if folder is not None:
+        for code, own in passages.items():
+            own.texts.save(folder, f"{code}.texts")
+            arrays: dict[str, Any] = {name: getattr(own, name) for name in _NUMBERS}
+            arrays |= postings[code]._asdict()
+            for name, array in arrays.items():
+                np.save(folder / f"{code}.{name}.npy", array)
+        write_json(folder / "languages.json", list(passages))
+    return Opened(passages, postings, indexes)
+
+
+def _opened(folder: Path, model: AnyModel) -> Opened:
+    """Map what was kept into memory."""
+
+    def array(code: str, name: str) -> np.ndarray:
+        return np.load(folder / f"{code}.{name}.npy", mmap_mode="r").view(np.ndarray)
+
+    codes = read_json(folder / "languages.json")
+    passages = {
+        code: Passages(Texts.open(folder, f"{code}.texts"), *(array(code, name) for name in _NUMBERS)) for code in codes
+    }
+    postings = {code: Postings(*(array(code, name) for name in Postings._fields)) for code in codes}
+    return Opened(passages, postings, {code: Index(folder / f"{code}.index", model) for code in codes})
+
+
+class Postings(NamedTuple):
+    """For each unit the passages that hold it, each once.
+
+    Attributes:
+        rows: int32 (entries,), rising within a unit.
+        bounds: int64 (units + 1,), unit ``i`` has the entries ``bounds[i]`` to ``bounds[i + 1]``.
+    """
+
+    rows: np.ndarray
+    bounds: np.ndarray
+
+    @classmethod
+    def of(cls, bags: Bags, units: int) -> Postings:
+        """Turn the units of passages round."""
+        counts, last = np.zeros(units + 1, np.int64), np.full(units, -1, np.int32)
+        _count(bags.ids, bags.offsets, last, counts[1:])
+        bounds = np.cumsum(counts)
+        rows = np.empty(bounds[-1], np.int32)
+        last[:] = -1
+        _fill(bags.ids, bags.offsets, last, bounds[:-1].copy(), rows)
+        return cls(rows, bounds)
+
+    def weigh(self, units: np.ndarray, weights: np.ndarray, passages: int) -> np.ndarray:
+        """Add up, for each passage, the weights of those of the units that it holds.
+
+        Args:
+            units: int (m,), which units.
+            weights: float32 (m,).
+            passages: how many there are.
+
+        Returns:
+            float32 (passages,).
+        """
+        out = np.zeros(passages, np.float32)
+        rows, bounds = self.rows.view(), self.bounds.view()
+        for view in (rows, bounds):
+            view.flags.writeable = False  # as where they are mapped from a file, so that code is compiled for one kind
+        _add(rows, bounds, units.astype(np.int64), weights.astype(np.float32), out)
+        return out
+
+
+@njit(**LEAN)
+def _count(ids: np.ndarray, offsets: np.ndarray, last: np.ndarray, counts: np.ndarray) -> None:
+    """Count the passages of each unit."""
+    for row in range(len(offsets) - 1):
+        for place in range(offsets[row], offsets[row + 1]):
+            unit = ids[place]
+            if last[unit] != row:
+                last[unit] = row
+                counts[unit] += 1
+
+
+@njit(**LEAN)
+def _fill(ids: np.ndarray, offsets: np.ndarray, last: np.ndarray, ends: np.ndarray, rows: np.ndarray) -> None:
+    """Write the passages of each unit from ``ends`` on, which rise."""
+    for row in range(len(offsets) - 1):
+        for place in range(offsets[row], offsets[row + 1]):
+            unit = ids[place]
+            if last[unit] != row:
+                last[unit] = row
+                rows[ends[unit]] = row
+                ends[unit] += 1
+
+
+@njit(**LEAN)
+def _add(rows: np.ndarray, bounds: np.ndarray, units: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Add weights to the passages of units."""
+    for k in range(len(units)):
+        for place in range(bounds[units[k]], bounds[units[k] + 1]):
+            out[rows[place]] += weights[k]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -16,20 +19,22 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from xswe.alignment.words import link_vectors
 from xswe.errors import ConfigError
+from xswe.io.results import Candidate, write_concepts, write_memory
+from xswe.mining.mined import mine
+from xswe.mining.output import one_line
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report.page import asset
 from xswe.serving import messages as m
-from xswe.serving.comparison import compare
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ServeConfig
 from xswe.serving.embeddings import Embedder, check_length
-from xswe.serving.exports import KINDS, export
 from xswe.serving.guard import KNOWN, Gate, Metrics, Refused, read_body, refused
-from xswe.serving.mined import mine_lines
-from xswe.serving.openapi import Operation, describe
+from xswe.serving.messages import Operation, describe
 from xswe.serving.passages import Corpus, Entry
+from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 _PAGES = Path(__file__).parent / "static"
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
@@ -46,7 +51,6 @@ class Service:
     """
 
     def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
-
         self.model, self.name, self.config = model, name, config
         self.part = model if isinstance(model, StaticModel) else model.parts[0]
         self.gate = Gate(config)
@@ -102,7 +106,6 @@ class Service:
         )
 
     def _operations(self) -> list[tuple[Any, Callable[[Request], Awaitable[Response]]]]:
-
         text = "text/plain; charset=utf-8"
         return [
             (Operation("/v1/embeddings", m.EmbeddingsRequest, m.Embeddings, "vectors of texts"), self._embeddings),
@@ -142,17 +145,14 @@ class Service:
         return _response(await self.gate.run(lambda: msgspec.json.encode(work(message))))
 
     async def _embeddings(self, request: Request) -> Response:
-
         return _response(await self.embedder(await self._asked(request, m.EmbeddingsRequest)))
 
     async def _search(self, request: Request) -> Response:
-
         message = await self._asked(request, m.SearchRequest)
         self._checked([message.query], "query")
         return await self._answer(self._opened().search, message)
 
     async def _phrases(self, request: Request) -> Response:
-
         message = await self._asked(request, m.PhrasesRequest)
         self._checked([message.query], "query")
         self._checked(message.passages, "passages")
@@ -168,7 +168,6 @@ class Service:
         return self.corpora
 
     async def _compare(self, request: Request) -> Response:
-
         message = await self._asked(request, m.CompareRequest)
         for side in ("left", "right"):
             self._checked(getattr(message, side), side)
@@ -180,14 +179,12 @@ class Service:
         return await self._answer(partial(compare, self.model, self.part), message)
 
     async def _mine(self, request: Request) -> Response:
-
         message = await self._asked(request, m.MineRequest)
         for side in ("source", "target"):
             self._checked(getattr(message, side), side)
         return await self._answer(partial(mine_lines, self.model), message)
 
     async def _export(self, request: Request) -> Response:
-
         message = await self._asked(request, m.ExportRequest)
         named = {"content-disposition": f'attachment; filename="xswe.{message.format}"'}
         return Response(await self.gate.run(export, message), 200, named, KINDS[message.format])
@@ -212,16 +209,13 @@ class Service:
         )
 
     async def _health(self, request: Request) -> Response:
-
         return PlainTextResponse("ok\n")
 
     async def _metrics(self, request: Request) -> Response:
-
         return PlainTextResponse(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _response(content: Any) -> Response:
-
     body = content if isinstance(content, bytes) else msgspec.json.encode(content)
     return Response(body, media_type="application/json")
 
@@ -229,3 +223,118 @@ def _response(content: Any) -> Response:
 async def _fixed(content: bytes, media: str, request: Request) -> Response:
     """Answer with a file of the application."""
     return Response(content, headers={"cache-control": "no-cache"}, media_type=media)
+
+
+# What was ticked in a page as a file: a translation memory, a term base, or a table.
+
+KINDS = {"tmx": "application/x-tmx+xml", "tbx": "application/x-tbx+xml", "tsv": "text/tab-separated-values; charset=utf-8"}
+
+
+def export(request: m.ExportRequest) -> bytes:
+    """Return the file."""
+    units = [[saying for saying in unit if saying.text.strip()] for unit in request.units]
+    units = [unit for unit in units if unit]
+    if request.format == "tsv":
+        return _table(units).encode()
+    if request.format == "tbx":
+        return "".join(write_concepts(_concepts(units))).encode()
+    return "".join(write_memory(_pairs(units))).encode()
+
+
+def _pairs(units: Sequence[Sequence[m.Saying]]) -> Iterator[tuple[list[tuple[str, str]], dict[str, str]]]:
+    for unit in units:
+        notes = " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))
+        yield [(saying.language or "und", saying.text) for saying in unit], {"x-note": notes} if notes else {}
+
+
+def _concepts(units: Sequence[Sequence[m.Saying]]) -> Iterator[dict[str, list[Candidate]]]:
+    for unit in units:
+        concept: dict[str, list[Candidate]] = {}
+        for saying in unit:
+            concept.setdefault(saying.language or "und", []).append(Candidate(saying.text, saying.context, saying.note))
+        yield concept
+
+
+def _table(units: Sequence[Sequence[m.Saying]]) -> str:
+    """Lay units out with a column a language."""
+    codes = [code for code in LANGUAGES if any(saying.language == code for unit in units for saying in unit)]
+    others = sorted({saying.language for unit in units for saying in unit} - set(codes))
+    columns = [*codes, *others]
+    lines = [[*(code or "text" for code in columns), "note"]]
+    for unit in units:
+        said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
+        lines.append([*said, " ".join(dict.fromkeys(saying.note for saying in unit if saying.note))])
+    return "".join("\t".join(map(one_line, line)) + "\n" for line in lines)
+
+
+# Translations among the lines of two texts that were pasted or dropped.
+
+_FEWEST = 50  # lines of the shorter side below which no threshold can be found
+
+
+def mine_lines(model: AnyModel, request: m.MineRequest) -> m.Mined:
+    """Return all pairs, one to one, and the threshold that is found from the texts themselves."""
+    started = time.perf_counter()
+    threshold, note = None, "too few lines to find a threshold: move it yourself"
+    if min(len(request.source), len(request.target)) >= _FEWEST:
+        found = mine(model, request.source, request.target, score=request.score).threshold
+        note = found.sentence()
+        threshold = round(found.value, 4) if abs(found.value) < float("inf") else None
+    pairs = [
+        m.MinedPair(round(pair.score, 4), pair.source or "", pair.target or "", pair.source_row + 1, pair.target_row + 1)
+        for pair in mine(model, request.source, request.target, score=request.score, threshold=None)
+    ]
+    return m.Mined(pairs, threshold, note, round(time.perf_counter() - started, 3))
+
+
+# Two texts side by side: their cosine, and what each word adds to it.
+
+_LINKED = 0.4  # least cosine of words that are linked
+
+
+def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.Comparison:
+    """Compare all texts of two lists, and explain one pair of them.
+
+    A text's vector is the mean of its units' vectors, so that a cosine is a sum over pairs of units, and nothing is
+    estimated: what two words add is the sum over theirs. Of an ensemble, ``part`` is explained.
+    """
+    left, right = (np.asarray(model.encode(texts)) for texts in (request.left, request.right))
+    cosines = left @ right.T
+    i, j = request.pair
+    (words, vectors), (others, theirs) = explained(part, request.left[i]), explained(part, request.right[j])
+    shares = vectors @ theirs.T
+    return m.Comparison(
+        np.round(cosines.astype(np.float64), 4).tolist(),
+        (i, j),
+        [m.Word(*word, round(float(share), 5)) for word, share in zip(words, shares.sum(1), strict=True)],
+        [m.Word(*word, round(float(share), 5)) for word, share in zip(others, shares.sum(0), strict=True)],
+        np.round(shares.astype(np.float64), 5).tolist(),
+        link_vectors(vectors, theirs, method="intersection", prior=0.0, min_score=_LINKED),
+    )
+
+
+def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]], np.ndarray]:
+    """Cut a text into words whose vectors add up to the text's.
+
+    Returns:
+        Each word, where it starts and where it ends; and float32 (words, d), whose sum is ``model.encode(text)``.
+    """
+    located = model.units.locate([text])
+    ids, starts, ends = located.bags.ids, located.starts.tolist(), located.ends.tolist()
+    rows = model.vectors[ids] if model.scales is None else model.matrix[ids] * model.scales[ids, None]
+    firsts = [k for k in range(len(ids)) if k == 0 or not _goes_on(text, starts, ends, k)]
+    words = []
+    for a, b in pairwise([*firsts, len(ids)]):
+        start, end = min(starts[a:b]), max(ends[a:b])
+        words.append((text[start:end], start, end))
+    sums = np.add.reduceat(rows.astype(np.float32), firsts, axis=0) if firsts else np.zeros((0, model.dim), np.float32)
+    norm = float(np.linalg.norm(sums.sum(0)))
+    return words, sums / norm if norm else sums
+
+
+def _goes_on(text: str, starts: list[int], ends: list[int], k: int) -> bool:
+    """Tell whether piece ``k`` belongs to the word of the one before it."""
+    if starts[k] != ends[k - 1]:
+        return starts[k] < ends[k - 1]  # of one character
+    before, after = text[starts[k - 1] : ends[k - 1]], text[starts[k] : ends[k]]
+    return not (has_cjk(before + after) or is_punctuation(before[-1:]) or is_punctuation(after[:1]))

@@ -21,7 +21,7 @@ from xswe.io.parallel import Lock
 from xswe.io.ragged import Bags, Texts
 from xswe.text.compiled.alphabet import CJK, WORD, Alphabet
 from xswe.text.compiled.chunks import Fresh, Table, new_table, remember, room_for
-from xswe.text.compiled.scan import Letters, expand, scan
+from xswe.text.compiled.scan import Letters, expand, make_scratch, scan_all
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT, Search, build_trie, cut_runs, make_paths, make_search
 from xswe.text.languages import cjk_runs
 from xswe.text.tokenizers import MARK, without_pieces
@@ -78,9 +78,11 @@ class Lookup:
         ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
         status = np.empty(len(texts), np.uint8)
         fresh = room_for(max(64, min(1 << 16, room // 4)))
+        scratch = make_scratch()
         arguments = *texts.frozen, self._alphabet.table, search, self._table(), known, defer
-        met = scan(*arguments, ids, ends, status, fresh)
-        return ids, ends, status, fresh._replace(where=fresh.where[:met])
+        scan_all(*arguments, ids, ends, status, fresh, scratch)
+        np.maximum.accumulate(ends, out=ends)  # a text without a chunk ends where the one before it does
+        return ids, ends, status, fresh._replace(where=fresh.where[: int(scratch.state[1])])
 
     def _table(self) -> Table:
         if not hasattr(self._own, "words"):

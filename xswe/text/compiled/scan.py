@@ -65,7 +65,7 @@ class Scratch(NamedTuple):
     paths: Paths
 
 
-def _scratch() -> Scratch:
+def make_scratch() -> Scratch:
     """Return room for one scan."""
     words = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
     return Scratch(
@@ -240,43 +240,6 @@ def _look_up(
         w += 1
 
 
-def scan(
-    data: np.ndarray,
-    offsets: np.ndarray,
-    alphabet: Letters,
-    search: Search,
-    table: Table,
-    known: Table,
-    defer: bool,
-    ids: np.ndarray,
-    ends: np.ndarray,
-    status: np.ndarray,
-    fresh: Fresh,
-) -> int:
-    """Look texts up.
-
-    Args:
-        data: uint8, the bytes of all texts.
-        offsets: int64 (n + 1,), where they start.
-        alphabet: see :class:`xswe.text.compiled.alphabet.Alphabet`.
-        search: cuts new chunks into pieces, unless ``defer``.
-        table: chunks met before.
-        known: words known from the start, looked at first if ``defer``.
-        defer: leave new chunks to the caller. The id of the ``k``-th one is then ``-1 - k``.
-        ids: int32, receives the ids of all texts.
-        ends: int64 (n + 1,), zero; receives where each text's ids start and end.
-        status: uint8 (n,), receives what became of each text; one that is not ``DONE`` has no ids.
-        fresh: receives new chunks, with their pieces unless ``defer``; then the piece is the class of the chunk.
-
-    Returns:
-        How many new chunks there are. Those that find no room are not remembered, or their texts are left if ``defer``.
-    """
-    scratch = _scratch()
-    scan_all(data, offsets, alphabet, search, table, known, defer, ids, ends, status, fresh, scratch)
-    np.maximum.accumulate(ends, out=ends)  # a text without a chunk ends where the one before it does
-    return int(scratch.state[1])
-
-
 @njit(inline="always")
 def _copy_plain(
     data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
@@ -317,7 +280,24 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
     fresh: Fresh,
     scratch: Scratch,
 ) -> None:
-    """See :func:`scan`."""
+    """Look texts up.
+
+    New chunks that find no room in ``fresh`` are not remembered, or their texts are left if ``defer``.
+
+    Args:
+        data: uint8, the bytes of all texts.
+        offsets: int64 (n + 1,), where they start.
+        alphabet: see :class:`xswe.text.compiled.alphabet.Alphabet`.
+        search: cuts new chunks into pieces, unless ``defer``.
+        table: chunks met before.
+        known: words known from the start, looked at first if ``defer``.
+        defer: leave new chunks to the caller. The id of the ``k``-th one is then ``-1 - k``.
+        ids: int32, receives the ids of all texts.
+        ends: int64 (n + 1,), zero; receives where the ids of each text with a chunk end.
+        status: uint8 (n,), receives what became of each text; one that is not ``DONE`` has no ids.
+        fresh: receives new chunks, with their pieces unless ``defer``; then the piece is the class of the chunk.
+        scratch: ``state[1]`` receives how many new chunks there are.
+    """
     entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
     count: Any = np.int64(0)  # of the waiting chunks
