@@ -122,12 +122,7 @@ class CorpusReport:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def summary(self, limit: int = 0, what: str = "pairs") -> str:
-        """One line for the log.
-
-        Args:
-            limit: how many of those kept are used (``corpus.limit``), 0 for all.
-            what: pairs, or sentences.
-        """
+        """Say in one line for the log what became of the pairs (``what``), of which ``corpus.limit`` may draw some."""
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.dropped.items())) or "none"
         used = f", of which corpus.limit draws {limit:,}" if 0 < limit < self.kept else ""
         return f"{self.read:,} {what} read, {self.kept:,} kept{used}; dropped: {dropped}"
@@ -202,16 +197,7 @@ def clean_file(
     skip: int = 0,
     span: tuple[int, int] | None = None,
 ) -> Iterator[Cleaned]:
-    """Stream a file's cleaned blocks in order.
-
-    Args:
-        file: what to read.
-        config: the settings.
-        cleaner: what to do with each block.
-        threads: how many work at once.
-        skip: blocks at the start that are read over.
-        span: see :func:`xswe.corpus.blocks.read_jobs`.
-    """
+    """Stream a file's cleaned blocks in order, from block ``skip`` on, of a ``span`` of it (see ``read_jobs``) or of all."""
 
     def cleaned() -> Iterator[Any]:
         least = config.min_score if file.min_score is None else file.min_score
@@ -290,12 +276,7 @@ _MOST_ROWS = 1 << 32  # beyond, the generator's shuffle draws numbers of 64 bits
 
 
 class RowSet:
-    """A set of rows, a bit each.
-
-    Args:
-        size: rows there are.
-        full: begin with all of them.
-    """
+    """A set of rows, a bit each, of ``size`` that there are; ``full`` begins with all of them."""
 
     def __init__(self, size: int, full: bool = False) -> None:
         self.size = size

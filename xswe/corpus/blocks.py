@@ -53,16 +53,11 @@ _REASONS = {
 def read_jobs(
     file: PairFile, *, on_error: OnError = "raise", scores: bool = False, span: tuple[int, int] | None = None
 ) -> Iterator[Job]:
-    """Stream the jobs that make a file's pairs, in order.
+    """Stream the jobs that make a file's pairs, in order; with ``scores`` the corpus's own ones are read, too.
 
-    The pairs are those of :func:`xswe.corpus.formats.read_pairs`; the n-th job of a file is always the same.
-
-    Args:
-        file: what to read.
-        on_error: ``raise`` at the first damaged line, or ``skip`` and count it in ``Rows.skipped``.
-        scores: also read the corpus's own scores.
-        span: of a file that :func:`is_cut`: only the lines whose first byte is one of these. Errors then count lines from
-            the span's beginning, see :func:`xswe.io.lines.lines_counted`.
+    The pairs are those of :func:`xswe.corpus.formats.read_pairs`; the n-th job of a file is always the same. What is
+    skipped is counted in ``Rows.skipped``. Of a file that :func:`is_cut`, a ``span`` takes only the lines whose first byte
+    is in it; errors then count lines from the span's beginning, see :func:`xswe.io.lines.lines_counted`.
 
     Raises:
         InputError: as ``read_pairs``; by a job, or between jobs.

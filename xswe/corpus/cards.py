@@ -154,11 +154,7 @@ class Card:
         raise ConfigError(f"corpus {self.name} has no version {version!r}; it has {known}")
 
     def release_for(self, languages: Sequence[str], version: str = "") -> Version:
-        """Return a release that has a language or language pair.
-
-        Raises:
-            ConfigError: there is no such version, or it lacks the pair.
-        """
+        """Return a release that has a language or language pair, or raise a ConfigError that says what there is."""
         release = self.release(version)
         if not release.serves(languages):
             known = ", ".join(release.pairs or release.languages)
@@ -195,11 +191,7 @@ def cards() -> dict[str, Card]:
 
 
 def find_card(name: str) -> Card:
-    """Return a card by its name.
-
-    Raises:
-        ConfigError: there is none; the message lists those there are.
-    """
+    """Return a card by its name, or raise a ConfigError that lists those there are."""
     if name not in cards():
         raise ConfigError(f"unknown corpus {name!r}: the cards are {', '.join(cards())}; python -m xswe corpus list")
     return cards()[name]
@@ -231,8 +223,7 @@ def fetch(
         pause: seconds before the second attempt, doubled with each further one.
 
     Raises:
-        InputError: no mirror gave the file, the disk is too small, or the checksum is another; the message says what to
-            fetch by hand and where to put it.
+        InputError: no mirror gave the file, the disk is too small, or the checksum is another.
     """
     if target.is_file():
         return target
@@ -416,13 +407,8 @@ def find_sources(
 ) -> list[PairFile]:
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 
-    Args:
-        entries: corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever
-            :func:`xswe.corpus.formats.find_pairs` knows.
-        languages: source and target language.
-        columns: of tab-separated files of one's own.
-        cache: folder of fetched corpora, "" for the usual one.
-        offline: never ask the network.
+    Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.corpus.formats.find_pairs` knows,
+    for whose tab-separated files ``columns`` are. The cache "" is the usual one.
 
     Raises:
         ConfigError: there is no entry, or a card lacks the version or pair.
@@ -443,12 +429,7 @@ def find_sources(
 
 
 def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[PairFile]:
-    """Fetch a corpus's files of a language pair and say how they are laid out.
-
-    Raises:
-        ConfigError: there is no such corpus, version or pair, or the corpus has no pairs at all.
-        InputError: the files cannot be had.
-    """
+    """Fetch a corpus's files of a language pair and say how they are laid out; errors as of :func:`find_sources`."""
     card = find_card(name)
     if card.kind != "bitext":
         raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")

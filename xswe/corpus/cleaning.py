@@ -60,9 +60,6 @@ class EvaluationTexts:
     Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
     counts as a text.
 
-    Args:
-        paths: files or folders.
-
     Raises:
         InputError: a path is not there, is damaged, or holds no text.
     """

@@ -37,13 +37,7 @@ _KINDS = {
 def check_columns_are_text(
     path: Path, columns: tuple[int, int], languages: tuple[str, str], lines: Sequence[tuple[int, str]]
 ) -> None:
-    """Refuse tab-separated text whose columns are not the ones to read.
-
-    Args:
-        path: the file, for the message.
-        columns: 0-based columns of source and target.
-        languages: source and target language, for the message.
-        lines: the number, from 1, and the text of the file's first lines; each has both columns.
+    """Refuse tab-separated text whose columns are not the ones to read, going by its first ``lines``, each with its number.
 
     Raises:
         InputError: one of the columns is a number, or a web address, in nearly every line.
@@ -65,13 +59,7 @@ def check_columns_are_text(
 def check_sides_are_text(
     where: str | Path, languages: tuple[str, str], source: Sequence[str], target: Sequence[str]
 ) -> None:
-    """Refuse line-aligned files, or records, one side of which is no text.
-
-    Args:
-        where: what they are read from, for the message.
-        languages: source and target language, for the message.
-        source: the first texts of the source.
-        target: those of the target.
+    """Refuse line-aligned files, or records, one side of which is no text, going by the first texts of both.
 
     Raises:
         InputError: a side is a number, or a web address, in nearly every line.
@@ -324,11 +312,7 @@ def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
 
 
 def least_score(entry: Mapping[str, Any]) -> float | None:
-    """Return the ``min_score`` of an entry of ``corpus.paths``, None where it has none.
-
-    Raises:
-        ConfigError: it is no number.
-    """
+    """Return the ``min_score`` of an entry of ``corpus.paths``, None where it has none; it must be a number."""
     value = entry.get("min_score")
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return None if value is None else float(value)
@@ -337,11 +321,6 @@ def least_score(entry: Mapping[str, Any]) -> float | None:
 
 def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
     """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
-
-    Args:
-        file: what to read.
-        on_error: ``raise`` at the first damaged line, or ``skip`` and count it.
-        skipped: counts what was skipped.
 
     Raises:
         InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.

@@ -34,12 +34,7 @@ _FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Distinct sentences of one language.
-
-    Attributes:
-        languages: its code, alone.
-        source: n texts.
-    """
+    """Distinct sentences (``source``) of one language, whose code stands alone in ``languages``."""
 
     languages: tuple[str]
     source: Texts
@@ -82,14 +77,7 @@ class TextFiles:
     pair: tuple[str, str] | None = None
 
     def texts(self, config: CorpusConfig, skipped: Skipped, language: str, threads: int = 1) -> Iterator[str]:
-        """Stream the sentences, stripped of blanks at both ends; some may be empty.
-
-        Args:
-            config: the settings.
-            skipped: counts the lines that were left out.
-            language: of the sentences.
-            threads: how many cut running text into sentences at once.
-        """
+        """Stream the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""
         for file in self.files:
             if self.side is None:
                 lines = read_lines(file.source, on_error=config.on_error, skipped=skipped)
@@ -221,11 +209,7 @@ def load_sentences(
 ) -> tuple[Sentences, dict[str, Any]]:
     """Stream sentences, dropping blank, over-long and repeated ones, evaluation texts, and those of other languages.
 
-    Args:
-        config: the settings; ``split`` cuts plain text, a paragraph a line, into sentences.
-        language: which.
-        found: its files.
-        threads: how many cut paragraphs at once; the result does not depend on it.
+    ``config.split`` cuts plain text, a paragraph a line, into sentences, on ``threads`` threads.
 
     Returns:
         The sentences, in file order, and the counts.

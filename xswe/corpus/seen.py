@@ -73,8 +73,7 @@ class KeySet:
 class KeysOnDisk:
     """Keys that memory has no room for: sorted in files, with a filter in memory that few others pass (8 to 16 bits a key).
 
-    Args:
-        folder: where the files go, which nobody else sees; None for the system's folder of temporary files.
+    The files are in a folder where nobody else sees them; None is the system's folder of temporary files.
     """
 
     def __init__(self, folder: Path | None) -> None:

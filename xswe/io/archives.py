@@ -35,15 +35,7 @@ def without_packing(path: str | Path) -> Path:
 
 
 def unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
-    """Return a stream of the bytes within a packed stream.
-
-    Args:
-        raw: the packed bytes; the caller closes it.
-        packing: one of :data:`PACKED`, or "" for bytes that are not packed.
-
-    Raises:
-        DependencyError: for zstd, when its library is not installed.
-    """
+    """Return a stream of the bytes within one packed by one of :data:`PACKED`, or "" for none."""
     if packing == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if packing == ".xz":
@@ -209,11 +201,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def match_member(archive: Path, pattern: str, names: list[str]) -> str:
-    """Return the one member that a pattern names.
-
-    Raises:
-        InputError: no member fits, or several do.
-    """
+    """Return the one member that a pattern names, or raise an InputError where none or several do."""
     found = [name for name in names if _fits(name, pattern)]
     if len(found) != 1:
         what = f"{len(found)} members fit {pattern!r}" if found else f"no member fits {pattern!r}"

@@ -49,10 +49,6 @@ def _sync(path: Path) -> None:
 def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     """Refuse, before any work is done, an output that cannot be written or would overwrite what is read.
 
-    Args:
-        output: the file to write; ``-`` for standard output.
-        inputs: the files read; ``-`` for standard input.
-
     Raises:
         ConfigError: it is an input, a folder or no name at all, or no file can be made there.
     """
@@ -159,12 +155,8 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
 
     A link stays, and the file that it points to is written. Into a pipe or a device, which no file may replace, all is
-    written at the end.
-
-    Args:
-        path: the file.
-        crowded: its folder holds many thousands of files, and is not gone through for what a killed process left; see
-            :func:`remove_leftovers`.
+    written at the end. A folder that is ``crowded`` by many thousands of files is not gone through for what a killed
+    process left, see :func:`remove_leftovers`.
     """
     path = Path(path)
     if is_special(path):
@@ -379,12 +371,7 @@ class GrowingArray:
 class FlatWriter:
     """Writes the two arrays of a ``Texts`` (``bytes``) or a ``Bags`` (``ids``) block by block.
 
-    Args:
-        folder: where to write.
-        name: the files' name.
-        part: ``bytes`` or ``ids``.
-        dtype: of the values.
-        state: rows and values to keep of what is there, as :attr:`state` gave them.
+    ``state`` says how many rows and values to keep of what is there, as :attr:`state` gave them.
     """
 
     def __init__(self, folder: Path, name: str, part: str, dtype: Any, state: tuple[int, int] = (0, 0)) -> None:

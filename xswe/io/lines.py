@@ -267,11 +267,7 @@ def _lines_of_a_block(texts: Texts, lines: int) -> int:
 
 
 class Span:
-    """The bytes of the lines that begin within a span of a stream.
-
-    Attributes:
-        at: the place in the stream that was come to.
-    """
+    """The bytes of the lines that begin within a span of a stream; ``at`` is the place that was come to."""
 
     def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
         self._stream, self.at, self._stop, self._open = stream, start, stop, False
@@ -307,12 +303,7 @@ def _texts_of_span(path: str | Path, span: tuple[int, int]) -> Iterator[Texts]:
 
 @contextmanager
 def lines_counted(path: str | Path, start: int) -> Iterator[None]:
-    """Let errors about a span of a file name the line as counted from the file's beginning.
-
-    Args:
-        path: the file.
-        start: where the span starts.
-    """
+    """Let errors about a span of a file that starts at ``start`` name the line as counted from the file's beginning."""
     try:
         yield
     except InputError as error:

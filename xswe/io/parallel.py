@@ -156,12 +156,8 @@ def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> 
     """Like ``map(function, items)``, with the calls made on one other thread while this one gets the next items.
 
     The calls are made one after the other, in order, so that a function may change what it keeps: it works on one item
-    while the iterable works on the next. After a call that fails none is made. Else as :func:`in_order`.
-
-    Args:
-        function: what to call.
-        items: may be the slow part.
-        most: results that may wait; this many items and one more are held at a time.
+    while the iterable, which may be the slow part, works on the next. After a call that fails none is made. ``most``
+    results may wait; this many items and one more are held at a time. Else as :func:`in_order`.
     """
     broken: list[bool] = []
 

@@ -35,11 +35,7 @@ def release(*arrays: np.ndarray) -> None:
 
 
 class Spans:
-    """Reads spans of a mapped array from its file.
-
-    Args:
-        array: C-contiguous and :func:`mapped`, of any shape.
-    """
+    """Reads spans of a mapped array from its file; the array is C-contiguous and :func:`mapped`, of any shape."""
 
     def __init__(self, array: np.memmap) -> None:
         whole = np.frombuffer(array._mmap, np.uint8)  # type: ignore[attr-defined]

@@ -128,12 +128,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Rows(Result):
-    """A result that is its rows and no more.
-
-    Attributes:
-        names: of the columns.
-        rows: a value a column each.
-    """
+    """A result that is its rows and no more: the ``names`` of the columns, and a value a column in each row."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -326,12 +321,7 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
 def write_memory(
     units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*"
 ) -> Iterator[str]:
-    """TMX 1.4 of units in any number of languages.
-
-    Args:
-        units: of each its texts, with the language before each, and its properties.
-        source: code of the source language.
-    """
+    """Write TMX 1.4 of units in any number of languages: of each its texts after their languages, and its properties."""
     yield f'{_HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
     yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
     yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"/>\n<body>\n'
@@ -353,12 +343,7 @@ def write_xliff(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
-    """TBX-Basic (ISO 30042): an entry a term with candidates, its candidates the best first, each with a sentence.
-
-    Args:
-        terms: each with its candidates.
-        languages: codes of the terms' and the candidates' language.
-    """
+    """TBX-Basic (ISO 30042): an entry a term with candidates, its candidates the best first, each with a sentence."""
     source, target = languages
     return write_concepts(
         ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
@@ -369,9 +354,8 @@ def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Seque
 def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
     """TBX-Basic: an entry a concept; one without terms keeps its number, and has no entry.
 
-    Args:
-        concepts: of each language the terms that say it; contexts and notes may be empty.
-        source: code of the document's language.
+    Each concept has the terms that say it by language, whose contexts and notes may be empty; ``source`` is the language of
+    the document.
 
     Raises:
         ConfigError: there is no concept with terms, and so no document that is valid.

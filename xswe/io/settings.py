@@ -33,15 +33,10 @@ def defaults(cls: type[Any]) -> dict[str, Any]:
 
 
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Make a dataclass from plain values, checking names and types.
-
-    Args:
-        cls: a dataclass whose fields are numbers, strings, tuples, dicts or dataclasses.
-        values: what the configuration says.
-        where: the section's name, for messages; "" for none.
+    """Make a dataclass of numbers, strings, tuples, dicts and dataclasses from plain values, checking names and types.
 
     Raises:
-        ConfigError: an unknown key, or a value of the wrong type.
+        ConfigError: an unknown key, or a value of the wrong type, named as in the section ``where`` ("" for none).
     """
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]

@@ -190,13 +190,7 @@ class BatchEncoder:
 
 @dataclass(frozen=True)
 class EncodeJob:
-    """Encode the lines of a shard of text.
-
-    Attributes:
-        folder: of the stage, whose manifest holds the plan.
-        model: folder of the model.
-        dtype: of the vectors.
-    """
+    """Encode the lines of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
 
     folder: Path
     model: Path

@@ -152,20 +152,12 @@ AnyModel = StaticModel | Ensemble
 
 
 def load_any(folder: Path) -> AnyModel:
-    """Load a model folder or an ensemble's.
-
-    Raises:
-        ModelError: see :func:`xswe.model.folder.load` and :func:`load`.
-    """
+    """Load a model folder (:func:`xswe.model.folder.load`) or an ensemble's (:func:`load`)."""
     return load(folder) if is_ensemble(folder) else StaticModel.load(folder)
 
 
 def load_single(folder: Path) -> StaticModel:
-    """Load a model folder, for what an ensemble cannot do because it has no one table.
-
-    Raises:
-        ModelError: it is an ensemble's; else see :func:`xswe.model.folder.load`.
-    """
+    """Load a model folder, for what an ensemble, which raises a ModelError, cannot do because it has no one table."""
     if is_ensemble(folder):
         raise ModelError(
             f"{folder}: an ensemble, where one table of vectors is needed; give one of its parts, {folder}/part-0"
@@ -174,18 +166,10 @@ def load_single(folder: Path) -> StaticModel:
 
 
 def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:
-    """Find weights of a high score.
+    """Find weights, float64 (parts,), not negative, of sum 1, of a high score.
 
     From equal weights, a share is moved from one part to another wherever that raises the score, until none does; then a
-    smaller share.
-
-    Args:
-        score: what the weights, float64 (parts,), are worth.
-        parts: how many.
-        steps: the shares.
-
-    Returns:
-        float64 (parts,), not negative, of sum 1.
+    smaller share, by ``steps``.
     """
     weights = np.full(parts, 1.0 / parts)
     best = score(weights)
@@ -237,11 +221,7 @@ def is_elsewhere(model: str) -> bool:
 
 
 def pretrained(name: str) -> Path:
-    """Return the folder of a model that ships in this package.
-
-    Raises:
-        ModelError: it is not in this installation.
-    """
+    """Return the folder of a model that ships in this package, or raise a ModelError where an installation lacks it."""
     folder = Path(__file__).parent.parent / "pretrained" / name
     if not (folder / "config.json").is_file():
         raise ModelError(

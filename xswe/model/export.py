@@ -29,16 +29,10 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 def build_graph(model: StaticModel) -> Any:
-    """Build the graph.
+    """Build the graph, an ``onnx.ModelProto``; float16 and int8 rows stay so in the file and are widened when gathered.
 
     A text's vector is the sum of its units' rows divided by its norm (the mean's division cancels). Each unit's text is
     found by marking where texts begin and summing the marks; rows are then added into their texts' vectors.
-
-    Args:
-        model: of any precision; float16 and int8 rows stay so in the file and are widened after they are gathered.
-
-    Returns:
-        An ``onnx.ModelProto``.
 
     Raises:
         DependencyError: onnx is not installed.
@@ -145,13 +139,7 @@ class ExportConfig:
 
 
 def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None = None) -> StaticModel:
-    """Return the model with the units, dimensions and precision asked for.
-
-    Args:
-        model: the model.
-        config: what to make of it.
-        counts: int (units,), by which the most frequent units are chosen; see :meth:`xswe.model.static.StaticModel.prune`.
-    """
+    """Return the model with the units, dimensions and precision asked for; ``counts`` as for ``StaticModel.prune``."""
     dtype = config.dtype or model.dtype
     if config.keep:
         model = model.prune(config.keep, counts)
@@ -163,17 +151,9 @@ def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None 
 
 
 def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.ndarray | None = None) -> Path:
-    """Write a model in another form.
+    """Write a model in another form to a folder or file, whole or not at all, and return that.
 
-    Args:
-        model: the model.
-        config: the form.
-        output: the folder or file to write, whole or not at all. Beside an ONNX graph the look-up is written, as
-            ``<name>.tokenizer.json``.
-        counts: see :func:`reshape`.
-
-    Returns:
-        ``output``.
+    Beside an ONNX graph the look-up is written, as ``<name>.tokenizer.json``. ``counts`` as for ``StaticModel.prune``.
     """
     if config.format == "onnx" and not isinstance(model.units, SubwordUnits):
         raise ConfigError(

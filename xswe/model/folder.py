@@ -51,10 +51,7 @@ def check_counts(counts: np.ndarray, languages: int, units: int) -> None:
 
 
 def owners(counts: np.ndarray) -> np.ndarray:
-    """Tell whose words units are.
-
-    Args:
-        counts: (languages, units), how often each unit occurs in each language's text.
+    """Tell whose words units are, by how often each occurs in each language's text: (languages, units) of counts.
 
     Returns:
         bool (languages, units); none is set for a unit that never occurred, several for a word that languages share.
@@ -68,11 +65,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 def check_precision(dtype: str) -> str:
-    """Return the name of a known precision.
-
-    Raises:
-        ConfigError: it is none; the message lists them.
-    """
+    """Return the name of a known precision, or raise a ConfigError that lists them."""
     if dtype not in PRECISIONS:
         raise ConfigError(f"dtype={dtype}: use one of {', '.join(PRECISIONS)}")
     return dtype
@@ -188,11 +181,7 @@ class Contents(NamedTuple):
 
 
 def load_units(folder: Path) -> Units:
-    """Load the units of a model folder.
-
-    Raises:
-        ModelError: the folder's ``config.json`` names no known kind of units.
-    """
+    """Load the units of a model folder, or raise a ModelError where ``config.json`` names no known kind of units."""
     kind = read_json(folder / "config.json").get("units", {}).get("kind")
     if kind == "words":
         return WordUnits.load(folder)
@@ -209,10 +198,6 @@ def _write(path: Path, value: Any) -> None:
 
 def save(contents: Contents, folder: Path) -> None:
     """Write a model folder; an existing *model* folder of that name is replaced in the last moment.
-
-    Args:
-        contents: what it is to hold.
-        folder: its name.
 
     Raises:
         ModelError: there is something else of that name, which is left alone.

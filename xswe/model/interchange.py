@@ -152,11 +152,6 @@ class ImportConfig:
 def import_model(paths: Sequence[Path], languages: Sequence[str], config: ImportConfig) -> StaticModel:
     """Read vectors of another project.
 
-    Args:
-        paths: the table of words, or one for each language in aligned spaces; or the folder or matrix.
-        languages: codes of the model's languages.
-        config: format and look-up.
-
     Raises:
         InputError: a table is damaged; the message names file and line.
         ModelError: a matrix or tokenizer is missing, damaged, or does not fit the other.
@@ -266,10 +261,7 @@ _ROWS = 4096  # written at a time
 def write_text(path: Path, tokens: list[str], vectors: np.ndarray) -> None:
     """Write word2vec's text format: a line ``units dimensions``, then ``token value …``; values read back exactly.
 
-    Args:
-        path: the file, written whole or not at all.
-        tokens: n strings without blanks or line ends.
-        vectors: float32 (n, d).
+    Tokens are n strings without blanks or line ends, vectors float32 (n, d); the file appears whole or not at all.
     """
     with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as stream:
         stream.write(f"{len(tokens)} {vectors.shape[1]}\n")

@@ -51,12 +51,7 @@ _HAN, _KANA = (0x4E00, 0xA000), (0x3041, 0x3100)
 
 @dataclass
 class Lexicon:
-    """Tokens on their way into a tokenizer.
-
-    Attributes:
-        scores: of each token, for Unigram.
-        rows: of each token, its row in the matrix, -1 for none.
-    """
+    """Tokens on their way into a tokenizer: of each its score, for Unigram, and its row in the matrix, -1 for none."""
 
     scores: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -74,11 +69,6 @@ class Lexicon:
 
 def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Write the ``tokenizer.json`` of a word model.
-
-    Args:
-        units: the model's units.
-        folder: the model folder.
-        scales: float32 (units,), what each row of an int8 matrix is multiplied with.
 
     Returns:
         What ``model.safetensors`` must hold beside the matrix: ``mapping``, int32 (tokens,), the row of each token;

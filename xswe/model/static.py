@@ -119,12 +119,7 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True)
 class Neighbours(Result):
-    """The words nearest to a text, best first; a sequence of :class:`Neighbour`.
-
-    Attributes:
-        text: the text.
-        words: what is near to it.
-    """
+    """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
 
     text: str
     words: tuple[Neighbour, ...]

@@ -44,13 +44,7 @@ _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What is to be written.
-
-    Attributes:
-        path: the output; its suffix chooses the format.
-        width: dimensions of a row.
-        dtype: ``float32``, ``float16`` or ``int8``.
-    """
+    """What is to be written: the path, whose suffix chooses the format, the dimensions of a row, and the precision."""
 
     path: Path
     width: int
@@ -185,12 +179,8 @@ class VectorWriter:
 def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
     """Open a file of vectors, or take up what a killed run left of it.
 
-    When the block ends the output is there. When it raises, the partial file and the journal stay for the next run.
-
-    Args:
-        file: what is to be written.
-        signature: names all that the vectors depend on but the lines themselves (the model, say); what a run of
-            another signature left is thrown away.
+    When the block ends the output is there. When it raises, the partial file and the journal stay for the next run, unless
+    its signature is another; it names all that the vectors depend on but the lines themselves.
 
     Raises:
         ConfigError: another process is writing the same output.

@@ -39,13 +39,7 @@ _TAGGERS = {"en": "HanTa", "de": "HanTa", "zh": "jieba", "ja": "fugashi"}  # wha
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Sentences of two and more languages in a model's space.
-
-    Attributes:
-        model: the model.
-        texts: the sentences of each language, line by line translations of each other.
-        vectors: their unit vectors.
-    """
+    """Sentences of two and more languages, translations of each other, and their unit vectors in a model's space."""
 
     model: StaticModel
     texts: Mapping[str, Sequence[str]]
@@ -259,10 +253,6 @@ def export_space(space: Space, folder: str | Path) -> Path:
     ``vectors.tsv``, ``metadata.tsv`` and ``projector_config.pbtxt`` are for TensorBoard's projector (``tensorboard
     --logdir`` the folder, or the two tables by hand); ``atlas.parquet``, where pyarrow is installed, for embedding-atlas:
     ``embedding-atlas atlas.parquet --text text --x x --y y --neighbors neighbors``.
-
-    Args:
-        space: what is written.
-        folder: made anew.
 
     Raises:
         ConfigError: there is something at the place of the folder.

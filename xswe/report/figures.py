@@ -23,13 +23,7 @@ Bar = tuple[float, float | None, float | None]  # a value, and the bounds of its
 
 @dataclass(frozen=True)
 class Axis:
-    """Where values stand along a side of a plot.
-
-    Attributes:
-        low: value at the start.
-        high: value at the end.
-        log: logarithmic; both are then above 0.
-    """
+    """Where values stand along a side of a plot, ``low`` at the start, ``high`` at the end; above 0 if logarithmic."""
 
     low: float
     high: float
@@ -37,14 +31,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Any, log: bool = False, zero: bool = False, room: float = 0.04) -> Axis:
-        """Return an axis that holds all values.
-
-        Args:
-            values: numbers; of a logarithmic axis those above 0 count.
-            log: logarithmic.
-            zero: it starts at 0.
-            room: share of its length that is left free at an end.
-        """
+        """Return an axis that holds all values, perhaps from 0 on, with some share of its length left free at an end."""
         found = np.asarray(values, np.float64).ravel()
         found = found[np.isfinite(found) & ((found > 0) | (not log))]
         if not len(found):
@@ -205,18 +192,7 @@ def lines(
     mark: float | None = None,
     span: tuple[float, float] | None = None,
 ) -> Markup:
-    """Draw a line a series of (x, y), in order of x.
-
-    Args:
-        series: by name.
-        x_title: of the horizontal axis.
-        y_title: of the vertical axis.
-        label: what is seen, in words.
-        log_x: the horizontal axis is logarithmic.
-        zero: the vertical axis starts at 0.
-        mark: a value of x that a line marks.
-        span: of the horizontal axis; None for that of the values.
-    """
+    """Draw a line a series of (x, y), in order of x; a line marks the value ``mark``, and ``span`` is that of the axis."""
     x = Axis(*span) if span else Axis.around([a for pairs in series.values() for a, _ in pairs], log_x, room=0)
     y = Axis.around([b for pairs in series.values() for _, b in pairs], zero=zero)
     if y.high > 1.0 >= max((b for pairs in series.values() for _, b in pairs), default=2.0):
@@ -249,17 +225,10 @@ def dots(
     named: bool = False,
     height: int = 300,
 ) -> Markup:
-    """Draw a dot each (x, y, name), coloured by series.
+    """Draw a dot each (x, y, name), coloured by series; a thin line joins the points of the ``front``.
 
-    Args:
-        series: by name.
-        x_title: of the horizontal axis.
-        y_title: of the vertical axis.
-        label: what is seen, in words.
-        log: which axes are logarithmic.
-        front: points that a thin line joins.
-        named: write the names beside the dots, where there is room; else they show on hovering.
-        height: in pixels.
+    Names are written beside the dots where they are ``named``, and else show on hovering. ``log`` says of both axes whether
+    they are logarithmic; ``height`` is in pixels.
     """
     every = [point for points in series.values() for point in points]
     x, y = (Axis.around([point[k] for point in every], log[k]) for k in (0, 1))
@@ -284,14 +253,7 @@ def bars(
     *,
     zero: bool = True,
 ) -> Markup:
-    """Draw bars side by side with their intervals.
-
-    Args:
-        groups: of each group, by the name of the series: value, and the interval's bounds or None.
-        y_title: of the values.
-        label: what is seen, in words.
-        zero: the axis starts at 0; else a little below the lowest value.
-    """
+    """Draw bars side by side, by group and series: a value, and the bounds of its interval or None."""
     names = list(dict.fromkeys(name for group in groups.values() for name in group))
     values = [v for group in groups.values() for three in group.values() for v in three if v is not None]
     y = Axis.around(values, zero=zero, room=0.08)
@@ -360,13 +322,7 @@ def language_silhouette(vectors: Mapping[str, np.ndarray]) -> float | None:
 
 
 def plane(name: str, vectors: Mapping[str, np.ndarray], texts: Mapping[str, Sequence[str]]) -> Cloud:
-    """Draw sentences by their first two principal components.
-
-    Args:
-        name: what the cloud is called.
-        vectors: unit vectors of each language, float32 (n, d).
-        texts: the sentences, which show on hovering.
-    """
+    """Draw sentences, whose unit vectors are float32 (n, d) by language, by their first two principal components."""
     every = np.concatenate(list(vectors.values())).astype(np.float64)
     centred = every - every.mean(0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)

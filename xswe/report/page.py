@@ -44,12 +44,7 @@ def as_json(value: Any) -> str:
 
 
 def language_of(text: str, languages: Sequence[str] = ()) -> str:
-    """Return the language that a text is set in, for the glyphs of its Han characters.
-
-    Args:
-        text: any.
-        languages: those it may be in; of one that is known nothing is asked.
-    """
+    """Return which of the languages (any, if none is named) a text is set in, for the glyphs of its Han characters."""
     if len(languages) == 1:
         return languages[0]
     if has_kana(text):
@@ -61,11 +56,7 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """Return the templates' environment: what is put into a page is escaped, and a missing name is an error.
-
-    Raises:
-        DependencyError: Jinja2 is not installed.
-    """
+    """Return the templates' environment: what is put into a page is escaped, and a missing name is an error."""
     try:
         import jinja2
     except ImportError:
@@ -112,13 +103,9 @@ def policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
 
 
 def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **context: Any) -> str:
-    """Return a page.
+    """Return a page of a template of ``templates/`` that extends ``base.html`` and is told what it names, as its title.
 
-    Args:
-        template: a file of ``templates/`` that extends ``base.html``.
-        scripts: files of ``static/`` that it needs beside ``page.js``.
-        data: JSON values for the scripts.
-        context: what the template names: at least ``title``.
+    ``scripts`` are files of ``static/`` that it needs beside ``page.js``, ``data`` JSON values for them.
 
     Raises:
         DependencyError: Jinja2 is not installed.

@@ -207,13 +207,7 @@ def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
 
 
 def pairs_page(view: PairsView, model: AnyModel | None = None, settings: dict[str, Any] | None = None) -> str:
-    """Return the page.
-
-    Args:
-        view: what it shows.
-        model: links the words of the pairs; None for no links.
-        settings: of the run.
-    """
+    """Return the page of a view and the settings of its run; a model links the words of the pairs."""
     evidence, threshold = view.evidence, view.threshold
     scores = evidence.scores[np.isfinite(evidence.scores)]
     sections = [("scores", "Scores"), ("samples", "Pairs"), ("marks", "Marks")] if len(scores) else []
@@ -440,11 +434,7 @@ Part = tuple[str, int]  # a piece of a text, and the number of the link it is in
 
 
 def linked(model: AnyModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[Part], list[Part]]]:
-    """Cut both sides of pairs at their words, linked words numbered alike.
-
-    Args:
-        model: a static model; of an ensemble nothing is linked.
-        pairs: of texts.
+    """Cut both sides of pairs at their words, linked words numbered alike; of an ensemble nothing is linked.
 
     Returns:
         For each pair the parts of both sides, which put together are the texts.

@@ -76,14 +76,7 @@ class TermView:
         languages: Sequence[str] = (),
         other: Mapping[int, str] | None = None,
     ) -> TermView:
-        """Return the view of what ``find_phrases`` or ``find_terms`` returned.
-
-        Args:
-            queries: the phrases.
-            found: the hits, or the candidates, of each.
-            languages: of the phrases and of the passages.
-            other: the other side of passages, by their number from 0.
-        """
+        """Return the view of what ``find_phrases`` or ``find_terms`` returned; ``other`` has passages' other sides."""
         rows = zip(queries, found, strict=True)
         return cls(
             tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
@@ -117,11 +110,7 @@ def _right(text: str) -> str:
 
 
 def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
-    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode.
-
-    Raises:
-        InputError: the file is missing, or has other columns.
-    """
+    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode."""
     found: dict[str, list[Found]] = {}
     for line, row in _rows(Path(path)):
         query = row.get("term") or row.get("phrase")
@@ -175,12 +164,7 @@ def _of_row(row: Mapping[str, Any]) -> Found | None:
 
 
 def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
-    """Return the page.
-
-    Args:
-        view: what it shows; where it is too much for a page, the first phrases.
-        settings: of the search.
-    """
+    """Return the page of a view, or of its first phrases where it is too much for one."""
     shown = _within_budget(view.found)
     nothing = [query for query, found in view.found if not found]
     with_hits = [(query, found) for query, found in shown if found]

@@ -37,16 +37,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class StageFolder:
-    """What a stage of a run left.
-
-    Attributes:
-        name: of the stage.
-        identity: its fingerprint.
-        seconds: how long it took.
-        size: bytes on the disk.
-        folder: where it lies.
-        inputs: what went in.
-    """
+    """What a stage of a run left: its seconds, its bytes on the disk, and the ``inputs`` that went in."""
 
     name: str
     identity: str
@@ -58,11 +49,7 @@ class StageFolder:
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, as ``train`` leaves it.
-
-    Attributes:
-        folder: the folder.
-    """
+    """A run folder, as ``train`` leaves it."""
 
     folder: Path
 

@@ -27,13 +27,10 @@ _SECONDS_BETWEEN_SAVES = 60.0
 
 
 class Checkpoint:
-    """The state of an unfinished search in a folder.
+    """The state of an unfinished search in a folder; None for none at all.
 
-    Args:
-        folder: where; None for no checkpoints at all.
-        settings: all beside the vectors that decides the result; a state of other settings or vectors is not used.
-        sides: what is searched. Its bytes are part of the identity, which takes one pass over them.
-        seconds: between two saves.
+    A state of other settings (all beside the vectors that decides the result) or of other vectors is not used: to know them
+    takes one pass over their bytes.
     """
 
     def __init__(

@@ -237,18 +237,8 @@ def neighbours_within(
 ) -> Neighbours:
     """Find each vector's k nearest before it and after it; no vector is its own neighbour, and each pair is scored once.
 
-    Args:
-        vectors: unit vectors (n, d), as for :func:`find_neighbours`, as are the others.
-        k: length of the lists.
-        config: method and limits.
-        checkpoint: a folder for the state of the search.
-
-    Returns:
-        ``forward``: the nearest among the vectors before each one; ``backward``: among those after it.
-
-    Raises:
-        ConfigError: k is below 1, or there are more than 2**31 vectors.
-        DependencyError: the device's library is not installed.
+    All is as for :func:`find_neighbours`, but ``forward`` are the nearest among the vectors before each one, ``backward``
+    those among the vectors after it.
     """
     vectors = as_vectors(vectors)
     return _search(vectors, vectors, k, config or SearchConfig(), checkpoint, True)

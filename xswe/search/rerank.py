@@ -41,13 +41,7 @@ def judged_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
 
 
 def combined(own: np.ndarray, judged: np.ndarray, of: int | None = None) -> np.ndarray:
-    """Add both models' scores, each less its mean and over its deviation, float64 (n,).
-
-    Args:
-        own: scores of the static vectors.
-        judged: of the encoder.
-        of: mean and deviation are those of the first so many; None for all.
-    """
+    """Add both models' scores, float64 (n,), each less its mean and over its deviation, of the first ``of`` or of all."""
     out = np.zeros(len(own))
     for scores in (own.astype(np.float64), judged.astype(np.float64)):
         out += (scores - scores[:of].mean()) / max(float(scores[:of].std()), 1e-9)

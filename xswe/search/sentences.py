@@ -38,11 +38,7 @@ class Sentences:
             _note(database, facts)
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts.
-
-        Raises:
-            ModelError: there is no database, or it is damaged.
-        """
+        """Return the facts."""
         with self._reading() as database:
             return dict(database.execute("SELECT key, value FROM info"))
 

@@ -210,11 +210,7 @@ class TileJob(_Job):
 
 @dataclass(frozen=True)
 class MergeJob(_Job):
-    """Merge what all shards found for a range of lines; the ranges of the sources come first.
-
-    Attributes:
-        found: the stage that found it.
-    """
+    """Merge what all shards of the stage in ``found`` found for a range of lines; the ranges of the sources come first."""
 
     found: Path
 
@@ -266,9 +262,6 @@ def search_shards(
 
     Returns:
         The bytes of :func:`xswe.search.neighbours.find_neighbours` or ``neighbours_within``.
-
-    Raises:
-        Unfinished: with ``execution=array``, the others are not done yet.
     """
     search = _Search(tuple(path.absolute() for path in paths), k, config, folder.absolute(), sizes or Sizes())
     if search.sizes.rows % _BLOCK or search.sizes.edge % 1024:

@@ -22,11 +22,7 @@ _MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's mem
 
 
 def check_storage(storage: str) -> type:
-    """Return numpy's type of a storage.
-
-    Raises:
-        ConfigError: there is no such storage.
-    """
+    """Return numpy's type of a storage, or raise a ConfigError."""
     if storage not in STORAGES:
         raise ConfigError(f"storage={storage!r}: use one of {', '.join(STORAGES)}")
     return STORAGES[storage]
@@ -60,11 +56,7 @@ class Vectors:
 
     @classmethod
     def open(cls, path: str | Path) -> Vectors:
-        """Memory-map a ``.npy`` file.
-
-        Raises:
-            InputError: the file is missing or no array.
-        """
+        """Memory-map a ``.npy`` file, or raise an InputError."""
         try:
             return cls(np.load(path, mmap_mode="r", allow_pickle=False))
         except (OSError, ValueError) as error:

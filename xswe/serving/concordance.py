@@ -43,11 +43,7 @@ _LONGEST = 8  # words of a span that is marked
 
 
 class Words:
-    """What a model knows of words, ready for many questions.
-
-    Args:
-        model: a static model.
-    """
+    """What a model knows of words, ready for many questions."""
 
     def __init__(self, model: StaticModel) -> None:
         self._model, self.source = model, StaticWords(model)
@@ -80,14 +76,6 @@ class Words:
 
 class Concordance:
     """Corpora that can be asked.
-
-    Args:
-        model: what encodes sentences.
-        corpora: the files.
-        threads: how many share the work.
-        words: what is known of words.
-        part: the model that cuts texts into units.
-        keep: leave what is made of the files for the next start; see :func:`open_corpora`.
 
     Attributes:
         corpora: the names of the files.
@@ -219,15 +207,8 @@ class Opened(NamedTuple):
 def open_corpora(model: AnyModel, part: StaticModel, corpora: Sequence[Corpus], threads: int, keep: bool) -> Opened:
     """Read corpora and index them; or open what an earlier start made of the same files with the same model.
 
-    It is kept below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same names of files, and made
-    anew where a file has changed.
-
-    Args:
-        model: what encodes sentences.
-        part: the model that cuts texts into units.
-        corpora: the files.
-        threads: how many share the work.
-        keep: look for it there, and leave it there.
+    That is kept, unless ``keep`` is off, below the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), once for the same
+    names of files, and made anew where a file has changed. ``model`` encodes sentences, ``part`` cuts texts into units.
 
     Raises:
         InputError: a file is missing or damaged.
@@ -311,16 +292,7 @@ class Postings(NamedTuple):
         return cls(rows, bounds)
 
     def weigh(self, units: np.ndarray, weights: np.ndarray, passages: int) -> np.ndarray:
-        """Add up, for each passage, the weights of those of the units that it holds.
-
-        Args:
-            units: int (m,), which units.
-            weights: float32 (m,).
-            passages: how many there are.
-
-        Returns:
-            float32 (passages,).
-        """
+        """Add up the weights of those of the units, int (m,), that each of so many passages holds: float32 (passages,)."""
         out = np.zeros(passages, np.float32)
         rows, bounds = self.rows.view(), self.bounds.view()
         for view in (rows, bounds):

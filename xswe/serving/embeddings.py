@@ -41,15 +41,7 @@ class _Answer(msgspec.Struct):
 
 
 class Embedder:
-    """Encodes texts: those of small requests that come at the same time together, large ones on a thread.
-
-    Args:
-        model: what encodes.
-        name: what it is called in answers.
-        config: the limits.
-        gate: the threads.
-        metrics: what counts the texts.
-    """
+    """Encodes texts: those of small requests that come at the same time together, large ones on a thread of the gate."""
 
     def __init__(self, model: AnyModel, name: str, config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
         self._model, self._name, self._config, self._gate, self._metrics = model, name, config, gate, metrics

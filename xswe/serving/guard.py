@@ -38,13 +38,7 @@ _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Refused(Exception):
-    """A request that is not answered.
-
-    Args:
-        status: of HTTP.
-        message: what was found, and what cures it.
-        param: the field to blame.
-    """
+    """A request that is not answered: HTTP's status, what was found and what cures it, and the field to blame."""
 
     def __init__(self, status: int, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -84,11 +78,7 @@ async def read_body(request: Request, most: int, seconds: float) -> bytes:
 
 
 class Gate:
-    """So many requests at once on threads, so many that wait, and no more.
-
-    Args:
-        config: the settings.
-    """
+    """So many requests at once on threads, so many that wait, and no more."""
 
     def __init__(self, config: ServeConfig) -> None:
         self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="xswe-serve")
@@ -96,11 +86,7 @@ class Gate:
         self.busy = 0
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Do something on a thread.
-
-        Raises:
-            Refused: too many wait already (429).
-        """
+        """Do something on a thread; too many that wait already are refused (429)."""
         if self.busy >= self._most:
             raise Refused(429, f"{self.busy} requests are being worked on; ask again in a second")
         return await self.submit(work, *arguments)
@@ -121,12 +107,7 @@ class Gate:
 
 
 class Metrics:
-    """Counts for Prometheus.
-
-    Args:
-        paths: those that are counted by name; all others are one.
-        gate: whose load is told.
-    """
+    """Counts for Prometheus; paths that are not known are counted as one, and the load is the gate's."""
 
     def __init__(self, paths: set[str], gate: Gate) -> None:
         self._paths, self._gate = paths, gate
@@ -162,13 +143,7 @@ class Metrics:
 
 
 class Guard:
-    """The outermost layer: names, keys, headers, counts, and an answer for whatever goes wrong.
-
-    Args:
-        app: what answers.
-        config: the settings.
-        metrics: what counts.
-    """
+    """The outermost layer: names, keys, headers, counts, and an answer for whatever goes wrong."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -237,13 +212,10 @@ _MOST_HEAD = 64 << 10  # bytes
 
 
 class Patient(HttpToolsProtocol):
-    """A connection that is given up on.
+    """A connection that is given up on, after so many seconds for a head or without progress in reading an answer.
 
     uvicorn waits for a request's head, and for a client to read, for ever; its own time-out is for connections that do
     nothing between two requests.
-
-    Attributes:
-        seconds: that a head, or no progress in reading an answer, may take.
     """
 
     seconds = 30.0

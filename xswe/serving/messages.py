@@ -228,12 +228,8 @@ _FAULTS = {
 class Operation:
     """One thing that can be asked.
 
-    Attributes:
-        path: where.
-        asked: the message that is sent; None for nothing.
-        answered: the message, or the media type, that comes back.
-        query: whether it can be asked by parameters of the address, too.
-        summary: what it does, in a few words.
+    ``asked`` is the message that is sent, None for nothing; ``answered`` the message, or the media type, that comes back;
+    ``query`` whether it can be asked by parameters of the address, too.
     """
 
     path: str

@@ -46,11 +46,7 @@ class Corpus:
 
     @classmethod
     def of(cls, entry: Entry) -> Corpus:
-        """Find out what a corpus is: ``news.en-de.tsv`` holds pairs, ``manual.ja.txt`` Japanese text.
-
-        Raises:
-            ConfigError: its name does not say its languages, and neither does the entry.
-        """
+        """Find out what a corpus is: ``news.en-de.tsv`` holds pairs, ``manual.ja.txt`` Japanese text."""
         if isinstance(entry, Mapping):
             given = {key: value for key, value in entry.items() if key not in ("languages", "name")}
             if "path" not in given:
@@ -75,11 +71,7 @@ class Corpus:
         return cls(entry, path, name, codes)
 
     def blocks(self, on_error: OnError) -> Iterator[Block]:
-        """Stream the passages.
-
-        Raises:
-            InputError: the file is missing, or a line of it is damaged.
-        """
+        """Stream the passages, or raise an InputError where the file is missing or a line of it is damaged."""
         if not self.languages:
             yield from _memory(self.path, on_error)
         elif len(self.languages) == 1:
@@ -150,12 +142,7 @@ class _Growing:
 
 
 def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str], on_error: OnError = "raise") -> dict[str, Passages]:
-    """Read the passages of corpora, by language.
-
-    Args:
-        corpora: the files.
-        languages: those to keep.
-        on_error: what a damaged line does.
+    """Read the passages of corpora in some languages, by language.
 
     Raises:
         InputError: a file is missing or damaged.

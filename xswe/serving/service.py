@@ -41,14 +41,7 @@ _MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
 class Service:
-    """What a running application holds, and what it answers.
-
-    Args:
-        model: what encodes.
-        name: what it is called.
-        corpora: files.
-        config: the settings.
-    """
+    """What a running application holds, and what it answers."""
 
     def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
         self.model, self.name, self.config = model, name, config

@@ -37,14 +37,9 @@ _FILES = 16
 def frequent_words(
     texts: Sequence[str], splitter: WordSplitter, most: int, threads: int = 1, description: str = "count words"
 ) -> Counter[str]:
-    """Count the words of texts, and return the most frequent ones.
+    """Count the words of texts, and return the most frequent ones; of equally frequent words the first in the alphabet.
 
-    Args:
-        texts: the texts; those mapped into memory are given back as they are read.
-        splitter: what a word is.
-        most: how many words to return; of words that are equally frequent the first in the alphabet.
-        threads: how many work at once; the result does not depend on it.
-        description: of the progress bar.
+    Texts that are mapped into memory are given back as they are read. The result does not depend on the threads.
 
     Returns:
         The words and how often each occurs, as :func:`xswe.text.words.count_words` counts them.

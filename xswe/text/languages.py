@@ -191,11 +191,8 @@ def folding_step() -> normalizers.Normalizer:
 def compiled_charsmap(table: dict[str, str]) -> bytes:
     """Compile a character table to sentencepiece's form, which ``tokenizers.normalizers.Precompiled`` reads.
 
-    Args:
-        table: what each character (or short text) becomes; an empty text removes it.
-
-    Returns:
-        The map as sentencepiece serialises it (a double-array trie and its strings).
+    The table says what each character (or short text) becomes; an empty text removes it. The map is as sentencepiece
+    serialises it: a double-array trie and its strings.
     """
     try:
         import sentencepiece
@@ -308,26 +305,16 @@ def _lingua() -> tuple[Any, dict[str, Any]]:
 
 
 def detector() -> str:
-    """Return what decides in which language a text is: the library and its version, and the languages.
-
-    Raises:
-        DependencyError: it is not installed.
-    """
+    """Return what decides in which language a text is: the library, its version, and the languages."""
     _lingua()
     return f"lingua {version('lingua-language-detector')} {' '.join((*LANGUAGES, *_FURTHER))} {_DISTANCE}"
 
 
 def in_other_language(texts: Sequence[str], language: str, threads: int = 1) -> np.ndarray:
-    """Tell which texts are in another language; the answer depends on the text alone.
+    """Tell which of n texts are in another language than they should be, bool (n,); the answer depends on the text alone.
 
-    Args:
-        texts: n texts.
-        language: what they should be: ``en``, ``de``, ``zh`` or ``ja``.
-        threads: with one, the calling thread does all; with more, the library's own threads, of which there are as many as
-            processors (or ``RAYON_NUM_THREADS``).
-
-    Returns:
-        bool (n,).
+    With one thread the calling thread does all; with more, the library's own threads do, of which there are as many as
+    processors (or ``RAYON_NUM_THREADS``).
 
     Raises:
         DependencyError: ``lingua-language-detector`` is not installed.

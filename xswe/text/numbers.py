@@ -148,11 +148,7 @@ def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
 
 
 def same_numbers(source: str, target: str) -> bool:
-    """Tell whether two texts hold the same numbers, in any order.
-
-    Args:
-        source: text in one of the four languages.
-        target: text in another.
+    """Tell whether two texts, in any two of the four languages, hold the same numbers, in any order.
 
     Example:
         >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")

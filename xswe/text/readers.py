@@ -96,11 +96,7 @@ def _decoded(path: str | Path) -> str:
 
 
 def decoded(data: bytes, path: str | Path) -> str:
-    """Decode UTF-8, with a line feed for every end of a line.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Decode UTF-8, with a line feed for every end of a line, or raise an InputError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -103,11 +103,8 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:
     """Return the segmenter of a language's runs of Han and Kana.
 
-    Args:
-        name: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh); ``teacher-text`` cuts runs as ``teacher`` does, and has none
-            to cut but those that normalisation makes.
-        language: the code of the run's language.
-        tokenizer: the teacher's tokenizer, for ``teacher`` and ``teacher-text``.
+    Its name is ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh); ``teacher-text`` cuts runs as ``teacher`` does, and has
+    none to cut but those that normalisation makes. Both of these need the teacher's tokenizer.
 
     Raises:
         ConfigError: the segmenter is unknown or not made for the language.

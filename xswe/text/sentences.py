@@ -75,24 +75,16 @@ def _library() -> Any:
 
 
 def splitter() -> str:
-    """Return what decides where sentences are cut: the library and its version.
-
-    Raises:
-        DependencyError: it is not installed.
-    """
+    """Return what decides where sentences are cut: the library, which must be installed, and its version."""
     _library()
     return f"sentencex {version('sentencex')}"
 
 
 def split_sentences(text: str, language: str) -> list[Span]:
-    """Cut running text into sentences.
+    """Cut running text in ``en``, ``de``, ``zh`` or ``ja``, a paragraph or several, into sentences.
 
     Blanks around a sentence belong to none; every other character belongs to exactly one. A blank line ends a sentence. The
     same text always gives the same sentences.
-
-    Args:
-        text: a paragraph, or several.
-        language: ``en``, ``de``, ``zh`` or ``ja``.
 
     Returns:
         Where each sentence stands, ``text[start:end]``, in order; offsets count characters.
@@ -283,12 +275,7 @@ class SplitText(Result, Sequence[Sentence]):
 
 
 def check_split_output(path: str) -> None:
-    """Refuse, before any work is done, a file that sentences are not written to.
-
-    Raises:
-        ConfigError: its suffix is of another format.
-        DependencyError: the library that writes the format is not installed.
-    """
+    """Refuse, before any work is done, a file that sentences are not written to."""
     if path != "-" and Path(path).suffix.lower() != ".txt":
         check_suffix(path)
 

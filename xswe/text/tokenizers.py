@@ -81,11 +81,7 @@ def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer
 
 
 def is_trained_here(own: dict[str, Any]) -> bool:
-    """Tell whether a tokenizer is of the kind that :func:`train_subwords` makes, whatever its pieces.
-
-    Args:
-        own: what is in its ``tokenizer.json``.
-    """
+    """Tell by its ``tokenizer.json`` whether a tokenizer is of the kind that :func:`train_subwords` makes."""
     ours = Tokenizer(models.Unigram())
     # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
     parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
@@ -165,22 +161,14 @@ def train_subwords(
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a ``tokenizer.json``.
-
-    Raises:
-        ModelError: the file is missing or no tokenizer.
-    """
+    """Load a ``tokenizer.json``, or raise a ModelError where it is missing or no tokenizer."""
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
     return parse_tokenizer(path.read_bytes(), path)
 
 
 def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
-    """Make a tokenizer of the bytes of a ``tokenizer.json``; ``path`` is for the error.
-
-    Raises:
-        ModelError: it is no tokenizer.
-    """
+    """Make a tokenizer of the bytes of a ``tokenizer.json``; a ModelError names ``path`` where it is none."""
     try:
         return Tokenizer.from_buffer(content)
     except BaseException as error:
@@ -222,12 +210,7 @@ def _exact(number: str) -> float:
 
 
 def unknown_id(tokenizer: Tokenizer, state: dict[str, Any] | None = None) -> int | None:
-    """Return the id that a tokenizer gives to what it does not know, None if it has none.
-
-    Args:
-        tokenizer: the tokenizer.
-        state: what it is made of, where that is at hand.
-    """
+    """Return the id that a tokenizer, whose state may be at hand, gives to what it does not know, None if it has none."""
     model = (state or json.loads(tokenizer.to_str()))["model"]
     if model.get("unk_id") is not None:
         return int(model["unk_id"])

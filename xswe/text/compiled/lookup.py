@@ -31,12 +31,7 @@ _MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
 
 
 class Lookup:
-    """A compiled look-up that leaves to a slow one what it cannot do.
-
-    Args:
-        alphabet: what normaliser and chunker do to each character.
-        slow: looks up the texts that are left.
-    """
+    """A compiled look-up that leaves the texts that it cannot do to a slow one."""
 
     def __init__(self, alphabet: Alphabet, slow: Callable[[list[str]], Bags]) -> None:
         self._alphabet, self._slow = alphabet, slow
@@ -95,13 +90,7 @@ class Lookup:
 
 
 class Deferred(Lookup):
-    """A look-up whose scan leaves new chunks to :meth:`_resolve`, many at a time.
-
-    Args:
-        alphabet: what normaliser and chunker do to each character.
-        known: words known from the start; one id each.
-        slow: looks up the texts that are left.
-    """
+    """A look-up whose scan leaves new chunks to :meth:`_resolve`, many at a time; each known word has one id."""
 
     _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever come again
 

@@ -31,11 +31,7 @@ _FIRST_CJK = 0xE3  # first byte of the lowest of Han and Kana in UTF-8
 
 
 class WordLookup:
-    """The look-up of one vocabulary, over one or two languages of Han.
-
-    Args:
-        by_language: the look-ups of texts whose Han is in these languages; just one if there is no choice.
-    """
+    """The look-up of one vocabulary, over one or two languages of Han, in which texts' Han can be."""
 
     def __init__(self, by_language: Mapping[str | None, OneLanguage | WholeTexts]) -> None:
         self._by_language = by_language
@@ -51,12 +47,7 @@ class WordLookup:
         return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
 
     def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags:
-        """Look texts up and say where each word stands.
-
-        Args:
-            texts: the texts.
-            slow: does it for the texts that are left.
-        """
+        """Look texts up and say where each word stands; ``slow`` does it for the texts that are left."""
         with self._lock:
             if not self._tracers:
                 self._tracers = {code: lookup.tracer(slow) for code, lookup in self._by_language.items()}
