@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,8 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
         real = stored["a"], stored["b"]
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(count)
-    with open(folder / "a.npy", "wb") as first, open(folder / "b.npy", "wb") as second:
-        writers = [VectorWriter(stream, DIM, "int8") for stream in (first, second)]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(closing(VectorWriter(folder / f"{name}.npy", DIM, "int8"))) for name in "ab"]
         for start in range(0, count, BLOCK):
             rows = min(BLOCK, count - start)
             texts = generator.integers(0, len(real[0]), (2, rows, 2))
@@ -67,9 +68,7 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
             for side, own, writer in zip(real, texts, writers, strict=True):
                 vectors = side[own[:, 0]] + np.float32(SECOND) * side[own[:, 1]]
                 vectors += generator.standard_normal(vectors.shape, np.float32) * np.float32(NOISE / DIM**0.5)
-                writer.write(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-        for writer in writers:
-            writer.close()
+                writer.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 def by_xswe(folder: Path, threads: int) -> Any:

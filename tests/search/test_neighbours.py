@@ -151,11 +151,10 @@ def test_a_state_of_another_search_is_not_used(vectors, tmp_path):
 def test_vectors_on_the_disk(vectors, storage, tmp_path):
     a, b = vectors(1200, 1100, 64)
     for name, array in (("a", a), ("b", b)):
-        with open(tmp_path / f"{name}.npy", "wb") as stream:
-            writer = VectorWriter(stream, 64, storage)
-            writer.write(array[:500])
-            writer.write(array[500:])
-            writer.close()
+        writer = VectorWriter(tmp_path / f"{name}.npy", 64, storage)
+        writer.append(array[:500])
+        writer.append(array[500:])
+        writer.close()
     on_disk = [Vectors.open(tmp_path / f"{name}.npy") for name in "ab"]
     assert on_disk[0].array.dtype == storage
     kept = [side.read(0, len(side)) for side in on_disk]
@@ -167,8 +166,7 @@ def test_vectors_on_the_disk(vectors, storage, tmp_path):
 
 
 def test_no_vectors_at_all(tmp_path):
-    with open(tmp_path / "a.npy", "wb") as stream:
-        VectorWriter(stream, 8, "float16").close()
+    VectorWriter(tmp_path / "a.npy", 8, "float16").close()
     empty = Vectors.open(tmp_path / "a.npy")
     assert (len(empty), empty.dim) == (0, 8)
     found = find_neighbours(empty, np.zeros((3, 8), np.float32), 2)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
-from xswe.io.results import Candidate, Result, write_tbx
+from xswe.io.results import Candidate, Listing, write_tbx
 from xswe.text.languages import check_languages, fused_rims, has_cjk, has_kana, rim_words
 
 _FREE = 1e-7  # probability of a word without a link
@@ -43,7 +43,7 @@ class Phrase(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PhraseTable(Result):
+class PhraseTable(Listing[Phrase], row=Phrase, held="phrases"):
     """Phrases of a bitext, those of one source together, the most frequent first; a sequence of :class:`Phrase`.
 
     Attributes:
@@ -52,22 +52,8 @@ class PhraseTable(Result):
 
     phrases: tuple[Phrase, ...]
 
-    def __len__(self) -> int:
-        return len(self.phrases)
-
-    def __iter__(self) -> Iterator[Phrase]:
-        return iter(self.phrases)
-
     def __repr__(self) -> str:
         return f"PhraseTable({len(self):,} pairs)"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Phrase`."""
-        return Phrase._fields
-
-    def records(self) -> tuple[Phrase, ...]:
-        """Return the phrases."""
-        return self.phrases
 
 
 def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int = 1) -> PhraseTable:
@@ -192,7 +178,7 @@ class BilingualTerm(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class BilingualTerms(Result):
+class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
     """Terms of a bitext in both languages, the surest first; a sequence of :class:`BilingualTerm`.
 
     Attributes:
@@ -203,22 +189,8 @@ class BilingualTerms(Result):
     terms: tuple[BilingualTerm, ...]
     languages: tuple[str, str]
 
-    def __len__(self) -> int:
-        return len(self.terms)
-
-    def __iter__(self) -> Iterator[BilingualTerm]:
-        return iter(self.terms)
-
     def __repr__(self) -> str:
         return f"BilingualTerms({len(self):,} terms, {'-'.join(self.languages)})"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`BilingualTerm`."""
-        return BilingualTerm._fields
-
-    def records(self) -> tuple[BilingualTerm, ...]:
-        """Return the terms."""
-        return self.terms
 
     def write(self, path: str | Path) -> None:
         """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 from xml.sax.saxutils import escape, quoteattr
 
 from xswe.errors import ConfigError, DependencyError
@@ -21,6 +21,7 @@ from xswe.io.archives import open_output, packing_of, without_packing
 from xswe.io.files import whole_file
 from xswe.version import __version__
 
+R = TypeVar("R", bound=tuple[Any, ...])
 _BLOCK = 65_536  # rows that are written at a time
 _SHOWN = 10  # rows that a notebook shows
 _SHEET, _SHEET_CELL = 1_048_575, 32_767  # rows of a sheet under its header, characters of a cell
@@ -124,6 +125,40 @@ class Result:
             write_table(path, suffix, *self.layout())
         else:
             write_table(path, suffix, self.columns(), self.records(), self.types())
+
+
+class Listing(Result, Sequence[R]):
+    """Base of results that are a sequence of named tuples.
+
+    A class of them says in its arguments what these are, and which of its fields holds them.
+    """
+
+    _row: ClassVar[type[Any]]
+    _held: ClassVar[str]
+
+    def __init_subclass__(cls, row: type[Any], held: str) -> None:
+        cls._row, cls._held = row, held
+
+    def __len__(self) -> int:
+        return len(self.records())
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.records())
+
+    @overload
+    def __getitem__(self, place: int) -> R: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[R, ...]: ...
+    def __getitem__(self, place: int | slice) -> R | tuple[R, ...]:
+        return self.records()[place]
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the fields of a row."""
+        return tuple(self._row._fields)
+
+    def records(self) -> tuple[R, ...]:
+        """Return the rows."""
+        return tuple(getattr(self, self._held))
 
 
 @dataclass(frozen=True)

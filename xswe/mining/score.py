@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -265,7 +265,10 @@ def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig)
 
         raw, ends = create("lines"), create("ends")
         hashes = create("source.hashes"), create("target.hashes")
-        vectors = [VectorWriter(create(f"{name}.npy"), model.dim, config.storage) for name in ("source", "target")]
+        vectors = [
+            stack.enter_context(closing(VectorWriter(folder / f"{name}.npy", model.dim, config.storage)))
+            for name in ("source", "target")
+        ]
         progress = stack.enter_context(bar("encode", unit="pair"))
         while block := list(islice(lines, _BLOCK)):
             raw.write(b"".join(line.raw + line.end for line in block))
@@ -279,7 +282,5 @@ def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig)
                 hashes[side].write(everyone.tobytes())
                 new = np.flatnonzero(seen[side].add(keys))
                 if len(new):
-                    vectors[side].write(model.encode([texts[i] for i in new], threads=threads))
+                    vectors[side].append(model.encode([texts[i] for i in new], threads=threads))
             progress.update(len(block))
-        for writer in vectors:
-            writer.close()

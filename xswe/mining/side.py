@@ -410,7 +410,7 @@ def _write(
         numbers, identities, figures = (
             stack.enter_context(closing(GrowingArray(folder / f"{name}.npy", kind))) for name, kind in _COLUMNS.items()
         )
-        vectors = VectorWriter(stack.enter_context(open(folder / "vectors.npy", "wb")), dim, config.storage)
+        vectors = stack.enter_context(closing(VectorWriter(folder / "vectors.npy", dim, config.storage)))
         progress = stack.enter_context(bar(f"encode {description}", unit="line"))
         lines = _lines(config, given, dropped, read)
         while block := list(islice(lines, _BLOCK)):
@@ -430,9 +430,8 @@ def _write(
                 identities.append(np.array([identity_key(text) for text in strings], np.uint64))
             if config.filters.numbers:
                 figures.append(np.array([number_key(text) for text in strings], np.uint64))
-            vectors.write(encode(strings) if strings else np.zeros((0, dim), np.float32))
+            vectors.append(encode(strings) if strings else np.zeros((0, dim), np.float32))
             progress.update(len(block))
-        vectors.close()
     return {"read": read[0], "dropped": dropped.counts, "examples": dropped.kept}
 
 

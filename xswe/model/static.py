@@ -8,7 +8,7 @@ few texts in a process that has not loaded the compiler's run time yet, which ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -21,7 +21,7 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.files import arrays_digest, fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags
-from xswe.io.results import Result
+from xswe.io.results import Listing
 from xswe.model import folder as storage
 from xswe.model.encoding import BLOCK, Encoding
 from xswe.model.folder import PRECISIONS, Precision, check_counts, check_precision, convert, owners, restore, smallest
@@ -118,31 +118,14 @@ class Neighbour(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Neighbours(Result):
+class Neighbours(Listing[Neighbour], row=Neighbour, held="words"):
     """The words nearest to a ``text``, best first; a sequence of :class:`Neighbour`."""
 
     text: str
     words: tuple[Neighbour, ...]
 
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __iter__(self) -> Iterator[Neighbour]:
-        return iter(self.words)
-
-    def __getitem__(self, place: int) -> Neighbour:
-        return self.words[place]
-
     def __repr__(self) -> str:
         return f"Neighbours({self.text!r}: {', '.join(f'{near.word} {near.score:.3f}' for near in self)})"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Neighbour`."""
-        return Neighbour._fields
-
-    def records(self) -> tuple[Neighbour, ...]:
-        """Return the words."""
-        return self.words
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import available_threads
-from xswe.io.results import Result
+from xswe.io.results import Listing
 from xswe.search.kernels import empty_lists
 
 Method = Literal["exact", "clusters"]
@@ -117,7 +117,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Hits(Result):
+class Hits(Listing[Hit], row=Hit, held="hits"):
     """What was found for one query, best first; a sequence of :class:`Hit`.
 
     Attributes:
@@ -128,15 +128,6 @@ class Hits(Result):
     query: str | None
     hits: tuple[Hit, ...]
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
-
     def __repr__(self) -> str:
         return f"Hits({self.query!r}, {len(self)})"
 
@@ -146,11 +137,3 @@ class Hits(Result):
     def with_texts(self, texts: Iterable[str]) -> Hits:
         """Return the hits with other texts, as many."""
         return Hits(self.query, tuple(hit._replace(text=text) for hit, text in zip(self.hits, texts, strict=True)))
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Hit`."""
-        return Hit._fields
-
-    def records(self) -> tuple[Hit, ...]:
-        """Return the hits."""
-        return self.hits

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
+from xswe.io.files import GrowingArray
 from xswe.io.ragged import Spans, Texts, release
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows, row_norms
@@ -130,33 +132,16 @@ def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:
     return Vectors(given) if isinstance(given, np.ndarray) else Vectors.open(given)
 
 
-class VectorWriter:
-    """Writes a ``.npy`` of vectors whose number is not known beforehand.
+class VectorWriter(GrowingArray):
+    """A ``.npy`` of vectors under construction, in one of the storages; its rows are given as float32 (n, d)."""
 
-    Args:
-        stream: an empty file opened for writing bytes.
-        dim: dimensions of a vector.
-        storage: type of the numbers.
-    """
+    def __init__(self, path: Path, dim: int, storage: Storage) -> None:
+        self._storage = storage
+        super().__init__(path, STORAGES[storage], row=(dim,))
 
-    def __init__(self, stream: BinaryIO, dim: int, storage: Storage) -> None:
-        self._stream, self._dim, self._storage, self._rows = stream, dim, storage, 0
-        self._header()
-
-    def _header(self) -> None:
-        self._stream.seek(0)  # numpy leaves room in the header for the number of rows to grow
-        kind = np.dtype(STORAGES[self._storage]).str
-        header = {"descr": kind, "fortran_order": False, "shape": (self._rows, self._dim)}
-        np.lib.format.write_array_header_1_0(self._stream, header)
-
-    def write(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors."""
-        self._stream.write(quantise(vectors, self._storage).tobytes())
-        self._rows += len(vectors)
-
-    def close(self) -> None:
-        """Write the final number of rows."""
-        self._header()
+    def append(self, values: np.ndarray) -> None:
+        """Add vectors at the end."""
+        super().append(quantise(values, self._storage))
 
 
 def encoded_to(
@@ -164,11 +149,10 @@ def encoded_to(
 ) -> Vectors:
     """Encode texts, or those of some rows, into a file that is memory-mapped; memory does not grow with them."""
     rows = np.arange(len(texts)) if rows is None else rows
-    with open(path, "wb") as stream, bar("encode", len(rows), unit="line") as progress:
-        writer = VectorWriter(stream, model.dim, storage)
+    writer = VectorWriter(path, model.dim, storage)
+    with closing(writer), bar("encode", len(rows), unit="line") as progress:
         for start in range(0, len(rows), _ENCODED):
             part = rows[start : start + _ENCODED]
-            writer.write(model.encode(texts.take(part), threads=threads))
+            writer.append(model.encode(texts.take(part), threads=threads))
             progress.update(len(part))
-        writer.close()
     return Vectors.open(path)

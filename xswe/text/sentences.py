@@ -12,20 +12,20 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.archives import without_packing
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
 from xswe.io.lines import open_binary
-from xswe.io.results import Result, check_suffix
+from xswe.io.results import Listing, check_suffix
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
 
@@ -218,7 +218,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SplitText(Result, Sequence[Sentence]):
+class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
     """Running text and its sentences, in order; a sequence of :class:`Sentence`.
 
     Attributes:
@@ -232,29 +232,8 @@ class SplitText(Result, Sequence[Sentence]):
     sentences: tuple[Sentence, ...]
     language: str
 
-    def __len__(self) -> int:
-        return len(self.sentences)
-
-    def __iter__(self) -> Iterator[Sentence]:
-        return iter(self.sentences)
-
-    @overload
-    def __getitem__(self, place: int) -> Sentence: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Sentence]: ...
-    def __getitem__(self, place: int | slice) -> Sentence | Sequence[Sentence]:
-        return self.sentences[place]
-
     def __repr__(self) -> str:
         return f"SplitText({self.summary()}, {self.language})"
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`Sentence`."""
-        return Sentence._fields
-
-    def records(self) -> tuple[Sentence, ...]:
-        """Return the sentences."""
-        return self.sentences
 
     def write(self, path: str | Path) -> None:
         """Write the sentences, whole or not at all: to ``.txt``, or ``-``, one a line; else as :meth:`Result.write`."""
