@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -26,6 +28,15 @@ class DependencyError(XsweError):
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the library '{library}': install it with  pip install 'xswe[{extra}]'")
+
+
+@contextmanager
+def needs(library: str, extra: str, purpose: str) -> Iterator[None]:
+    """Raise a :class:`DependencyError` where an import inside the block fails."""
+    try:
+        yield
+    except ImportError:
+        raise DependencyError(library, extra, purpose) from None
 
 
 class InputError(XsweError):

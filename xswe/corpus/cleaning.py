@@ -21,7 +21,7 @@ from xswe.corpus.cards import digest_of
 from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
 from xswe.corpus.rows import Negatives, Rows, stripped, text_hashes
 from xswe.corpus.seen import KeySet
-from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.errors import ConfigError, InputError, needs
 from xswe.io.archives import without_packing
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
@@ -132,11 +132,9 @@ def _texts(file: Path) -> Iterator[str]:
 
 
 def _parquet(file: Path) -> Iterator[str]:
-    try:
+    with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise DependencyError("pyarrow", "corpora", "reading Parquet") from None
     try:
         with pq.ParquetFile(file) as table:
             for batch in table.iter_batches():

@@ -16,9 +16,9 @@ from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
 
-from xswe.errors import DependencyError, InputError
+from xswe.errors import InputError, needs
 from xswe.io.archives import damage
-from xswe.io.lines import OnError, Skipped, open_binary
+from xswe.io.lines import OnError, Skipped, open_binary, read_whole
 
 Pair = tuple[str, str]
 Found = TypeVar("Found")
@@ -73,12 +73,9 @@ def units_of(
     return _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
 
 
-def read_memory(
-    path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
-) -> Iterator[dict[str, str]]:
+def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
     """Stream the units of a TMX file: the texts of each by language, as many as it has."""
-    skipped = skipped if skipped is not None else Skipped()
-    return _units(Path(path), ("tu",), lambda root: None, lambda unit: iter([_variants(unit)]), on_error, skipped)
+    return _units(Path(path), ("tu",), lambda root: None, lambda unit: iter([_variants(unit)]), "raise", Skipped())
 
 
 def _variants(unit: Element) -> dict[str, str]:
@@ -133,11 +130,9 @@ def _units(
     skipped: Skipped,
 ) -> Iterator[Found]:
     """Parse a file and hand on each element of the given names at its end, then drop it."""
-    try:
+    with needs("defusedxml", "corpora", "reading TMX and XLIFF"):
         from defusedxml import DefusedXmlException
         from defusedxml.ElementTree import iterparse
-    except ImportError:
-        raise DependencyError("defusedxml", "corpora", "reading TMX and XLIFF") from None
     with open_binary(path) as raw:
         stream = _Watched(raw, path)
         parents: list[Element] = []
@@ -189,7 +184,6 @@ def _text(element: Element) -> str:
 # What a line of a message, its keyword or not, must be: the library takes half a string for an empty one.
 _STRING = re.compile(r'(?:msg[a-z_]+(?:\[\d+\])?\s*)?"(?:[^"\\]|\\.)*"')
 _CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the file out"
-_MOST = 256 << 20  # a catalogue is read whole; those of whole desktops have a few MiB
 
 
 def read_catalogue(
@@ -200,12 +194,11 @@ def read_catalogue(
     Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are
     in the first language, unless the catalogue's header names that as the language of its translations.
     """
-    try:
+    with needs("polib", "corpora", "reading gettext catalogues"):
         import polib
-    except ImportError:
-        raise DependencyError("polib", "corpora", "reading gettext catalogues") from None
     try:
-        raw = _whole(path)
+        with open_binary(path) as stream:
+            raw = read_whole(stream, path, "a catalogue")
         if path.suffix == ".mo":
             _check_compiled(raw)
         else:
@@ -260,11 +253,3 @@ def _check_compiled(raw: bytes) -> None:
         entries = np.frombuffer(raw, f"{order}u4", 2 * count, table).reshape(-1, 2).astype(np.int64)
         if (entries.sum(1) > len(raw)).any():
             raise ValueError("it ends before its last string")
-
-
-def _whole(path: Path) -> bytes:
-    with open_binary(path) as stream:
-        raw = stream.read(_MOST + 1)
-    if len(raw) > _MOST:
-        raise InputError(path, f"a catalogue of over {_MOST >> 20} MiB", "cut it into several")
-    return raw

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from xswe.errors import DependencyError, InputError
+from xswe.errors import InputError, needs
 from xswe.io.files import whole_file
 
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
@@ -46,10 +46,8 @@ def unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
 
 
 def _open_zstd(raw: BinaryIO) -> BinaryIO:
-    try:
+    with needs("zstandard", "train", "reading .zst files"):
         import zstandard
-    except ImportError:
-        raise DependencyError("zstandard", "train", "reading .zst files") from None
     return io.BufferedReader(_Zstd(raw, zstandard.ZstdDecompressor().decompressobj), 1 << 17)
 
 
@@ -73,10 +71,8 @@ def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
     elif packing == ".bz2":
         stream = bz2.BZ2File(raw, "wb")
     elif packing:
-        try:
+        with needs("zstandard", "mine", "writing .zst files"):
             import zstandard
-        except ImportError:
-            raise DependencyError("zstandard", "mine", "writing .zst files") from None
         stream = zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
     else:
         yield raw

@@ -23,6 +23,7 @@ from xswe.io.remote import is_remote, open_remote
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
+_MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
 _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 
@@ -54,6 +55,14 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     check_input(path)
     with path.open("rb") as raw:
         yield unpacked(raw, packing_of(path))
+
+
+def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:
+    """Read a stream to its end, or raise an InputError where there is too much of it to be held."""
+    data = stream.read(_MOST_WHOLE + 1)
+    if len(data) > _MOST_WHOLE:
+        raise InputError(path, f"{what} of over {_MOST_WHOLE >> 20} MiB", "cut it into several files")
+    return data
 
 
 def read_lines(
@@ -249,7 +258,7 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
         InputError: the file is missing or damaged, or a line is not UTF-8 or of over 1 MiB.
     """
     ready = Texts.of([])
-    for texts in _texts_of_file(path) if span is None else _texts_of_span(path, span):
+    for texts in _texts_of_file(path, span):
         ready = concatenate([ready, texts]) if len(ready) else texts
         while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
             size = _lines_of_a_block(ready, lines)
@@ -290,15 +299,11 @@ class Span:
         return data
 
 
-def _texts_of_file(path: str | Path) -> Iterator[Texts]:
-    with open_binary(path) as stream:
-        yield from _texts_of_chunks(path, stream)
-
-
-def _texts_of_span(path: str | Path, span: tuple[int, int]) -> Iterator[Texts]:
-    """Read the lines that begin within a span; an error names the line as counted from the file's beginning."""
-    with lines_counted(path, span[0]), open_binary(path) as stream:
-        yield from _texts_of_chunks(path, cast(BinaryIO, Span(stream, *span)), span[0] > 0)
+def _texts_of_file(path: str | Path, span: tuple[int, int] | None) -> Iterator[Texts]:
+    """Read the lines of a file, or those that begin within a span of it."""
+    start = span[0] if span else 0
+    with lines_counted(path, start), open_binary(path) as stream:
+        yield from _texts_of_chunks(path, cast(BinaryIO, Span(stream, *span)) if span else stream, start > 0)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from xswe.errors import DependencyError, InputError
+from xswe.errors import DependencyError, InputError, needs
 
 logger = logging.getLogger(__name__)
 _ATTEMPTS = 6
@@ -29,10 +29,8 @@ def is_remote(path: object) -> bool:
 
 
 def _system(path: str) -> tuple[Any, str]:
-    try:
+    with needs("fsspec", "remote", f"reading {path}"):
         import fsspec
-    except ImportError:
-        raise DependencyError("fsspec", "remote", f"reading {path}") from None
     try:
         return fsspec.core.url_to_fs(path)
     except ImportError as error:

@@ -84,10 +84,7 @@ class Ensemble(Encoding):
 
         A part that knows nothing of a text leaves it to the others; a text that none knows is the zero vector.
         """
-        from xswe.model.kernels import (
-            divide_rows,  # compiled: loading a model does without
-            row_norms,  # compiled: loading a model does without
-        )
+        from xswe.model.kernels import divide_rows, row_norms  # compiled: loading a model does without
 
         start = 0
         for part, weight in zip(self.parts, self.weights, strict=True):

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError, needs
 from xswe.io.files import save_tensors, scratch, whole_file
 from xswe.model.folder import Precision
 from xswe.model.interchange import write_binary, write_text
@@ -37,11 +37,9 @@ def build_graph(model: StaticModel) -> Any:
     Raises:
         DependencyError: onnx is not installed.
     """
-    try:
+    with needs("onnx", "onnx", "exporting to ONNX"):
         import onnx
         from onnx import TensorProto, helper, numpy_helper
-    except ImportError:
-        raise DependencyError("onnx", "onnx", "exporting to ONNX") from None
     nodes, constants = _nodes(model)
     graph = helper.make_graph(
         nodes,

@@ -22,8 +22,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.io.files import read_json, save_tensors, whole_folder
+from xswe.errors import ConfigError, ModelError, needs
+from xswe.io.files import read_json, save_tensors, whole_folder, write_json
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
 from xswe.text.subwords import SubwordUnits
@@ -144,18 +144,7 @@ MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
 _COUNTS = "counts.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
-_OWN = {
-    *(
-        "model_type",
-        "format_version",
-        "hidden_dim",
-        "vocabulary_size",
-        "normalize",
-        "max_length",
-        "embedding_dtype",
-        "units",
-    ),
-}
+_OWN = frozenset("model_type format_version hidden_dim vocabulary_size normalize max_length embedding_dtype units".split())
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -192,10 +181,6 @@ def load_units(folder: Path) -> Units:
     )
 
 
-def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-
-
 def save(contents: Contents, folder: Path) -> None:
     """Write a model folder; an existing *model* folder of that name is replaced in the last moment.
 
@@ -226,8 +211,8 @@ def save(contents: Contents, folder: Path) -> None:
             "units": units.settings,
             **description,
         }
-        _write(temporary / "config.json", config)
-        _write(temporary / "modules.json", _MODULES)
+        write_json(temporary / "config.json", config)
+        write_json(temporary / "modules.json", _MODULES)
         (temporary / "1_Normalize").mkdir()
 
 
@@ -386,10 +371,8 @@ def push_folder(folder: Path, repository: str, revision: str | None, private: bo
 @contextmanager
 def _hub(what: str, cure: str) -> Iterator[ModuleType]:
     """Give the hub's library, and turn whatever it raises into one line."""
-    try:
+    with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
         import huggingface_hub
-    except ImportError:
-        raise DependencyError("huggingface_hub", "hub", "fetching from and pushing to the hub") from None
     try:
         yield huggingface_hub
     except Exception as error:  # the hub's own errors, and whatever its transport raises without a network

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.errors import ConfigError, InputError, needs
 from xswe.io.files import let_go, lock, read_json, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import PRECISIONS, check_precision, convert
@@ -275,11 +275,9 @@ def _safetensors_header(file: VectorFile, rows: int) -> bytes:
 
 
 def _pyarrow() -> Any:
-    try:
+    with needs("pyarrow", "parquet", "writing .parquet files"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise DependencyError("pyarrow", "parquet", "writing .parquet files") from None
     return pyarrow
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from xswe.corpus.formats import find_pairs, read_pairs
-from xswe.errors import ConfigError, DependencyError, InputError
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import whole_folder
 from xswe.model.static import StaticModel
 from xswe.report import figures
@@ -276,11 +276,9 @@ def export_space(space: Space, folder: str | Path) -> Path:
 
 def _write_atlas(path: Path, vectors: np.ndarray, labels: Sequence[tuple[str, str]]) -> None:
     """Write texts, places in the plane of the first components, and nearest neighbours."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise DependencyError("pyarrow", "parquet", "writing Parquet") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     centred = vectors - vectors.mean(0)
     left, values, _ = np.linalg.svd(centred, full_matrices=False)
     places = left[:, :2] * values[:2]

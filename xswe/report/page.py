@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError, needs
 from xswe.io.files import whole_file
 from xswe.text.languages import has_cjk, has_kana
 from xswe.version import __version__
@@ -57,10 +57,8 @@ def language_of(text: str, languages: Sequence[str] = ()) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Return the templates' environment: what is put into a page is escaped, and a missing name is an error."""
-    try:
+    with needs("Jinja2", "report", "writing a report"):
         import jinja2
-    except ImportError:
-        raise DependencyError("Jinja2", "report", "writing a report") from None
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ROOM / "templates"),
         autoescape=True,

@@ -70,7 +70,7 @@ class PairsView:
     read: int = 0
 
 
-def view_of_mined(mined: MinedPairs, score: str = "score") -> PairsView:
+def view_of_mined(mined: MinedPairs) -> PairsView:
     """Return the view of what was mined; without evidence, of the pairs alone."""
     evidence = mined.evidence or _of_arrays(mined.scores, lambda row: _pair(mined, row), mined.threshold.value)
     report = mined.report
@@ -81,7 +81,7 @@ def view_of_mined(mined: MinedPairs, score: str = "score") -> PairsView:
         evidence,
         mined.threshold,
         len(mined),
-        score,
+        "score",
         mined.languages,
         "" if report is None else str(report),
         () if report is None else tuple(report.seconds.items()),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError, XsweError
+from xswe.errors import ConfigError, XsweError, needs
 from xswe.io.files import fingerprint, read_json, whole_folder, write_json
 from xswe.io.parallel import run, single_threaded_blas
 from xswe.progress import bar
@@ -33,14 +33,8 @@ class Checkpoint:
     takes one pass over their bytes.
     """
 
-    def __init__(
-        self,
-        folder: Path | None,
-        settings: list[object],
-        sides: tuple[Vectors, Vectors],
-        seconds: float = _SECONDS_BETWEEN_SAVES,
-    ) -> None:
-        self.folder, self.seconds = folder, seconds if folder else float("inf")
+    def __init__(self, folder: Path | None, settings: list[object], sides: tuple[Vectors, Vectors]) -> None:
+        self.folder, self.seconds = folder, _SECONDS_BETWEEN_SAVES if folder else float("inf")
         self._identity = "" if folder is None else fingerprint(settings, [side.digest() for side in sides])
 
     def load(self) -> tuple[int, Neighbours] | None:
@@ -251,10 +245,8 @@ def search_on_device(source: Vectors, target: Vectors, k: int, config: SearchCon
         DependencyError: torch is not installed.
         ConfigError: there is no such device.
     """
-    try:
+    with needs("torch", "train", f"device={config.device}"):
         import torch
-    except ImportError:
-        raise DependencyError("torch", "train", f"device={config.device}") from None
     try:
         device = torch.device(config.device)
         torch.zeros(1, device=device)

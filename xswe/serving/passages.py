@@ -15,7 +15,7 @@ from xswe.corpus.documents import read_memory
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
 from xswe.io.archives import without_packing
-from xswe.io.lines import OnError, read_blocks
+from xswe.io.lines import read_blocks
 from xswe.io.ragged import Texts, concatenate
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES, check_languages
@@ -70,10 +70,10 @@ class Corpus:
             )
         return cls(entry, path, name, codes)
 
-    def blocks(self, on_error: OnError) -> Iterator[Block]:
+    def blocks(self) -> Iterator[Block]:
         """Stream the passages, or raise an InputError where the file is missing or a line of it is damaged."""
         if not self.languages:
-            yield from _memory(self.path, on_error)
+            yield from _memory(self.path)
         elif len(self.languages) == 1:
             line = 1
             for texts in read_blocks(self.path):
@@ -84,13 +84,13 @@ class Corpus:
             given = self.entry if isinstance(self.entry, Mapping) else str(self.entry)
             line = 1
             for file in find_pairs([given], (a, b)):
-                for job in read_jobs(file, on_error=on_error):
+                for job in read_jobs(file):
                     rows = job()
                     yield {a: rows.source, b: rows.target}, np.arange(line, line + len(rows))
                     line += len(rows)
 
 
-def _memory(path: Path, on_error: OnError) -> Iterator[Block]:
+def _memory(path: Path) -> Iterator[Block]:
     units: list[dict[str, str]] = []
     first = 1
 
@@ -99,7 +99,7 @@ def _memory(path: Path, on_error: OnError) -> Iterator[Block]:
         texts = {code: Texts.of([unit.get(code, "") for unit in units]) for code in codes}
         return texts, np.arange(first, first + len(units))
 
-    for unit in read_memory(path, on_error=on_error):
+    for unit in read_memory(path):
         units.append(unit)
         if len(units) == _BLOCK:
             yield block()
@@ -141,7 +141,7 @@ class _Growing:
     numbers: list[np.ndarray] = field(default_factory=list)  # unit, corpus, line
 
 
-def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str], on_error: OnError = "raise") -> dict[str, Passages]:
+def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str]) -> dict[str, Passages]:
     """Read the passages of corpora in some languages, by language.
 
     Raises:
@@ -152,7 +152,7 @@ def read_corpora(corpora: Sequence[Corpus], languages: Sequence[str], on_error: 
     base = 0
     with bar("read", unit="passage") as progress:
         for number, corpus in enumerate(corpora):
-            for texts, lines in corpus.blocks(on_error):
+            for texts, lines in corpus.blocks():
                 for code, column in texts.items():
                     if code not in growing:
                         continue

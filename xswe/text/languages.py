@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from tokenizers import normalizers
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError, needs
 from xswe.io.files import scratch
 
 
@@ -174,10 +174,8 @@ _HAN_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0
 @lru_cache(maxsize=1)
 def simplified_characters() -> dict[str, str]:
     """Map each traditional character to its simplified one, for all that differ (about 5,000, from OpenCC)."""
-    try:
+    with needs("opencc", "train", "folding Chinese characters"):
         from opencc import OpenCC
-    except ImportError:
-        raise DependencyError("opencc", "train", "folding Chinese characters") from None
     convert = OpenCC("t2s").convert
     characters = (chr(code) for low, high in _HAN_BLOCKS for code in range(low, high))
     return {c: s for c in characters if (s := convert(c)) != c and len(s) == 1}
@@ -194,11 +192,9 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
     The table says what each character (or short text) becomes; an empty text removes it. The map is as sentencepiece
     serialises it: a double-array trie and its strings.
     """
-    try:
+    with needs("sentencepiece (with protobuf)", "train", "compiling a character table"):
         import sentencepiece
         from sentencepiece import sentencepiece_model_pb2
-    except ImportError:
-        raise DependencyError("sentencepiece (with protobuf)", "train", "compiling a character table") from None
     model = io.BytesIO()
     with scratch() as folder:
         rules = Path(folder) / "rules.tsv"
@@ -295,10 +291,8 @@ _SENTENCE_MARKS = "。，、！？；：“”"
 @lru_cache(maxsize=1)
 def _lingua() -> tuple[Any, dict[str, Any]]:
     """Return the detector, which loads its models when first used, and its name of each of our languages."""
-    try:
+    with needs("lingua-language-detector", "languages", "telling languages apart"):
         import lingua
-    except ImportError:
-        raise DependencyError("lingua-language-detector", "languages", "telling languages apart") from None
     codes = {code: getattr(lingua.IsoCode639_1, code.upper()) for code in (*LANGUAGES, *_FURTHER)}
     names = {code: lingua.Language.from_iso_code_639_1(codes[code]) for code in LANGUAGES}
     return lingua.LanguageDetectorBuilder.from_iso_codes_639_1(*codes.values()).build(), names

@@ -12,12 +12,11 @@ from statistics import median
 from typing import Any
 from urllib.parse import unquote
 
-from xswe.errors import DependencyError, InputError
+from xswe.errors import InputError, needs
 from xswe.io.archives import member_names, open_member, without_packing
 from xswe.io.files import check_input
-from xswe.io.lines import open_binary
+from xswe.io.lines import open_binary, read_whole
 
-_MOST = 256 << 20  # bytes of a document, which is read whole
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
 _BLOCKS = frozenset(
@@ -83,16 +82,9 @@ def _columns(line: str) -> int:
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
 
 
-def _whole(path: str | Path) -> bytes:
-    with open_binary(path) as stream:
-        data = stream.read(_MOST + 1)
-    if len(data) > _MOST:
-        raise InputError(path, f"a document of over {_MOST >> 20} MiB", "cut it into several files")
-    return data
-
-
 def _decoded(path: str | Path) -> str:
-    return decoded(_whole(path), path)
+    with open_binary(path) as stream:
+        return decoded(read_whole(stream, path, "a document"), path)
 
 
 def decoded(data: bytes, path: str | Path) -> str:
@@ -234,18 +226,13 @@ def read_epub(path: Path) -> Iterator[str]:
 
 def _member(path: Path, name: str) -> bytes:
     with open_member(path, name) as stream:
-        data = stream.read(_MOST + 1)
-    if len(data) > _MOST:
-        raise InputError(path, f"{name} has over {_MOST >> 20} MiB", "cut it into several files")
-    return data
+        return read_whole(stream, path, name)
 
 
 def _xml(data: bytes, path: Path) -> Any:
-    try:
+    with needs("defusedxml", "documents", "reading EPUB"):
         from defusedxml import DefusedXmlException
         from defusedxml.ElementTree import ParseError, fromstring
-    except ImportError:
-        raise DependencyError("defusedxml", "documents", "reading EPUB") from None
     try:
         return fromstring(data)
     except (DefusedXmlException, ParseError) as error:
@@ -257,10 +244,8 @@ def _xml(data: bytes, path: Path) -> Any:
 
 def read_docx(path: Path) -> Iterator[str]:
     """Yield the paragraphs and the cells of tables of a DOCX file, in their order."""
-    try:
+    with needs("python-docx", "documents", "reading DOCX"):
         import docx
-    except ImportError:
-        raise DependencyError("python-docx", "documents", "reading DOCX") from None
     check_input(path)
     try:
         document = docx.Document(str(path))
@@ -274,10 +259,8 @@ def read_docx(path: Path) -> Iterator[str]:
 
 def read_pdf(path: Path) -> Iterator[str]:
     """Yield the paragraphs of a PDF's text, as far as its lines tell them; pages do not end a paragraph."""
-    try:
+    with needs("pypdf", "documents", "reading PDF"):
         import pypdf
-    except ImportError:
-        raise DependencyError("pypdf", "documents", "reading PDF") from None
     check_input(path)
     try:
         pages = [page.extract_text() or "" for page in pypdf.PdfReader(str(path)).pages]

@@ -18,7 +18,7 @@ from typing import Any
 
 from tokenizers import Encoding, Tokenizer, normalizers
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError, needs
 from xswe.text.languages import is_punctuation
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, pieces_only, put_first
@@ -59,21 +59,17 @@ def _of_lines(line: Callable[[str], str]) -> Segmenter:
 
 
 def _fugashi() -> Segmenter:
-    try:
+    with needs("fugashi (with unidic-lite)", "words", "segmenting Japanese with fugashi"):
         import fugashi
         import unidic_lite
-    except ImportError:
-        raise DependencyError("fugashi (with unidic-lite)", "words", "segmenting Japanese with fugashi") from None
     # Naming the dictionary keeps another one that happens to be installed from changing the words.
     parse = fugashi.GenericTagger(f'-Owakati -r "{unidic_lite.DICDIR}/mecabrc" -d "{unidic_lite.DICDIR}"').parse
     return _of_lines(parse)
 
 
 def _jieba() -> Segmenter:
-    try:
+    with needs("jieba", "words", "segmenting Chinese with jieba"):
         import jieba
-    except ImportError:
-        raise DependencyError("jieba", "words", "segmenting Chinese with jieba") from None
     jieba.setLogLevel(logging.WARNING)
     cut = jieba.Tokenizer().cut
     return _of_lines(lambda run: " ".join(cut(run)))

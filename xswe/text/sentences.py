@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xswe.errors import ConfigError, DependencyError
+from xswe.errors import ConfigError, needs
 from xswe.io.archives import without_packing
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
 from xswe.io.lines import open_binary
@@ -67,10 +67,8 @@ _GOES_ON = {
 
 @lru_cache(maxsize=1)
 def _library() -> Any:
-    try:
+    with needs("sentencex", "sentences", "cutting running text into sentences"):
         import sentencex
-    except ImportError:
-        raise DependencyError("sentencex", "sentences", "cutting running text into sentences") from None
     return sentencex
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.errors import ConfigError, ModelError, needs
 from xswe.io.files import scratch
 from xswe.text.languages import CJK_CHARACTERS, folding_step
 
@@ -126,11 +126,9 @@ def train_subwords(
     Raises:
         ConfigError: the texts are too few for any vocabulary.
     """
-    try:
+    with needs("sentencepiece (with protobuf)", "train", "training sub-word units"):
         import sentencepiece
         from sentencepiece import sentencepiece_model_pb2
-    except ImportError:
-        raise DependencyError("sentencepiece (with protobuf)", "train", "training sub-word units") from None
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer, tokenizer.pre_tokenizer = text_normaliser(languages, folding), chunker()
     counts: Counter[str] = Counter()
