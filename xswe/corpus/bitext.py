@@ -1,12 +1,9 @@
-"""A cleaned bitext, as flat arrays, with a record of what was dropped and of what it was made from.
+"""A cleaned bitext as flat arrays, what was dropped, and its training, development and held-out rows, drawn at random.
 
-Training, development and held-out rows, drawn at random out of very many.
-
-Rows drawn at random out of very many, in memory that hardly grows with them: a bit a row.
-
-``Generator.permutation`` holds eight bytes a row. Its shuffle swaps the last place with a random one, then the one before,
-and so on; who wants to know only what ends up in the first places can go back through the swaps instead. They are drawn
-twice, block by block: once forwards, to know the generator's state before each block, and once from the last block on.
+Rows are drawn out of very many in memory that hardly grows with them: a bit a row. ``Generator.permutation`` holds eight
+bytes a row. Its shuffle swaps the last place with a random one, then the one before, and so on; who wants to know only what
+ends up in the first places can go back through the swaps instead. They are drawn twice, block by block: once forwards, to
+know the generator's state before each block, and once from the last block on.
 """
 
 from __future__ import annotations
@@ -197,7 +194,7 @@ def clean_file(
     skip: int = 0,
     span: tuple[int, int] | None = None,
 ) -> Iterator[Cleaned]:
-    """Stream a file's cleaned blocks in order, from block ``skip`` on, of a ``span`` of it (see ``read_jobs``) or of all."""
+    """Stream a file's cleaned blocks in order, from block ``skip`` on, of a span of it (see ``read_jobs``) or of all."""
 
     def cleaned() -> Iterator[Any]:
         least = config.min_score if file.min_score is None else file.min_score

@@ -1,7 +1,4 @@
-"""Corpus cards, and how the corpora they name are fetched and found.
-
-Corpus cards: what a public corpus is, where it lies, how it is laid out, and what its licence allows.
-"""
+"""Corpus cards: what a public corpus is, where it lies, its layout, what its licence allows, and how it is fetched."""
 
 from __future__ import annotations
 

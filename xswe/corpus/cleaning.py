@@ -1,7 +1,4 @@
-"""What is kept out of training: pairs that are no translations, and texts of evaluation files.
-
-Texts of evaluation files, kept out of training: exactly, and as they read without case, width and punctuation.
-"""
+"""What is kept out of training: pairs that are no translations, and texts of evaluation files, exactly or nearly."""
 
 from __future__ import annotations
 

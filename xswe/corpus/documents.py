@@ -1,6 +1,4 @@
-"""Translation memories and catalogues: TMX, XLIFF, and gettext's PO and MO, as pairs.
-
-Translation memories and localisation files in XML: TMX 1.4, XLIFF 1.2 and XLIFF 2.0, streamed.
+"""Translation memories and catalogues as pairs: TMX 1.4, XLIFF 1.2 and 2.0, streamed, and gettext's PO and MO.
 
 External entities, entity declarations and network access are refused by the parser; a unit is forgotten once it is read.
 """

@@ -1,7 +1,5 @@
 """What a bitext file holds: its format and columns, its pairs, and columns that are no text.
 
-Columns that are no text: a score, an identifier or an address of the web, read in the place of a sentence.
-
 Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
 without a complaint. The rule asks for what no translation is: in nearly every line of a file's beginning a side is nothing
 but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and tables

@@ -1,7 +1,6 @@
-"""Files that appear whole or not at all, and fingerprints that name what made them.
+"""Files that appear whole or not at all, fingerprints that name what made them, and the state of unfinished work.
 
-Flat arrays on disk that grow block by block, survive a kill, and are memory-mapped when they are whole; the state of
-unfinished work.
+Flat arrays on disk grow block by block, survive a kill, and are memory-mapped when they are whole.
 """
 
 from __future__ import annotations

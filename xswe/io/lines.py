@@ -1,7 +1,4 @@
-"""Lines of text files: opened whatever packs them, decoded strictly, one by one or in blocks.
-
-Lines of text files, plain or compressed, decoded strictly and blamed exactly.
-"""
+"""Lines of text files: opened whatever packs them, decoded strictly and blamed exactly, one by one or in blocks."""
 
 from __future__ import annotations
 
@@ -261,18 +258,17 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
     for texts in _texts_of_file(path, span):
         ready = concatenate([ready, texts]) if len(ready) else texts
         while len(ready) >= lines or ready.offsets[-1] > BLOCK_BYTES:
-            size = _lines_of_a_block(ready, lines)
-            yield ready[:size]
-            ready = ready[size:]
+            block, ready = _parted(ready, lines)
+            yield block
     while len(ready):
-        size = _lines_of_a_block(ready, lines)
-        yield ready[:size]
-        ready = ready[size:]
+        block, ready = _parted(ready, lines)
+        yield block
 
 
-def _lines_of_a_block(texts: Texts, lines: int) -> int:
-    """Return how many lines make the next block: at most ``lines``, and only the first may pass the bound of bytes."""
-    return max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
+def _parted(texts: Texts, lines: int) -> tuple[Texts, Texts]:
+    """Return the next block, of at most so many lines, only the first of which may be over-long; and the rest."""
+    size = max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
+    return texts[:size], texts[size:]
 
 
 class Span:

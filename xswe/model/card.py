@@ -1,7 +1,4 @@
-"""The model card, and the licence that the sources of the training text leave a model's weights.
-
-The licence of a model's weights, derived from what the sources of its training text state.
-"""
+"""The model card, and the licence of a model's weights, derived from what the sources of its training text state."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """The model folder on disk, and the precisions that its matrix may have.
 
-Fewer bits a number: float16, and int8 with one scale a row.
-
 A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
 quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth.
-
-Which language a word belongs to: how often each unit occurred in each language of the training text.
 
 Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese. What
 tells those apart is how often each language uses the word, per unit of its text.
@@ -144,7 +140,8 @@ MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
 _COUNTS = "counts.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
-_OWN = frozenset("model_type format_version hidden_dim vocabulary_size normalize max_length embedding_dtype units".split())
+_OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
+_OWN |= {"embedding_dtype", "units"}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},

@@ -1,7 +1,4 @@
-"""Static models and word vectors of other projects, read as models of this one.
-
-Static models of other libraries, read from their files as ours: WordLlama's, and the folders of Model2Vec.
-"""
+"""Vectors of other projects as models of ours: tables of words, WordLlama's matrix, and the folders of Model2Vec."""
 
 from __future__ import annotations
 

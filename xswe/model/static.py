@@ -1,9 +1,7 @@
-"""The static model: units, one vector a unit, and the mean of them for a text.
+"""The static model: units, one vector a unit, and for a text the mean of them (EN paper 3.1).
 
-Averaging rows: a text's vector is the mean of its units' rows (EN paper 3.1).
-
-Two implementations give the same bytes: the compiled one of :mod:`xswe.model.kernels`, and one in plain numpy for a
-few texts in a process that has not loaded the compiler's run time yet, which takes longer than they do.
+Averaging has two implementations of the same bytes: the compiled one of :mod:`xswe.model.kernels`, and one in plain numpy
+for a few texts in a process that has not loaded the compiler's run time yet, which takes longer than they do.
 """
 
 from __future__ import annotations

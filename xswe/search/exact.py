@@ -1,7 +1,4 @@
-"""Exact nearest neighbours, on the CPU or a graphics card, handed out in units that can be resumed.
-
-Units of work handed out in order to threads, with the state saved now and then.
-"""
+"""Exact nearest neighbours, on the CPU or a graphics card: units handed out to threads, the state saved now and then."""
 
 from __future__ import annotations
 

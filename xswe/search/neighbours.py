@@ -1,11 +1,10 @@
-"""The nearest neighbours of two sets of vectors in each other: exactly, or in clusters.
+"""The nearest neighbours of two sets of vectors in each other: exactly, or by overlapping clusters.
 
-Approximate neighbours by overlapping clusters: exact products, but only of lines that share a cluster.
-
-Both sides are assigned to the same centroids (spherical k-means over a sample of both), every line to its few nearest.
-Within a cluster the block of scores is formed and swept as in the exact search. With C clusters and p of them a line the
-work is p^2 / C of the exact one, and both directions still come from one pass. Each side's mean is taken off before the
-assignment, so that sides which lie apart in the space (as languages do in many encoders) still meet.
+Within clusters products are exact, but only of lines that share one. Both sides are assigned to the same centroids
+(spherical k-means over a sample of both), every line to its few nearest; the block of scores of a cluster is formed and
+swept as in the exact search. With C clusters and p of them a line the work is p^2 / C of the exact one, and both directions
+still come from one pass. Each side's mean is taken off before the assignment, so that sides which lie apart in the space
+(as languages do in many encoders) still meet.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
-"""The languages, their scripts, and the folding of traditional to simplified Chinese.
+"""The languages, their scripts, the folding of traditional Chinese, rim words of terms, and texts in another language.
 
-The languages the library knows, and what it knows of each.
-
-Words that begin and end no term: articles, prepositions, auxiliaries, particles.
-
-Lists of a language hold what stands at the rim of a term's span in running text, nothing that itself is one.
-
-Which of some texts are in another language than they should be, by the library ``lingua``.
-
-Eleven languages are told apart: the four of this library, and seven that are frequent on the web and near to them. A text
-counts as another's where one of them is clearly the likelier; what is undecided counts as its own. Of Han alone are Chinese
-sentences and Japanese titles alike: where Japanese is due, what is short and has no mark of a sentence counts as Japanese.
+The library ``lingua`` tells eleven languages apart: the four of this library, and seven that are frequent on the web and
+near to them. A text counts as another's where one of them is clearly the likelier; what is undecided counts as its own.
+Of Han alone are Chinese sentences and Japanese titles alike: where Japanese is due, what is short and has no mark of a
+sentence counts as Japanese.
 """
 
 from __future__ import annotations
@@ -218,6 +211,7 @@ def _codes(text: str) -> str:
     return " ".join(f"{ord(character):X}" for character in text)
 
 
+# Words that begin and end no term: what stands at the rim of a term's span in running text, nothing that itself is one.
 # A rim word is one of these as a whole. Chinese and Japanese units may hold a particle and a part of the term (``の値``):
 # ``FUSED`` has what is cut off such a unit, before and after it, where Han, Katakana or Latin letters remain.
 RIM_WORDS: dict[str, str] = {

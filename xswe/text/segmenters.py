@@ -1,9 +1,8 @@
 """Segmenters for Han and Kana: the teacher's tokens (the paper), fugashi with unidic-lite (ja), jieba (zh).
 
-Whole texts as a teacher's pieces, each a word by itself: the units of Chinese and Japanese in the authors' code.
-
-Nothing is cut before the tokenizer sees a text, so Latin letters and figures in it are pieces, too, and a piece may hold
-punctuation. The words are the pieces without the mark of a word's start; a word that is punctuation only is none.
+In the authors' code a text of Chinese or Japanese is taken as a whole: nothing is cut before the tokenizer sees it, so
+Latin letters and figures in it are pieces, too, and a piece may hold punctuation. The words are the pieces without the mark
+of a word's start; a word that is punctuation only is none.
 """
 
 from __future__ import annotations

@@ -22,12 +22,12 @@ from numba import njit
 
 from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks
-from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
 from xswe.text.languages import CJK_CHARACTERS, is_punctuation
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, unknown_id
-from xswe.text.units import BLOCK, Units, Worth, in_blocks
+from xswe.text.units import Units, Worth, flat_blocks, in_blocks
 from xswe.text.words import WordUnits
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ class _Pieces:
     def cut(self, texts: Sequence[str]) -> Cut:
         """See :class:`Cutter`."""
         if self._worth(texts):
-            blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-            bags = concatenate_bags([self._fast(Texts.of(block)) for block in blocks])
+            bags = concatenate_bags([self._fast(block) for block in flat_blocks(texts)])
         else:
             bags = concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
         ids, words = np.empty(len(bags.ids), np.int32), np.empty(len(bags.ids) + 1, np.int64)

@@ -13,10 +13,10 @@ from tokenizers import Tokenizer
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.languages import check_languages
 from xswe.text.tokenizers import MARK, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
-from xswe.text.units import BLOCK, LocatedBags, UnitKind, Worth, in_blocks
+from xswe.text.units import LocatedBags, UnitKind, Worth, flat_blocks, in_blocks
 
 if TYPE_CHECKING:
     from xswe.text.compiled.locate import Tracer
@@ -116,8 +116,7 @@ class SubwordUnits:
         fast = self._fast_lookup(texts)
         if fast is None:
             return concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
-        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-        return concatenate_bags([fast(Texts.of(block)) for block in blocks])
+        return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
         """Return the compiled look-up; None where the tokenizer itself is as good."""
@@ -143,8 +142,7 @@ class SubwordUnits:
             return self._locate_by_tokenizer(texts)
         from xswe.text.compiled.locate import together
 
-        blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)]
-        return together([tracer(Texts.of(block)) for block in blocks])
+        return together([tracer(block) for block in flat_blocks(texts)])
 
     def _tracer(self, texts: Sequence[str]) -> Tracer | None:
         """Return what finds places in compiled code; None where the tokenizer itself is as good."""

@@ -1,7 +1,4 @@
-"""Tokenizers: the library's own kind, trained over all languages, and how files of any kind are read.
-
-The library's own kind of tokenizer: its normaliser, its chunks, and a Unigram vocabulary trained over all languages.
-"""
+"""Tokenizers: the library's own kind (normaliser, chunks, one Unigram vocabulary of all languages), and files of all."""
 
 from __future__ import annotations
 

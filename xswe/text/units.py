@@ -117,6 +117,11 @@ def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
         yield [t if t.isascii() else t.encode("utf-8", "replace").decode("utf-8") for t in block]
 
 
+def flat_blocks(texts: Sequence[str]) -> Iterator[Texts]:
+    """Cut texts into as many, laid flat for compiled code."""
+    return (Texts.of(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK))
+
+
 def settle(text: str, start: int, end: int) -> tuple[int, int]:
     """Shrink a span so that it neither starts nor ends with a blank, and let it take in the marks that follow it."""
     while start < end and text[start].isspace():

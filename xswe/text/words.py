@@ -14,11 +14,11 @@ from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, 
 from xswe.errors import ModelError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_step, has_cjk, has_kana, is_punctuation
 from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
-from xswe.text.units import BLOCK, LocatedBags, UnitKind, Worth, in_blocks, settle
+from xswe.text.units import LocatedBags, UnitKind, Worth, flat_blocks, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.text.compiled.chunks import Table
@@ -270,11 +270,9 @@ class WordUnits:
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; a word with nothing known is left out."""
-        fast = self._fast_lookup(texts)
-        if fast is None:
+        if (fast := self._fast_lookup(texts)) is None:
             return self._plainly(texts)
-        blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-        return concatenate_bags([fast(Texts.of(block)) for block in blocks])
+        return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
         """Return the compiled look-up; None where the plain one is as good."""
@@ -303,15 +301,11 @@ class WordUnits:
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
         """Look the texts up and say where each word stands."""
-        fast = self._fast_lookup(texts)
-        if fast is None:
+        if not len(texts) or (fast := self._fast_lookup(texts)) is None:
             return self._locate_plainly(texts)
         from xswe.text.compiled.locate import together
 
-        parts = []
-        for start in range(0, len(texts), BLOCK):
-            parts.append(fast.locate(Texts.of(texts[start : start + BLOCK]), self._locate_plainly))
-        return together(parts) if parts else self._locate_plainly([])
+        return together([fast.locate(block, self._locate_plainly) for block in flat_blocks(texts)])
 
     def _locate_plainly(self, texts: Sequence[str]) -> LocatedBags:
         """Look texts up word by word: what the compiled way must equal."""

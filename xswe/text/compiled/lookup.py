@@ -1,6 +1,4 @@
-"""From texts to unit ids in compiled code, and runs of Han and Kana to their pieces.
-
-Text to unit ids at the speed of memory: the compiled twin of a sub-word tokenizer.
+"""Text to unit ids at the speed of memory: the compiled twin of a sub-word tokenizer, and of its cutting of runs of Han.
 
 A word met before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
 tokenizers library's Unigram model, with the same arithmetic and the same ties. Texts with characters that the alphabet
