@@ -234,9 +234,7 @@ def load_sentences(
             report.checksums |= {str(path): digest_of(path) for file in one.files for path in file.files}
     for reason, count in skipped.counts.items():
         report.dropped[reason] = report.dropped.get(reason, 0) + count
-    offsets = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum([len(raw) for raw in kept], out=offsets[1:])
-    texts = Texts(np.frombuffer(b"".join(kept), np.uint8), offsets)
+    texts = Texts.packed(kept)
     if evaluation is not None:
         exact, normalised = evaluation.known(texts)
         for reason, rows in (("evaluation text", exact), ("evaluation text, normalised", normalised & ~exact)):

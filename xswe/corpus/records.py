@@ -334,6 +334,4 @@ def _side_by_side(lines: tuple[Texts, ...]) -> Texts:
     if len(lines) == 1:
         return lines[0]
     rows = [b"%b\t%b%b" % (left, right, end) for (left, end), (right, _) in zip(*map(_bodies, lines), strict=True)]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=offsets[1:])
-    return Texts(np.frombuffer(b"".join(rows), np.uint8), offsets)
+    return Texts.packed(rows)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
@@ -74,13 +74,19 @@ class Spans:
             self._file.close()
 
 
+def bounds_of(sizes: Any) -> np.ndarray:
+    """Return where each of some runs of these sizes begins, and where the last one ends, int64 (n + 1,)."""
+    out = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=out[1:])
+    return out
+
+
 def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of some rows, one after the other, as a copy, and where each row begins."""
     rows = np.asarray(rows, np.int64)
     starts = np.asarray(offsets)[rows]
     sizes = np.asarray(offsets)[rows + 1] - starts
-    places = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(sizes, out=places[1:])
+    places = bounds_of(sizes)
     out, shifts = np.empty(places[-1], values.dtype), starts - places[:-1]
     for start in range(0, len(rows), 1 << 16):  # the index takes eight times the bytes it picks
         block = slice(start, start + (1 << 16))
@@ -153,9 +159,12 @@ class Texts(_Ragged, Sequence[str]):
             packed = list(map(str.encode, strings))
         except UnicodeEncodeError:
             packed = [string.encode("utf-8", "replace") for string in strings]
-        offsets = np.zeros(len(packed) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, packed), np.int64, len(packed)), out=offsets[1:])
-        return cls(np.frombuffer(b"".join(packed), np.uint8), offsets)
+        return cls.packed(packed)
+
+    @classmethod
+    def packed(cls, texts: Sequence[bytes]) -> Texts:
+        """Store strings that are UTF-8 already."""
+        return cls(np.frombuffer(b"".join(texts), np.uint8), bounds_of(np.fromiter(map(len, texts), np.int64, len(texts))))
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -230,8 +239,7 @@ class Bags(_Ragged):
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Bags:
         """Flatten lists of ids."""
-        offsets = np.zeros(len(lists) + 1, np.int64)
-        np.cumsum([len(one) for one in lists], out=offsets[1:])
+        offsets = bounds_of([len(one) for one in lists])
         ids = np.fromiter((i for one in lists for i in one), np.int32, count=int(offsets[-1]))
         return cls(ids, offsets)
 
@@ -280,7 +288,7 @@ class TextView(Sequence[str]):
     def __init__(self, parts: Sequence[tuple[Texts, np.ndarray | None]]) -> None:
         self._parts = list(parts)
         sizes = [len(texts) if rows is None else len(rows) for texts, rows in self._parts]
-        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+        self._starts = bounds_of(sizes)
 
     def __len__(self) -> int:
         return int(self._starts[-1])

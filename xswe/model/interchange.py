@@ -6,7 +6,7 @@ import importlib.util
 import io
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -26,12 +26,7 @@ from xswe.text.words import WordSplitter, WordUnits
 
 
 def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticModel:
-    """Read the model in WordLlama's package; the package need not be importable, its files suffice.
-
-    Raises:
-        DependencyError: it is not installed.
-        ModelError: its files are not those of version 0.3.
-    """
+    """Read the model in WordLlama's package; the package need not be importable, its files (of 0.3) suffice."""
     found = importlib.util.find_spec("wordllama")
     if found is None or not found.submodule_search_locations:
         raise DependencyError("wordllama", "baselines", "the part wordllama")
@@ -55,11 +50,7 @@ def is_model2vec(folder: Path) -> bool:
 
 
 def read_model2vec(folder: Path, languages: Sequence[str] = tuple(LANGUAGES)) -> StaticModel:
-    """Read a folder that Model2Vec wrote.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """Read a folder that Model2Vec wrote, or raise a ModelError where a file is missing or damaged."""
     path = folder / "model.safetensors"
     tensors = _tensors(path)
     matrix = tensors.get("embeddings")
@@ -218,15 +209,7 @@ def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
 
 def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[SubwordUnits, np.ndarray]:
     """Read a matrix over a tokenizer's pieces; a mapping and weights of tokens are worked into it."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    if not weights.is_file():
-        raise ModelError(f"{weights}: there is no such file; check the path")
-    try:
-        tensors: Mapping[str, np.ndarray] = load_file(weights)
-    except (SafetensorError, ValueError, OSError) as error:
-        raise ModelError(f"{weights}: damaged ({error}); fetch it again") from None
+    tensors = _tensors(weights)
     matrix = next((tensors[name] for name in ("embeddings", "embedding.weight") if name in tensors), None)
     if matrix is None or matrix.ndim != 2:
         raise ModelError(f"{weights}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")

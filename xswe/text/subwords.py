@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.ragged import Bags, bounds_of, concatenate_bags
 from xswe.text.languages import check_languages
 from xswe.text.tokenizers import MARK, is_trained_here, load_tokenizer, state_for_later, unknown_id, without_limits
 from xswe.text.units import LocatedBags, UnitKind, Worth, flat_blocks, in_blocks
@@ -176,8 +176,7 @@ class SubwordUnits:
         kept = self._is_unit[bags.ids] if also is None else self._is_unit[bags.ids] & also
         if kept.all():
             return bags, kept
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
-        return Bags(bags.ids[kept], before[bags.offsets]), kept
+        return Bags(bags.ids[kept], bounds_of(kept)[bags.offsets]), kept
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[SubwordUnits, np.ndarray]:
         """Return the most frequent units, and their old ids; characters and special tokens always stay.
