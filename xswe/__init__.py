@@ -50,54 +50,38 @@ if TYPE_CHECKING:
     from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
 
-# Where each public name comes from.
+# Which public names each module has; one that is called otherwise there says how.
+_MODULES = {
+    "alignment.documents": "AlignedDocuments align_documents pair_documents",
+    "alignment.lexicon": "bilingual_terms phrase_table",
+    "alignment.sentences": "AlignedTexts align",
+    "alignment.words": "WordLinks align_words",
+    "evaluation.evaluate": "Comparison Scores compare evaluate",
+    "io.execution": "ExecutionConfig",
+    "io.shards": "WorkStatus work_status",
+    "mining.dedup": "Deduplicated dedup",
+    "mining.filter": "filter:filter_bitext",
+    "mining.mined": "MinedPairs mine",
+    "mining.negatives": "HardNegatives mine_negatives",
+    "mining.score": "score:score_pairs",
+    "model.encode_file": "BatchEncoder encode_file",
+    "model.ensemble": "Ensemble push_to_hub",
+    "model.static": "StaticModel",
+    "phrases.find": "find_phrases",
+    "phrases.terms": "find_terms",
+    "report.write": "write_report",
+    "search.index": "Index index load_index",
+    "search.types": "Hit Hits",
+    "serving.app": "make_app serve",
+    "text.sentences": "SplitText split_text",
+    "training.sentence_pca": "SentencePCA",
+    "training.sweep": "Sweep sweep",
+    "training.train": "train",
+}
 _PUBLIC = {
-    "AlignedDocuments": "xswe.alignment.documents:AlignedDocuments",
-    "AlignedTexts": "xswe.alignment.sentences:AlignedTexts",
-    "BatchEncoder": "xswe.model.encode_file:BatchEncoder",
-    "Comparison": "xswe.evaluation.evaluate:Comparison",
-    "Deduplicated": "xswe.mining.dedup:Deduplicated",
-    "ExecutionConfig": "xswe.io.execution:ExecutionConfig",
-    "Ensemble": "xswe.model.ensemble:Ensemble",
-    "HardNegatives": "xswe.mining.negatives:HardNegatives",
-    "Hit": "xswe.search.types:Hit",
-    "Hits": "xswe.search.types:Hits",
-    "Index": "xswe.search.index:Index",
-    "MinedPairs": "xswe.mining.mined:MinedPairs",
-    "Scores": "xswe.evaluation.evaluate:Scores",
-    "SentencePCA": "xswe.training.sentence_pca:SentencePCA",
-    "SplitText": "xswe.text.sentences:SplitText",
-    "StaticModel": "xswe.model.static:StaticModel",
-    "Sweep": "xswe.training.sweep:Sweep",
-    "align": "xswe.alignment.sentences:align",
-    "align_words": "xswe.alignment.words:align_words",
-    "bilingual_terms": "xswe.alignment.lexicon:bilingual_terms",
-    "align_documents": "xswe.alignment.documents:align_documents",
-    "WorkStatus": "xswe.io.shards:WorkStatus",
-    "WordLinks": "xswe.alignment.words:WordLinks",
-    "compare": "xswe.evaluation.evaluate:compare",
-    "dedup": "xswe.mining.dedup:dedup",
-    "encode_file": "xswe.model.encode_file:encode_file",
-    "errors": "xswe.errors:",
-    "evaluate": "xswe.evaluation.evaluate:evaluate",
-    "filter": "xswe.mining.filter:filter_bitext",
-    "find_phrases": "xswe.phrases.find:find_phrases",
-    "find_terms": "xswe.phrases.terms:find_terms",
-    "index": "xswe.search.index:index",
-    "load_index": "xswe.search.index:load_index",
-    "make_app": "xswe.serving.app:make_app",
-    "mine": "xswe.mining.mined:mine",
-    "mine_negatives": "xswe.mining.negatives:mine_negatives",
-    "pair_documents": "xswe.alignment.documents:pair_documents",
-    "phrase_table": "xswe.alignment.lexicon:phrase_table",
-    "push_to_hub": "xswe.model.ensemble:push_to_hub",
-    "score": "xswe.mining.score:score_pairs",
-    "serve": "xswe.serving.app:serve",
-    "split_text": "xswe.text.sentences:split_text",
-    "sweep": "xswe.training.sweep:sweep",
-    "train": "xswe.training.train:train",
-    "work_status": "xswe.io.shards:work_status",
-    "write_report": "xswe.report.write:write_report",
+    name.partition(":")[0]: (f"xswe.{module}", name.rpartition(":")[2])
+    for module, names in _MODULES.items()
+    for name in names.split()
 }
 __all__ = [
     "AlignedDocuments",
@@ -171,11 +155,12 @@ def load(model: str | Path, *, revision: str | None = None, token: str | None = 
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return importlib.import_module("xswe.errors")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'xswe' has no attribute {name!r}")
-    module, _, inside = _PUBLIC[name].partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, inside) if inside else found
+    module, inside = _PUBLIC[name]
+    return getattr(importlib.import_module(module), inside)
 
 
 def __dir__() -> list[str]:
