@@ -95,19 +95,13 @@ class CorpusConfig:
 
 @dataclass
 class CorpusReport:
-    """How many pairs were read, and where the rest went.
+    """How many pairs were read, and where the rest went."""
 
-    Attributes:
-        read: pairs read.
-        kept: pairs kept.
-        dropped: counts by reason (see ``xswe.corpus.cleaning.REASONS``, and what ``on_error=skip`` skipped).
-        checksums: SHA-256 of each file read, by its path as given.
-    """
-
-    read: int = 0
-    kept: int = 0
+    read: int = 0  # pairs read
+    kept: int = 0  # pairs kept
+    # counts by reason (see ``xswe.corpus.cleaning.REASONS``, and what ``on_error=skip`` skipped)
     dropped: dict[str, int] = field(default_factory=dict)
-    checksums: dict[str, str] = field(default_factory=dict)
+    checksums: dict[str, str] = field(default_factory=dict)  # SHA-256 of each file read, by its path as given
 
     def add(self, rows: int, reasons: np.ndarray, skipped: dict[str, int]) -> None:
         """Count one block: its pairs, the numbers of the reasons to drop some of them, and what was skipped."""
@@ -127,19 +121,12 @@ class CorpusReport:
 
 @dataclass(frozen=True, eq=False)
 class Bitext:
-    """Translation pairs of two languages.
+    """Translation pairs of two languages."""
 
-    Attributes:
-        languages: source and target code.
-        source: n texts.
-        target: n texts, row i the translation of source i.
-        negatives: texts of the target's language that say something else; None where no pair has any.
-    """
-
-    languages: tuple[str, str]
-    source: Texts | TextView
-    target: Texts | TextView
-    negatives: Negatives | None = None
+    languages: tuple[str, str]  # source and target code
+    source: Texts | TextView  # n texts
+    target: Texts | TextView  # n texts, row i the translation of source i
+    negatives: Negatives | None = None  # texts of the target's language that say something else; None where no pair has any
 
     def __len__(self) -> int:
         return len(self.source)
@@ -410,17 +397,11 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class SplitRows:
-    """A bitext cut in three, as ascending rows.
+    """A bitext cut in three, as ascending rows."""
 
-    Attributes:
-        training: what is learnt from, a bit a row.
-        development: decides when to stop.
-        held_out: reported on, and used for nothing else.
-    """
-
-    training: RowSet
-    development: np.ndarray
-    held_out: np.ndarray
+    training: RowSet  # what is learnt from, a bit a row
+    development: np.ndarray  # decides when to stop
+    held_out: np.ndarray  # reported on, and used for nothing else
 
     @property
     def train(self) -> np.ndarray:

@@ -38,37 +38,25 @@ class Version:
     In ``files``, ``urls``, ``members`` and ``config`` the names ``{a}`` and ``{b}`` stand for the two codes in
     alphabetical order (as OPUS names its files), ``{source}`` and ``{target}`` for those of the pair as it is used, and
     ``{other}`` for the one that is not English.
-
-    Attributes:
-        version: its name.
-        format: ``moses-zip``, ``tar`` (of tab-separated text), ``tsv``, ``hub``, or ``lines`` (monolingual).
-        pairs: the language pairs it has, each with its size as the distributor states it, or None.
-        languages: of a monolingual corpus.
-        codes: the corpus's own code of a language, where it is not ours.
-        files: the file of a pair, by its name in the cache.
-        urls: where it is fetched, the first that answers.
-        sha256: of the file of a pair, where one is published.
-        members: in an archive, the patterns of the members ``source``, ``target`` and ``score``, or ``text``.
-        columns: 0-based columns ``a``, ``b`` and ``score`` of tab-separated text.
-        repo: on the hub, the data set.
-        config: its configuration.
-        split: its split.
-        fields: its fields, by language code, ``other`` for the language that is not English; ``text`` if monolingual.
     """
 
     version: str
-    format: CardFormat
+    format: CardFormat  # ``moses-zip``, ``tar`` (of tab-separated text), ``tsv``, ``hub``, or ``lines`` (monolingual)
+    # the language pairs it has, each with its size as the distributor states it, or None
     pairs: dict[str, str | None] = field(default_factory=dict)
-    languages: tuple[str, ...] = ()
-    codes: dict[str, str] = field(default_factory=dict)
-    files: tuple[str, ...] = ()
-    urls: tuple[str, ...] = ()
-    sha256: dict[str, str] = field(default_factory=dict)
+    languages: tuple[str, ...] = ()  # of a monolingual corpus
+    codes: dict[str, str] = field(default_factory=dict)  # the corpus's own code of a language, where it is not ours
+    files: tuple[str, ...] = ()  # the file of a pair, by its name in the cache
+    urls: tuple[str, ...] = ()  # where it is fetched, the first that answers
+    sha256: dict[str, str] = field(default_factory=dict)  # of the file of a pair, where one is published
+    # in an archive, the patterns of the members ``source``, ``target`` and ``score``, or ``text``
     members: dict[str, str] = field(default_factory=dict)
+    # 0-based columns ``a``, ``b`` and ``score`` of tab-separated text
     columns: dict[str, int] = field(default_factory=dict)
-    repo: str = ""
+    repo: str = ""  # on the hub, the data set
     config: str = ""
     split: str = "train"
+    # its fields, by language code, ``other`` for the language that is not English; ``text`` if monolingual
     fields: dict[str, str] = field(default_factory=dict)
 
     def names(self, languages: Sequence[str]) -> dict[str, str]:
@@ -89,31 +77,18 @@ class Version:
 
 @dataclass(frozen=True)
 class Card:
-    """One corpus.
+    """One corpus."""
 
-    Attributes:
-        name: what it is called on the command line.
-        what: what it is.
-        kind: ``bitext`` or ``monolingual``.
-        homepage: where to read about it, and to fetch it by hand.
-        licence: its licence, as its source states it.
-        allows: what that allows, in a few words.
-        restrictions: what a model trained on it must say about itself; empty if nothing.
-        cite: how to cite it.
-        versions: its releases, the one to use first.
-        unchecked: what this card says without its having been looked up.
-    """
-
-    name: str
+    name: str  # what it is called on the command line
     what: str
     kind: Literal["bitext", "monolingual"]
-    homepage: str | None
-    licence: str
-    allows: str
-    restrictions: tuple[str, ...]
-    cite: str
-    versions: tuple[Version, ...]
-    unchecked: tuple[str, ...]
+    homepage: str | None  # where to read about it, and to fetch it by hand
+    licence: str  # its licence, as its source states it
+    allows: str  # what that allows, in a few words
+    restrictions: tuple[str, ...]  # what a model trained on it must say about itself; empty if nothing
+    cite: str  # how to cite it
+    versions: tuple[Version, ...]  # its releases, the one to use first
+    unchecked: tuple[str, ...]  # what this card says without its having been looked up
 
     @property
     def terms(self) -> str:

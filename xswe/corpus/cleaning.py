@@ -238,21 +238,13 @@ class CleanConfig:
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A block after all that can be said of a pair by itself.
+    """A block after all that can be said of a pair by itself."""
 
-    Attributes:
-        rows: the pairs, with their texts normalised.
-        reason: uint8 (n,), 0 or the number of the reason to drop (from 1, in the order of ``REASONS``).
-        keys: uint64 (n,), equal for equal pairs.
-        near: uint64 (n, bands), sketches; (n, 0) where near-duplicates may stay.
-        sides: uint64 (n, 2), hashes of both sides; (n, 0) where hubs may stay.
-    """
-
-    rows: Rows
-    reason: np.ndarray
-    keys: np.ndarray
-    near: np.ndarray
-    sides: np.ndarray
+    rows: Rows  # the pairs, with their texts normalised
+    reason: np.ndarray  # uint8 (n,), 0 or the number of the reason to drop (from 1, in the order of ``REASONS``)
+    keys: np.ndarray  # uint64 (n,), equal for equal pairs
+    near: np.ndarray  # uint64 (n, bands), sketches; (n, 0) where near-duplicates may stay
+    sides: np.ndarray  # uint64 (n, 2), hashes of both sides; (n, 0) where hubs may stay
 
 
 class Cleaner:

@@ -51,17 +51,11 @@ class ContextConfig:
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """The chosen (sentence, unit) pairs, grouped by sentence.
+    """The chosen (sentence, unit) pairs, grouped by sentence."""
 
-    Attributes:
-        sentences: int64 (s,), rows of the chosen sentences, ascending; each is encoded once.
-        units: int32 (pairs,), the units harvested, by sentence, ascending within one.
-        offsets: int64 (s + 1,), sentence ``i`` is harvested for ``units[offsets[i]:offsets[i + 1]]``.
-    """
-
-    sentences: np.ndarray
-    units: np.ndarray
-    offsets: np.ndarray
+    sentences: np.ndarray  # int64 (s,), rows of the chosen sentences, ascending; each is encoded once
+    units: np.ndarray  # int32 (pairs,), the units harvested, by sentence, ascending within one
+    offsets: np.ndarray  # int64 (s + 1,), sentence ``i`` is harvested for ``units[offsets[i]:offsets[i + 1]]``
 
     @property
     def reference_passes(self) -> int:

@@ -130,32 +130,22 @@ _BY_SUFFIX: dict[str, PairFormat] = {
 
 @dataclass(frozen=True)
 class PairFile:
-    """Where translation pairs come from.
+    """Where translation pairs come from."""
 
-    Attributes:
-        source: the file, or the source side's file.
-        target: the target side's file (Moses), None for one file of both.
-        columns: 0-based columns of source and target in a tab-separated file.
-        format: how the file is laid out.
-        members: in an archive, the names (or patterns) of the member, or of the source's and the target's.
-        score: the 0-based column, or in an archive the member, that holds the corpus's own score; None for none.
-        fields: names of the source's and the target's field in records; None for the language codes.
-        hub: for ``hub``, the data set.
-        languages: source and target language; the same one twice for pairs of one language.
-        min_score: pairs of this file with a lower score are dropped; None for ``corpus.min_score``.
-        negatives: 0-based columns, or names of fields, of texts that say something else than the source.
-    """
-
-    source: Path
-    target: Path | None = None
-    columns: tuple[int, int] = (0, 1)
-    format: PairFormat = "tsv"
+    source: Path  # the file, or the source side's file
+    target: Path | None = None  # the target side's file (Moses), None for one file of both
+    columns: tuple[int, int] = (0, 1)  # 0-based columns of source and target in a tab-separated file
+    format: PairFormat = "tsv"  # how the file is laid out
+    # in an archive, the names (or patterns) of the member, or of the source's and the target's
     members: tuple[str, ...] = ()
+    # the 0-based column, or in an archive the member, that holds the corpus's own score; None for none
     score: int | str | None = None
+    # names of the source's and the target's field in records; None for the language codes
     fields: tuple[str, str] | None = None
-    hub: HubSet | None = None
-    languages: tuple[str, str] = ("", "")
-    min_score: float | None = None
+    hub: HubSet | None = None  # for ``hub``, the data set
+    languages: tuple[str, str] = ("", "")  # source and target language; the same one twice for pairs of one language
+    min_score: float | None = None  # pairs of this file with a lower score are dropped; None for ``corpus.min_score``
+    # 0-based columns, or names of fields, of texts that say something else than the source
     negatives: tuple[int | str, ...] = ()
 
     @property

@@ -64,17 +64,11 @@ class Sentences:
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Files that hold sentences of one language.
+    """Files that hold sentences of one language."""
 
-    Attributes:
-        files: plain text files (one sentence a line), or bitexts.
-        side: which side of the bitexts, 0 or 1; None for plain text.
-        pair: the bitexts' languages.
-    """
-
-    files: tuple[PairFile, ...]
-    side: int | None = None
-    pair: tuple[str, str] | None = None
+    files: tuple[PairFile, ...]  # plain text files (one sentence a line), or bitexts
+    side: int | None = None  # which side of the bitexts, 0 or 1; None for plain text
+    pair: tuple[str, str] | None = None  # the bitexts' languages
 
     def texts(self, config: CorpusConfig, skipped: Skipped, language: str, threads: int = 1) -> Iterator[str]:
         """Stream the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""

@@ -49,31 +49,20 @@ _FOREIGN = (".mo", ".parquet", ".po", ".xlf", ".xliff", ".xlsx", ".zip")
 
 
 class Record(NamedTuple):
-    """A pair as it stands in its file.
+    """A pair as it stands in its file."""
 
-    Attributes:
-        raw: its bytes without the line end.
-        end: the line end, empty for a last line without one.
-        texts: both sides, None if the record is damaged.
-    """
-
-    raw: bytes
-    end: bytes
-    texts: tuple[str, str] | None
+    raw: bytes  # its bytes without the line end
+    end: bytes  # the line end, empty for a last line without one
+    texts: tuple[str, str] | None  # both sides, None if the record is damaged
 
 
 @dataclass(frozen=True, eq=False)
 class RecordBlock:
-    """Some records in the order of their file.
+    """Some records in the order of their file."""
 
-    Attributes:
-        rows: both sides of each; empty where a record is damaged.
-        damaged: bool (n,), which records are.
-        lines: those of the file, or of both, that the records are, as they stand; empty where a record is no line.
-    """
-
-    rows: Rows
-    damaged: np.ndarray
+    rows: Rows  # both sides of each; empty where a record is damaged
+    damaged: np.ndarray  # bool (n,), which records are
+    # those of the file, or of both, that the records are, as they stand; empty where a record is no line
     lines: tuple[Texts, ...] = ()
 
     def __len__(self) -> int:
@@ -95,20 +84,14 @@ class RecordBlock:
 
 @dataclass(frozen=True)
 class RecordFile:
-    """A bitext to be read record by record.
+    """A bitext to be read record by record."""
 
-    Attributes:
-        paths: the file, or source and target (Moses); ``-`` for standard input.
-        columns: 0-based source and target column of separated text, or names of columns or fields.
-        languages: source and target language, for translation memories.
-        on_error: what a damaged record does: ``raise``, or ``skip`` (its texts are None).
-        span: of tab-separated text that is not packed: only the lines whose first byte is one of these.
-    """
-
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # the file, or source and target (Moses); ``-`` for standard input
+    # 0-based source and target column of separated text, or names of columns or fields
     columns: tuple[int | str, ...] = (0, 1)
-    languages: tuple[str, ...] = ()
-    on_error: OnError = "raise"
+    languages: tuple[str, ...] = ()  # source and target language, for translation memories
+    on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (its texts are None)
+    # of tab-separated text that is not packed: only the lines whose first byte is one of these
     span: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:

@@ -34,19 +34,12 @@ _ENDINGS = (*PACKED, ".zip", ".tar", ".tgz", ".tsv", ".txt", ".tmx", ".jsonl", "
 
 @dataclass(frozen=True)
 class Source:
-    """Something a model was trained on.
+    """Something a model was trained on."""
 
-    Attributes:
-        name: of the source.
-        licence: as the source states it; None if nobody said.
-        pairs: how many translation pairs were read, None if not counted.
-        restrictions: what its terms ask of models trained on it.
-    """
-
-    name: str
-    licence: str | None
-    pairs: int | None = None
-    restrictions: tuple[str, ...] = ()
+    name: str  # of the source
+    licence: str | None  # as the source states it; None if nobody said
+    pairs: int | None = None  # how many translation pairs were read, None if not counted
+    restrictions: tuple[str, ...] = ()  # what its terms ask of models trained on it
 
 
 def derive(sources: Iterable[Source]) -> tuple[str, str]:

@@ -149,20 +149,13 @@ _MODULES = [
 
 
 class Contents(NamedTuple):
-    """What a model folder holds, as plain data.
+    """What a model folder holds, as plain data."""
 
-    Attributes:
-        units: the function from text to unit ids.
-        matrix: (units, d) float32, float16 or int8.
-        description: what else ``config.json`` says of the model.
-        scales: float32 (units,), the factor of each row of an int8 matrix; None for the others.
-        counts: unsigned integers (languages, units), how often each unit occurred in each language; None if not known.
-    """
-
-    units: Units
-    matrix: np.ndarray
-    description: dict[str, Any]
-    scales: np.ndarray | None
+    units: Units  # the function from text to unit ids
+    matrix: np.ndarray  # (units, d) float32, float16 or int8
+    description: dict[str, Any]  # what else ``config.json`` says of the model
+    scales: np.ndarray | None  # float32 (units,), the factor of each row of an int8 matrix; None for the others
+    # unsigned integers (languages, units), how often each unit occurred in each language; None if not known
     counts: np.ndarray | None = None
 
 

@@ -277,18 +277,13 @@ _LEAST = 3  # sentences of a language that a silhouette needs
 
 @dataclass(frozen=True)
 class Cloud:
-    """Sentences in a plane.
+    """Sentences in a plane."""
 
-    Attributes:
-        name: of the step or method.
-        drawing: the plot.
-        silhouette: of the languages in the whole space, -1 to 1: 0 where they lie together; None for a single one.
-        shares: of the variance that each axis holds, None where an axis is none of variance.
-    """
-
-    name: str
-    drawing: Any
+    name: str  # of the step or method
+    drawing: Any  # the plot
+    # of the languages in the whole space, -1 to 1: 0 where they lie together; None for a single one
     silhouette: float | None
+    # of the variance that each axis holds, None where an axis is none of variance
     shares: tuple[float, float] | None = None
 
 

@@ -43,31 +43,18 @@ _NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class PairsView:
-    """What a page of pairs shows.
+    """What a page of pairs shows."""
 
-    Attributes:
-        title: of the page.
-        about: one sentence under it.
-        evidence: scores, samples, and what was left out.
-        threshold: the one applied.
-        kept: pairs that stay.
-        score: what the scores are, in words.
-        languages: of source and target; empty if they are not known.
-        summary: what the run said, line by line.
-        seconds: of each step.
-        read: records or lines that were read.
-    """
-
-    title: str
-    about: str
-    evidence: Evidence
-    threshold: Threshold
-    kept: int
-    score: str
-    languages: tuple[str, ...] = ()
-    summary: str = ""
-    seconds: tuple[tuple[str, float], ...] = ()
-    read: int = 0
+    title: str  # of the page
+    about: str  # one sentence under it
+    evidence: Evidence  # scores, samples, and what was left out
+    threshold: Threshold  # the one applied
+    kept: int  # pairs that stay
+    score: str  # what the scores are, in words
+    languages: tuple[str, ...] = ()  # of source and target; empty if they are not known
+    summary: str = ""  # what the run said, line by line
+    seconds: tuple[tuple[str, float], ...] = ()  # of each step
+    read: int = 0  # records or lines that were read
 
 
 def view_of_mined(mined: MinedPairs) -> PairsView:

@@ -23,21 +23,13 @@ _BUDGET = 1_200_000  # characters of texts on the page
 
 @dataclass(frozen=True)
 class Example:
-    """Where a candidate stands.
+    """Where a candidate stands."""
 
-    Attributes:
-        line: of the passage, counted from 1.
-        left: what stands before it.
-        hit: the span.
-        right: what stands after it.
-        other: the passage's other side, "" where it has none.
-    """
-
-    line: int
-    left: str
-    hit: str
-    right: str
-    other: str = ""
+    line: int  # of the passage, counted from 1
+    left: str  # what stands before it
+    hit: str  # the span
+    right: str  # what stands after it
+    other: str = ""  # the passage's other side, "" where it has none
 
 
 @dataclass(frozen=True)
@@ -54,19 +46,13 @@ class Found:
 
 @dataclass(frozen=True)
 class TermView:
-    """What a page of phrases or terms shows.
+    """What a page of phrases or terms shows."""
 
-    Attributes:
-        found: each phrase with its candidates, the best first; none where nothing was found.
-        languages: of the phrases and of the passages; empty if they are not known.
-        passages: how many were read; None if that is not known.
-        summary: what the search said.
-    """
-
+    # each phrase with its candidates, the best first; none where nothing was found
     found: tuple[tuple[str, tuple[Found, ...]], ...]
-    languages: tuple[str, ...] = ()
-    passages: int | None = None
-    summary: str = ""
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages; empty if they are not known
+    passages: int | None = None  # how many were read; None if that is not known
+    summary: str = ""  # what the search said
 
     @classmethod
     def of(

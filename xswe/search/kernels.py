@@ -163,19 +163,12 @@ _EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
 
 
 class Coded(NamedTuple):
-    """Vectors beside their codes.
+    """Vectors beside their codes."""
 
-    Attributes:
-        codes: int8 (n, d), of :func:`make_codes`.
-        scales: float32 (n,); rows where it is NaN are left out.
-        vectors: the n vectors.
-        error: the largest distance of a row of the codes from its vector.
-    """
-
-    codes: np.ndarray
-    scales: np.ndarray
-    vectors: Vectors
-    error: float
+    codes: np.ndarray  # int8 (n, d), of :func:`make_codes`
+    scales: np.ndarray  # float32 (n,); rows where it is NaN are left out
+    vectors: Vectors  # the n vectors
+    error: float  # the largest distance of a row of the codes from its vector
 
 
 def make_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -32,15 +32,10 @@ _NOTHING = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """The lines of each cluster.
+    """The lines of each cluster."""
 
-    Attributes:
-        lines: int32, the lines of all clusters one after the other, rising within a cluster.
-        bounds: int64 (clusters + 1,), cluster ``c`` has the lines ``lines[bounds[c]:bounds[c + 1]]``.
-    """
-
-    lines: np.ndarray
-    bounds: np.ndarray
+    lines: np.ndarray  # int32, the lines of all clusters one after the other, rising within a cluster
+    bounds: np.ndarray  # int64 (clusters + 1,), cluster ``c`` has the lines ``lines[bounds[c]:bounds[c + 1]]``
 
     @classmethod
     def of(cls, clusters: np.ndarray, count: int) -> Members:

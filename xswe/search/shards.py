@@ -34,19 +34,14 @@ _NAMES = (("forward", "sources"), ("backward", "targets"))
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the shards of a search are.
+    """How large the shards of a search are."""
 
-    Attributes:
-        rows: that are assigned to clusters, a multiple of 16,384.
-        pairs: that a group of clusters holds at most; fewer where that would leave less than 64 groups to share out.
-        edge: rows of a tile of the exact search, a multiple of 1,024; of many rows there are at most 64 x 64 tiles.
-        lines: whose lists are merged.
-    """
-
-    rows: int = 8 * _BLOCK
+    rows: int = 8 * _BLOCK  # that are assigned to clusters, a multiple of 16,384
+    # that a group of clusters holds at most; fewer where that would leave less than 64 groups to share out
     pairs: int = 1 << 32
+    # rows of a tile of the exact search, a multiple of 1,024; of many rows there are at most 64 x 64 tiles
     edge: int = 1 << 17
-    lines: int = 1 << 18
+    lines: int = 1 << 18  # whose lists are merged
 
     def group(self, pairs: int) -> int:
         """Return the pairs of a group of clusters, given those of all clusters."""
@@ -55,21 +50,13 @@ class Sizes:
 
 @dataclass(frozen=True)
 class _Search:
-    """What the shards of all stages know.
+    """What the shards of all stages know."""
 
-    Attributes:
-        paths: the ``.npy`` files of both sides' vectors, or of one.
-        k: length of the lists.
-        config: method and limits.
-        folder: of the whole search.
-        sizes: of the shards.
-    """
-
-    paths: tuple[Path, ...]
-    k: int
-    config: SearchConfig
-    folder: Path
-    sizes: Sizes
+    paths: tuple[Path, ...]  # the ``.npy`` files of both sides' vectors, or of one
+    k: int  # length of the lists
+    config: SearchConfig  # method and limits
+    folder: Path  # of the whole search
+    sizes: Sizes  # of the shards
 
     @property
     def within(self) -> bool:

@@ -67,19 +67,12 @@ class SearchConfig:
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The k nearest of each vector on the other side, best first; equal cosines by rising row.
+    """The k nearest of each vector on the other side, best first; equal cosines by rising row."""
 
-    Attributes:
-        forward: cosines of each source's nearest targets, float32 (sources, k); -inf where there are fewer.
-        forward_ids: their rows, int32 (sources, k); -1 where there are fewer.
-        backward: cosines of each target's nearest sources, float32 (targets, k).
-        backward_ids: their rows, int32 (targets, k).
-    """
-
-    forward: np.ndarray
-    forward_ids: np.ndarray
-    backward: np.ndarray
-    backward_ids: np.ndarray
+    forward: np.ndarray  # cosines of each source's nearest targets, float32 (sources, k); -inf where there are fewer
+    forward_ids: np.ndarray  # their rows, int32 (sources, k); -1 where there are fewer
+    backward: np.ndarray  # cosines of each target's nearest sources, float32 (targets, k)
+    backward_ids: np.ndarray  # their rows, int32 (targets, k)
 
     @classmethod
     def empty(cls, sources: int, targets: int, k: int) -> Neighbours:

@@ -270,15 +270,10 @@ def _opened(folder: Path, model: AnyModel) -> Opened:
 
 
 class Postings(NamedTuple):
-    """For each unit the passages that hold it, each once.
+    """For each unit the passages that hold it, each once."""
 
-    Attributes:
-        rows: int32 (entries,), rising within a unit.
-        bounds: int64 (units + 1,), unit ``i`` has the entries ``bounds[i]`` to ``bounds[i + 1]``.
-    """
-
-    rows: np.ndarray
-    bounds: np.ndarray
+    rows: np.ndarray  # int32 (entries,), rising within a unit
+    bounds: np.ndarray  # int64 (units + 1,), unit ``i`` has the entries ``bounds[i]`` to ``bounds[i + 1]``
 
     @classmethod
     def of(cls, bags: Bags, units: int) -> Postings:

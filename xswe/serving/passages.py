@@ -30,19 +30,12 @@ Block = tuple[dict[str, Texts], np.ndarray]  # texts by language, of as many uni
 
 @dataclass(frozen=True)
 class Corpus:
-    """A file of passages.
+    """A file of passages."""
 
-    Attributes:
-        entry: what was given, as :func:`xswe.corpus.formats.find_pairs` takes it.
-        path: the file.
-        name: what it is called; no path.
-        languages: one for plain text, two for pairs; empty for a translation memory, which says itself.
-    """
-
-    entry: Entry
-    path: Path
-    name: str
-    languages: tuple[str, ...]
+    entry: Entry  # what was given, as :func:`xswe.corpus.formats.find_pairs` takes it
+    path: Path  # the file
+    name: str  # what it is called; no path
+    languages: tuple[str, ...]  # one for plain text, two for pairs; empty for a translation memory, which says itself
 
     @classmethod
     def of(cls, entry: Entry) -> Corpus:
@@ -110,19 +103,12 @@ def _memory(path: Path) -> Iterator[Block]:
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """The passages of one language.
+    """The passages of one language."""
 
-    Attributes:
-        texts: n passages.
-        units: int32 (n,), rising: passages of several languages with one number translate each other.
-        corpora: uint16 (n,), which corpus each is of.
-        lines: int32 (n,), where in it.
-    """
-
-    texts: Texts
-    units: np.ndarray
-    corpora: np.ndarray
-    lines: np.ndarray
+    texts: Texts  # n passages
+    units: np.ndarray  # int32 (n,), rising: passages of several languages with one number translate each other
+    corpora: np.ndarray  # uint16 (n,), which corpus each is of
+    lines: np.ndarray  # int32 (n,), where in it
 
     def __len__(self) -> int:
         return len(self.texts)

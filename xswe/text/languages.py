@@ -27,22 +27,15 @@ from xswe.io.files import scratch
 
 @dataclass(frozen=True)
 class Language:
-    """One language.
+    """One language."""
 
-    Attributes:
-        code: ISO 639-1 code, the name used everywhere in the library.
-        name: English name.
-        script: as Unicode names its letters (``latin``, ``hangul``, ``cyrillic``) where words stand between blanks; runs
-            of ``han`` and ``kana`` need a segmenter.
-        iso3: ISO 639-3 code, as Tatoeba's files name it (Mandarin is ``cmn`` there).
-        bcp: the code that mteb uses.
-    """
-
-    code: str
-    name: str
+    code: str  # ISO 639-1 code, the name used everywhere in the library
+    name: str  # English name
+    # as Unicode names its letters (``latin``, ``hangul``, ``cyrillic``) where words stand between blanks; runs of
+    # ``han`` and ``kana`` need a segmenter
     script: str
-    iso3: str
-    bcp: str
+    iso3: str  # ISO 639-3 code, as Tatoeba's files name it (Mandarin is ``cmn`` there)
+    bcp: str  # the code that mteb uses
 
     @property
     def spaced(self) -> bool:

@@ -30,17 +30,11 @@ Spans = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Cuts runs of Han and Kana.
+    """Cuts runs of Han and Kana."""
 
-    Attributes:
-        lines: runs to their words, a line a run, with a blank between words (no run holds either).
-        spans: runs to the (start, end) of each word.
-        tokenizer: whose pieces the words are, if they are those of one.
-    """
-
-    lines: Callable[[list[str]], str]
-    spans: Callable[[list[str]], list[Spans]]
-    tokenizer: Tokenizer | None = None
+    lines: Callable[[list[str]], str]  # runs to their words, a line a run, with a blank between words (no run holds either)
+    spans: Callable[[list[str]], list[Spans]]  # runs to the (start, end) of each word
+    tokenizer: Tokenizer | None = None  # whose pieces the words are, if they are those of one
 
     def __call__(self, run: str) -> Spans:
         """Cut one run."""

@@ -38,17 +38,12 @@ _CJK_CHARACTER = re.compile(f"[{CJK_CHARACTERS}]")
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Texts as words.
+    """Texts as words."""
 
-    Attributes:
-        ids: int32 (pieces,), rows of a table.
-        words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``; none if nothing in it is known.
-        texts: int64 (n + 1,), text ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
-    """
-
-    ids: np.ndarray
+    ids: np.ndarray  # int32 (pieces,), rows of a table
+    # int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``; none if nothing in it is known
     words: np.ndarray
-    texts: np.ndarray
+    texts: np.ndarray  # int64 (n + 1,), text ``i`` has the words ``texts[i]`` to ``texts[i + 1]``
 
     def __len__(self) -> int:
         return len(self.texts) - 1

@@ -25,17 +25,11 @@ _UNCOMPILED = 1_000_000  # characters, in small calls, for which it does not pay
 
 @dataclass(frozen=True, eq=False)
 class LocatedBags:
-    """Bags that remember where each unit stands.
+    """Bags that remember where each unit stands."""
 
-    Attributes:
-        bags: the unit ids.
-        starts: int32 (units,), first character of each unit in its original text.
-        ends: int32 (units,), one past its last character; never blank at either end.
-    """
-
-    bags: Bags
-    starts: np.ndarray
-    ends: np.ndarray
+    bags: Bags  # the unit ids
+    starts: np.ndarray  # int32 (units,), first character of each unit in its original text
+    ends: np.ndarray  # int32 (units,), one past its last character; never blank at either end
 
 
 class Units(Protocol):
