@@ -237,18 +237,9 @@ def push_to_hub(
     token: str | None = None,
     message: str = "Upload model",
 ) -> str:
-    """Push a model folder with its card to the hub; a loaded model is pushed by its own ``push_to_hub``.
+    """Push a model folder with its card to the hub, and return the address of the commit.
 
-    Args:
-        folder: the folder.
-        repository: ``user/name``; it is made if there is none.
-        revision: the branch; None for the main one.
-        private: whether a repository made now is private.
-        token: an access token; the stored one if not given.
-        message: of the commit.
-
-    Returns:
-        The address of the commit.
+    All is as for :meth:`xswe.model.encoding.Encoding.push_to_hub`, by which a loaded model is pushed.
 
     Raises:
         ModelError: the folder is no model, or the hub refuses.

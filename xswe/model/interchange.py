@@ -84,8 +84,6 @@ def piece_table(tokenizer: Tokenizer, matrix: np.ndarray, languages: Sequence[st
     return StaticModel(units, rows, {"from": name})
 
 
-# Vectors of other projects as models of ours: tables of words, and the matrices of Model2Vec and WordLlama.
-#
 # A table of words (word2vec, fastText, MUSE, GloVe, the reference implementation's ``vec.txt``) becomes a model of word
 # units, which look words up as the paper does: as they stand, in lower case, then along a teacher's sub-words where its
 # tokenizer is given. A matrix with a ``tokenizer.json`` becomes a model of that tokenizer's pieces.

@@ -204,6 +204,10 @@ class StaticModel(Encoding):
         """The units' vectors as float32 (units, d), whatever the precision; the matrix itself where it is float32."""
         return restore(self.matrix, self.scales)
 
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """Return the vectors of some units, float32 (n, d)."""
+        return restore(self.matrix[ids], None if self.scales is None else self.scales[ids])
+
     @property
     def languages(self) -> tuple[str, ...]:
         """Codes of the model's languages."""
@@ -274,7 +278,7 @@ class StaticModel(Encoding):
             raise ConfigError(f"k={k}: give at least 1")
         words = {word: row for word, row in self.words(language).items() if word.casefold() != text.casefold()}
         rows = np.fromiter(words.values(), np.int64, len(words))
-        table = restore(self.matrix[rows], None if self.scales is None else self.scales[rows])
+        table = self.rows(rows)
         norms = np.linalg.norm(table, axis=1)
         cosines = table @ self.encode(text) / np.where(norms > 0, norms, np.inf)
         names = list(words)

@@ -37,7 +37,6 @@ _NAMES = {
     "below": "Just below the cut",
     "top": "The very top",
     "random": "At random, of those kept",
-    "band": "Band",
 }
 
 
@@ -55,6 +54,11 @@ class PairsView:
     summary: str = ""  # what the run said, line by line
     seconds: tuple[tuple[str, float], ...] = ()  # of each step
     read: int = 0  # records or lines that were read
+
+    @property
+    def cut(self) -> float | None:
+        """The threshold, None where all pairs stay."""
+        return self.threshold.value if np.isfinite(self.threshold.value) else None
 
 
 def view_of_mined(mined: MinedPairs) -> PairsView:
@@ -265,9 +269,8 @@ def _histogram(view: PairsView, scores: np.ndarray) -> Any:
         series["mismatches, as many as are expected among the pairs"] = (
             weight * np.histogram(np.clip(others, low, high), edges)[0]
         )
-    cut = view.threshold.value if np.isfinite(view.threshold.value) else None
     label = f"Histogram of the scores of {len(scores):,} pairs" + (" over that of mismatches" if len(others) else "")
-    return figures.histogram(edges, series, view.score, label, cut if cut is not None else low, "pairs")
+    return figures.histogram(edges, series, view.score, label, low if view.cut is None else view.cut, "pairs")
 
 
 def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
@@ -297,11 +300,9 @@ def _data(view: PairsView, scores: np.ndarray) -> dict[str, Any]:
         "at": at,
         "languages": list(view.languages),
         "groups": [
-            {"name": _NAMES[g.name] if g.name != "band" else _band(g), "kind": g.name, "size": g.size, "low": g.low}
-            for g in view.evidence.groups
-            if g.pairs
+            {"name": _named(g), "kind": g.name, "size": g.size, "low": g.low} for g in view.evidence.groups if g.pairs
         ],
-        "value": value if np.isfinite(value) else None,
+        "value": view.cut,
     }
 
 
@@ -317,13 +318,12 @@ def _curve(view: PairsView) -> Any:
     series = {name: [(p[0], 100 * (p[k] or 0.0)) for p in points if p[k] is not None] for k, name in enumerate(names, 1)}
     if min(map(len, series.values())) < 2:
         return ""
-    mark = view.threshold.value if np.isfinite(view.threshold.value) else None
     label = "Expected precision rises and expected recall falls with the threshold"
-    return figures.lines(series, view.score, "%", label, zero=True, mark=mark, span=span)
+    return figures.lines(series, view.score, "%", label, zero=True, mark=view.cut, span=span)
 
 
-def _band(group: Group) -> str:
-    return f"Band {group.low:.4f} to {group.high:.4f}"
+def _named(group: Group) -> str:
+    return f"Band {group.low:.4f} to {group.high:.4f}" if group.name == "band" else _NAMES[group.name]
 
 
 def _links(groups: Sequence[Group], model: AnyModel | None) -> dict[int, tuple[list[Part], list[Part]]]:
@@ -336,7 +336,7 @@ def _group(
     group: Group, languages: tuple[str, ...], threshold: Threshold, links: dict[int, tuple[list[Part], list[Part]]]
 ) -> dict[str, Any]:
     """Return a group as the template takes it; long texts are cut."""
-    name = _band(group) if group.name == "band" else _NAMES[group.name]
+    name = _named(group)
     if group.name == "band" and np.isfinite(threshold.value):
         name += ", kept" if group.low >= threshold.value else ", below the cut"
     pairs = []

@@ -64,12 +64,8 @@ class Service:
     def app(self) -> Starlette:
         """Return the routes."""
         routes = [
-            Route(
-                operation.path,
-                endpoint,
-                methods=["GET"] if operation.asked is None else ["GET", "POST"][not operation.query :],
-            )
-            for operation, endpoint in self.operations
+            Route(one.path, endpoint, methods=["GET"] if one.asked is None else ["GET", "POST"][not one.query :])
+            for one, endpoint in self.operations
         ]
         document = msgspec.json.encode(describe([operation for operation, _ in self.operations], bool(self.config.api_key)))
         routes.append(Route("/openapi.json", partial(_fixed, document, "application/json")))
@@ -162,8 +158,8 @@ class Service:
 
     async def _compare(self, request: Request) -> Response:
         message = await self._asked(request, m.CompareRequest)
-        for side in ("left", "right"):
-            self._checked(getattr(message, side), side)
+        self._checked(message.left, "left")
+        self._checked(message.right, "right")
         i, j = message.pair
         if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
             raise Refused(422, f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts", "pair")
@@ -173,8 +169,8 @@ class Service:
 
     async def _mine(self, request: Request) -> Response:
         message = await self._asked(request, m.MineRequest)
-        for side in ("source", "target"):
-            self._checked(getattr(message, side), side)
+        self._checked(message.source, "source")
+        self._checked(message.target, "target")
         return await self._answer(partial(mine_lines, self.model), message)
 
     async def _export(self, request: Request) -> Response:
@@ -314,13 +310,13 @@ def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]]
     """
     located = model.units.locate([text])
     ids, starts, ends = located.bags.ids, located.starts.tolist(), located.ends.tolist()
-    rows = model.vectors[ids] if model.scales is None else model.matrix[ids] * model.scales[ids, None]
+    rows = model.rows(ids)
     firsts = [k for k in range(len(ids)) if k == 0 or not _goes_on(text, starts, ends, k)]
     words = []
     for a, b in pairwise([*firsts, len(ids)]):
         start, end = min(starts[a:b]), max(ends[a:b])
         words.append((text[start:end], start, end))
-    sums = np.add.reduceat(rows.astype(np.float32), firsts, axis=0) if firsts else np.zeros((0, model.dim), np.float32)
+    sums = np.add.reduceat(rows, firsts, axis=0) if firsts else np.zeros((0, model.dim), np.float32)
     norm = float(np.linalg.norm(sums.sum(0)))
     return words, sums / norm if norm else sums
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -195,13 +196,11 @@ class _Located:
         if self._whole:
             bags = self._units.bags(texts)
             return Cut(bags.ids, np.arange(len(bags.ids) + 1, dtype=np.int64), bags.offsets)
-        located = self._units.locate(texts)
         ids: list[np.ndarray] = []
         words, ends = [0], [0]
-        for row, text in enumerate(one for block in in_blocks(texts) for one in block):
-            a, b = located.bags.offsets[row], located.bags.offsets[row + 1]
-            for first, last, _, _ in words_at(text, located.starts[a:b], located.ends[a:b]):
-                ids.append(located.bags.ids[a + first : a + last])
+        for text, own, starts, stops in self._rows(texts):
+            for first, last, _, _ in words_at(text, starts, stops):
+                ids.append(own[first:last])
                 words.append(words[-1] + last - first)
             ends.append(len(words) - 1)
         flat = np.concatenate(ids) if ids else np.zeros(0, np.int32)
@@ -209,16 +208,17 @@ class _Located:
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:
         """See :class:`Cutter`."""
+        rows = self._rows(texts)
+        if self._whole:
+            return [np.stack([starts, ends], 1) for _, _, starts, ends in rows]
+        return [places_of(words_at(text, starts, ends)) for text, _, starts, ends in rows]
+
+    def _rows(self, texts: Sequence[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield each text with its units, and where they start and end."""
         located = self._units.locate(texts)
-        out: list[np.ndarray] = []
-        for row, text in enumerate(one for block in in_blocks(texts) for one in block):
-            a, b = located.bags.offsets[row], located.bags.offsets[row + 1]
-            starts, ends = located.starts[a:b], located.ends[a:b]
-            if self._whole:
-                out.append(np.stack([starts, ends], 1))
-            else:
-                out.append(places_of(words_at(text, starts, ends)))
-        return out
+        bounds = located.bags.offsets.tolist()
+        for text, (a, b) in zip((one for block in in_blocks(texts) for one in block), pairwise(bounds), strict=True):
+            yield text, located.bags.ids[a:b], located.starts[a:b], located.ends[a:b]
 
 
 def _spaced(character: str) -> bool:
