@@ -29,19 +29,12 @@ from xswe.version import __version__
 
 @dataclass(frozen=True)
 class CleanJob:
-    """Read and clean the pairs of a shard.
+    """Read and clean the pairs of a shard."""
 
-    Attributes:
-        bitext: its files.
-        plan: how they are cut.
-        languages: of source and target.
-        config: what to drop.
-    """
-
-    bitext: tuple[PairFile, ...]
-    plan: TextPlan
-    languages: tuple[str, str]
-    config: CorpusConfig
+    bitext: tuple[PairFile, ...]  # its files
+    plan: TextPlan  # how they are cut
+    languages: tuple[str, str]  # of source and target
+    config: CorpusConfig  # what to drop
     heavy = False
 
     def open(self) -> Cleaner:
@@ -69,15 +62,10 @@ class CleanJob:
 
 @dataclass(frozen=True)
 class CleanedShards:
-    """The cleaned blocks of a bitext, once all shards of it are done.
+    """The cleaned blocks of a bitext, once all shards of it are done."""
 
-    Attributes:
-        stage: what was done.
-        plan: how the files were cut.
-    """
-
-    stage: Stage
-    plan: TextPlan
+    stage: Stage  # what was done
+    plan: TextPlan  # how the files were cut
 
     def blocks(self, file: int, skip: int = 0) -> Iterator[Cleaned]:
         """Iterate over the blocks of a file, counted from 0, but for the first ``skip``."""

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
-from xswe.errors import DependencyError, InputError
+from xswe.errors import InputError, needs
 from xswe.io.files import GrowingArray, append_texts, check_input, text_writer
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import Bags, Texts, TextView, concatenate
@@ -25,15 +25,10 @@ from xswe.io.ragged import Bags, Texts, TextView, concatenate
 
 @dataclass(frozen=True, eq=False)
 class Negatives:
-    """The negatives of some pairs.
+    """The negatives of some pairs."""
 
-    Attributes:
-        texts: m texts, one pair's after the other's; none of them empty.
-        bounds: int64 (n + 1,), pair ``i`` has the texts ``bounds[i]`` to ``bounds[i + 1]``.
-    """
-
-    texts: Texts | TextView
-    bounds: np.ndarray
+    texts: Texts | TextView  # m texts, one pair's after the other's; none of them empty
+    bounds: np.ndarray  # int64 (n + 1,), pair ``i`` has the texts ``bounds[i]`` to ``bounds[i + 1]``
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[str]]) -> Negatives:
@@ -146,21 +141,13 @@ class NegativesWriter:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some translation pairs in the order of their file.
+    """Some translation pairs in the order of their file."""
 
-    Attributes:
-        source: n texts without blanks at their ends and without line feeds; empty for a missing side.
-        target: n texts.
-        score: float32 (n,), the corpus's own score, NaN where it has none; or None.
-        skipped: lines left out by reason, in place of an error.
-        negatives: of each pair, where the file names any.
-    """
-
-    source: Texts
-    target: Texts
-    score: np.ndarray | None = None
-    skipped: dict[str, int] = field(default_factory=dict)
-    negatives: Negatives | None = None
+    source: Texts  # n texts without blanks at their ends and without line feeds; empty for a missing side
+    target: Texts  # n texts
+    score: np.ndarray | None = None  # float32 (n,), the corpus's own score, NaN where it has none; or None
+    skipped: dict[str, int] = field(default_factory=dict)  # lines left out by reason, in place of an error
+    negatives: Negatives | None = None  # of each pair, where the file names any
 
     def __len__(self) -> int:
         return len(self.source)
@@ -219,21 +206,13 @@ _BATCH = 16_384
 
 @dataclass(frozen=True)
 class HubSet:
-    """A data set of the hub.
+    """A data set of the hub."""
 
-    Attributes:
-        repo: its name, or a local folder or file that ``datasets.load_dataset`` reads.
-        config: its configuration, or "".
-        split: its split.
-        revision: the commit, tag or branch; None for the newest.
-        streaming: read while it downloads, and keep nothing of it on the disk.
-    """
-
-    repo: str
-    config: str = ""
-    split: str = "train"
-    revision: str | None = None
-    streaming: bool = True
+    repo: str  # its name, or a local folder or file that ``datasets.load_dataset`` reads
+    config: str = ""  # its configuration, or ""
+    split: str = "train"  # its split
+    revision: str | None = None  # the commit, tag or branch; None for the newest
+    streaming: bool = True  # read while it downloads, and keep nothing of it on the disk
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.repo, self.config, self.split)))
@@ -241,18 +220,14 @@ class HubSet:
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields of a record are read.
+    """Which fields of a record are read."""
 
-    Attributes:
-        languages: source and target language; the same one twice for pairs of one language.
-        pair: names of the source's and the target's field; None for the language codes, or in pairs of one language for
-            ``anchor`` (or ``query``) and ``positive``.
-        negatives: names of the fields of the negatives, which hold a text, a list of texts, or null. Of pairs of one
-            language whose fields are not named, all whose names start with ``negative``.
-    """
-
-    languages: tuple[str, str]
+    languages: tuple[str, str]  # source and target language; the same one twice for pairs of one language
+    # names of the source's and the target's field; None for the language codes, or in pairs of one language for
+    # ``anchor`` (or ``query``) and ``positive``
     pair: tuple[str, str] | None = None
+    # names of the fields of the negatives, which hold a text, a list of texts, or null. Of pairs of one language whose
+    # fields are not named, all whose names start with ``negative``
     negatives: tuple[str, ...] = ()
 
     @property
@@ -325,11 +300,9 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
     Raises:
         InputError: the file is damaged, or has no such columns of text.
     """
-    try:
+    with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError:
-        raise DependencyError("pyarrow", "corpora", "reading Parquet") from None
     check_input(path)
     try:
         with pq.ParquetFile(path) as table:
@@ -386,10 +359,8 @@ def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
     Raises:
         InputError: it cannot be had, or has no such fields.
     """
-    try:
+    with needs("datasets", "corpora", "reading data sets of the hub"):
         import datasets
-    except ImportError:
-        raise DependencyError("datasets", "corpora", "reading data sets of the hub") from None
     try:
         opened = datasets.load_dataset(
             data.repo, data.config or None, split=data.split, revision=data.revision, streaming=data.streaming

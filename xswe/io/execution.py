@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from xswe.errors import ConfigError, DependencyError, InputError, Unfinished, XsweError
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError, needs
 from xswe.io.files import held, read_json, remove_leftovers, whole_folder, work_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.shards import Stage
@@ -273,10 +273,8 @@ def cluster(execution: ExecutionConfig) -> Iterator[Any]:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
+    with needs("ray", "ray", "execution=ray"):
         import ray
-    except ImportError:
-        raise DependencyError("ray", "ray", "execution=ray") from None
     if ray.is_initialized():
         yield ray
         return

@@ -52,23 +52,14 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Stage:
-    """A piece of work that is cut into shards.
+    """A piece of work that is cut into shards."""
 
-    Attributes:
-        folder: where its shards are; every worker must see it under this name.
-        name: a word for progress and messages.
-        count: how many shards there are.
-        suffix: of their files.
-        job: what is done.
-        identity: a fingerprint of everything that decides the shards' bytes.
-    """
-
-    folder: Path
-    name: str
-    count: int
-    suffix: str
-    job: Job
-    identity: str
+    folder: Path  # where its shards are; every worker must see it under this name
+    name: str  # a word for progress and messages
+    count: int  # how many shards there are
+    suffix: str  # of their files
+    job: Job  # what is done
+    identity: str  # a fingerprint of everything that decides the shards' bytes
 
     def path(self, shard: int) -> Path:
         """Return the (first) file of a shard."""
@@ -156,19 +147,13 @@ def file_checksum(path: Path) -> int:
 
 @dataclass(frozen=True)
 class TextPlan:
-    """How the lines of files are cut into shards: by bytes, and each line to where its first byte is.
+    """How the lines of files are cut into shards: by bytes, and each line to where its first byte is."""
 
-    Attributes:
-        files: names.
-        sizes: bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file.
-        shard_bytes: of text, at most, but for the end of the last line.
-        align: shards begin at multiples of so many bytes.
-    """
-
-    files: tuple[str, ...]
+    files: tuple[str, ...]  # names
+    # bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file
     sizes: tuple[int | None, ...]
-    shard_bytes: int
-    align: int = 1
+    shard_bytes: int  # of text, at most, but for the end of the last line
+    align: int = 1  # shards begin at multiples of so many bytes
 
     @classmethod
     def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, list[Any]]:
@@ -243,25 +228,15 @@ def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:
 
 @dataclass(frozen=True)
 class StageStatus:
-    """How far a stage is.
+    """How far a stage is."""
 
-    Attributes:
-        name: of the stage.
-        shards: how many there are.
-        done: how many of them are done.
-        running: shards that a process is at work on, as far as one can see.
-        failed: shards that failed, and why.
-        lines: of the shards that are done.
-        rate: shards a second lately, 0 where it cannot be told.
-    """
-
-    name: str
-    shards: int
-    done: int
-    running: int
-    failed: dict[int, str]
-    lines: int
-    rate: float
+    name: str  # of the stage
+    shards: int  # how many there are
+    done: int  # how many of them are done
+    running: int  # shards that a process is at work on, as far as one can see
+    failed: dict[int, str]  # shards that failed, and why
+    lines: int  # of the shards that are done
+    rate: float  # shards a second lately, 0 where it cannot be told
 
     @property
     def seconds_left(self) -> float | None:
