@@ -53,19 +53,12 @@ _READ = 1 << 14  # lines encoded at a time
 
 
 class Window(NamedTuple):
-    """A part of two texts, from cell to cell.
+    """A part of two texts, from cell to cell."""
 
-    Attributes:
-        start: cell where its path begins.
-        stop: cell where it ends.
-        end: cell where a known bead ends that begins at ``stop``; ``stop`` if there is none.
-        cut: cell near which its path should pass over to the next window's.
-    """
-
-    start: Cell
-    stop: Cell
-    end: Cell
-    cut: Cell
+    start: Cell  # cell where its path begins
+    stop: Cell  # cell where it ends
+    end: Cell  # cell where a known bead ends that begins at ``stop``; ``stop`` if there is none
+    cut: Cell  # cell near which its path should pass over to the next window's
 
     @property
     def lines(self) -> int:
@@ -195,16 +188,11 @@ def align_texts(
 
 
 class Path(NamedTuple):
-    """A path and its beads' cosines.
+    """A path and its beads' cosines."""
 
-    Attributes:
-        cells: int64 (k, 2).
-        cosines: float32 (k - 1,), nan for gaps.
-        mismatched: float32 (k - 1,), see :func:`xswe.alignment.beads.bead_cosines`; empty where nobody asks for it.
-    """
-
-    cells: np.ndarray
-    cosines: np.ndarray
+    cells: np.ndarray  # int64 (k, 2)
+    cosines: np.ndarray  # float32 (k - 1,), nan for gaps
+    # float32 (k - 1,), see :func:`xswe.alignment.beads.bead_cosines`; empty where nobody asks for it
     mismatched: np.ndarray
 
     def part(self, start: int, stop: int) -> Path:

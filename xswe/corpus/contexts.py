@@ -12,7 +12,7 @@ from numba import njit
 
 from xswe.corpus.kernels import mix
 from xswe.errors import ConfigError
-from xswe.io.ragged import Bags, bounds_of
+from xswe.io.ragged import Bags
 
 Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]

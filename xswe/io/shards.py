@@ -228,15 +228,25 @@ def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:
 
 @dataclass(frozen=True)
 class StageStatus:
-    """How far a stage is."""
+    """How far a stage is.
 
-    name: str  # of the stage
-    shards: int  # how many there are
-    done: int  # how many of them are done
-    running: int  # shards that a process is at work on, as far as one can see
-    failed: dict[int, str]  # shards that failed, and why
-    lines: int  # of the shards that are done
-    rate: float  # shards a second lately, 0 where it cannot be told
+    Attributes:
+        name: of the stage.
+        shards: how many there are.
+        done: how many of them are done.
+        running: shards that a process is at work on, as far as one can see.
+        failed: shards that failed, and why.
+        lines: of the shards that are done.
+        rate: shards a second lately, 0 where it cannot be told.
+    """
+
+    name: str
+    shards: int
+    done: int
+    running: int
+    failed: dict[int, str]
+    lines: int
+    rate: float
 
     @property
     def seconds_left(self) -> float | None:

@@ -18,56 +18,35 @@ _CANDIDATES = 50_000  # of which those that a filter ruled out are drawn
 
 @dataclass(frozen=True)
 class Removed:
-    """What a filter left out.
+    """What a filter left out."""
 
-    Attributes:
-        reason: of which filter.
-        side: ``source`` or ``target`` where single lines were left out, ``pairs``, or ``candidates``.
-        count: how many.
-        examples: some of them, each one text or two.
-    """
-
-    reason: str
-    side: str
-    count: int
-    examples: tuple[tuple[str, ...], ...] = ()
+    reason: str  # of which filter
+    side: str  # ``source`` or ``target`` where single lines were left out, ``pairs``, or ``candidates``
+    count: int  # how many
+    examples: tuple[tuple[str, ...], ...] = ()  # some of them, each one text or two
 
 
 @dataclass(frozen=True)
 class Hubs:
-    """Lines of one side that many lines of the other are nearest to.
+    """Lines of one side that many lines of the other are nearest to."""
 
-    Attributes:
-        side: ``source`` or ``target``.
-        chosen: how many lines are among the nearest of 0, 1, 2, … lines of the other side; the last counts all above.
-        skewness: of these numbers; 0 without hubs, over 1 with many (Radovanović et al., 2010).
-        lines: number of times and text of those chosen most often.
-    """
-
-    side: str
+    side: str  # ``source`` or ``target``
+    # how many lines are among the nearest of 0, 1, 2, … lines of the other side; the last counts all above
     chosen: tuple[int, ...]
-    skewness: float
-    lines: tuple[tuple[int, str], ...]
+    skewness: float  # of these numbers; 0 without hubs, over 1 with many (Radovanović et al., 2010)
+    lines: tuple[tuple[int, str], ...]  # number of times and text of those chosen most often
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a run shows of how it decided.
+    """What a run shows of how it decided."""
 
-    Attributes:
-        scores: of all pairs before any threshold, float64 (n,), highest first.
-        expected: how many of them are expected to be right; None where that is not known.
-        groups: samples of pairs.
-        removed: what the filters left out.
-        hubs: of each side, where neighbours were sought.
-        reciprocity: share of the source lines whose nearest target has that line as its nearest; None without neighbours.
-    """
-
-    scores: np.ndarray
-    expected: Expected | None
-    groups: tuple[Group, ...] = ()
-    removed: tuple[Removed, ...] = ()
-    hubs: tuple[Hubs, ...] = ()
+    scores: np.ndarray  # of all pairs before any threshold, float64 (n,), highest first
+    expected: Expected | None  # how many of them are expected to be right; None where that is not known
+    groups: tuple[Group, ...] = ()  # samples of pairs
+    removed: tuple[Removed, ...] = ()  # what the filters left out
+    hubs: tuple[Hubs, ...] = ()  # of each side, where neighbours were sought
+    # share of the source lines whose nearest target has that line as its nearest; None without neighbours
     reciprocity: float | None = None
 
 

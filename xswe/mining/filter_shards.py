@@ -29,25 +29,15 @@ from xswe.model.ensemble import AnyModel, load_any
 
 @dataclass(frozen=True)
 class FilterWork:
-    """What both stages do their shards with.
+    """What both stages do their shards with."""
 
-    Attributes:
-        file: the bitext.
-        plan: how it is cut.
-        model: folder of the model.
-        config: which pairs stay.
-        languages: of source and target; empty if they are not known.
-        block: records a block, at most.
-        window: bytes of the file at whose multiples a block ends.
-    """
-
-    file: RecordFile
-    plan: TextPlan
-    model: Path
-    config: BitextFilter
-    languages: tuple[str, ...]
-    block: int
-    window: int
+    file: RecordFile  # the bitext
+    plan: TextPlan  # how it is cut
+    model: Path  # folder of the model
+    config: BitextFilter  # which pairs stay
+    languages: tuple[str, ...]  # of source and target; empty if they are not known
+    block: int  # records a block, at most
+    window: int  # bytes of the file at whose multiples a block ends
     heavy = False
 
     def open(self) -> Judge:
@@ -76,13 +66,9 @@ class CleanJob(FilterWork):
 
 @dataclass(frozen=True)
 class CompareJob(FilterWork):
-    """Compare the sides of the pairs of a shard that have no reason yet.
+    """Compare the sides of the pairs of a shard that have no reason yet."""
 
-    Attributes:
-        told: folder with the reasons of all records, and where in them each shard begins.
-    """
-
-    told: Path = Path()
+    told: Path = Path()  # folder with the reasons of all records, and where in them each shard begins
 
     def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
         """Write reasons, cosines and those of decoys."""
@@ -110,25 +96,15 @@ def _read(path: Path) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class FilterShards:
-    """A bitext, and who judges it.
+    """A bitext, and who judges it."""
 
-    Attributes:
-        model: what compares.
-        file: the bitext.
-        config: which pairs stay.
-        languages: of source and target.
-        folder: for the shards, which all can write.
-        execution: who does it.
-        threads: of this process.
-    """
-
-    model: AnyModel
-    file: RecordFile
-    config: BitextFilter
-    languages: tuple[str, ...]
-    folder: Path
-    execution: ExecutionConfig
-    threads: int
+    model: AnyModel  # what compares
+    file: RecordFile  # the bitext
+    config: BitextFilter  # which pairs stay
+    languages: tuple[str, ...]  # of source and target
+    folder: Path  # for the shards, which all can write
+    execution: ExecutionConfig  # who does it
+    threads: int  # of this process
 
     def judged(self, block: int, window: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Iterate over the shards: reasons uint8 (n,), cosines float32 (n,), and those of decoys, one a pair compared.

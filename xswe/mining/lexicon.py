@@ -46,19 +46,12 @@ class LexiconConfig:
 
 @dataclass(frozen=True)
 class Precision:
-    """How good a lexicon is on the source words of a gold lexicon.
+    """How good a lexicon is on the source words of a gold lexicon."""
 
-    Attributes:
-        at_1: fraction of the words whose first translation is a gold one.
-        at_5: fraction with a gold one among the first five.
-        words: gold source words that are in the source vocabulary, with a gold translation in the target's.
-        gold: all gold source words.
-    """
-
-    at_1: float
-    at_5: float
-    words: int
-    gold: int
+    at_1: float  # fraction of the words whose first translation is a gold one
+    at_5: float  # fraction with a gold one among the first five
+    words: int  # gold source words that are in the source vocabulary, with a gold translation in the target's
+    gold: int  # all gold source words
 
 
 def vocabularies(model: StaticModel, languages: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -28,16 +28,27 @@ from xswe.version import __version__
 
 @dataclass(frozen=True)
 class EncodedFile:
-    """What :func:`encode_file` wrote."""
+    """What :func:`encode_file` wrote.
 
-    path: Path  # the file of vectors
-    rows: int  # its rows, one a line of text
-    kept: int  # how many of them an earlier, unfinished run had written
-    dim: int  # dimensions of a vector
-    dtype: str  # type of its numbers
-    scales: Path | None  # the file with the scale of each row, for ``.npy`` files of int8; else None
-    seconds: float  # how long it took
-    threads: int  # how many worked
+    Attributes:
+        path: the file of vectors.
+        rows: its rows, one a line of text.
+        kept: how many of them an earlier, unfinished run had written.
+        dim: dimensions of a vector.
+        dtype: type of its numbers.
+        scales: the file with the scale of each row, for ``.npy`` files of int8; else None.
+        seconds: how long it took.
+        threads: how many worked.
+    """
+
+    path: Path
+    rows: int
+    kept: int
+    dim: int
+    dtype: str
+    scales: Path | None
+    seconds: float
+    threads: int
 
     def __len__(self) -> int:
         return self.rows

@@ -16,21 +16,13 @@ Pooling = Literal["auto", "cls", "mean"]
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Token states of a batch of sentences, without padding and special tokens.
+    """Token states of a batch of sentences, without padding and special tokens."""
 
-    Attributes:
-        rows: int64 (b,), which of the given sentences these are.
-        hidden: float32 (tokens, d), last-layer states, sentence after sentence.
-        offsets: int64 (b + 1,), sentence ``rows[i]`` has ``hidden[offsets[i]:offsets[i + 1]]``.
-        starts: int32 (tokens,), first character of each token in its sentence.
-        ends: int32 (tokens,), one past its last character.
-    """
-
-    rows: np.ndarray
-    hidden: np.ndarray
-    offsets: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
+    rows: np.ndarray  # int64 (b,), which of the given sentences these are
+    hidden: np.ndarray  # float32 (tokens, d), last-layer states, sentence after sentence
+    offsets: np.ndarray  # int64 (b + 1,), sentence ``rows[i]`` has ``hidden[offsets[i]:offsets[i + 1]]``
+    starts: np.ndarray  # int32 (tokens,), first character of each token in its sentence
+    ends: np.ndarray  # int32 (tokens,), one past its last character
 
 
 class Teacher(Protocol):

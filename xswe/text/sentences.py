@@ -200,12 +200,19 @@ _BREAK = re.compile(r"\s*\n\s*")
 
 
 class Sentence(NamedTuple):
-    """A sentence of running text."""
+    """A sentence of running text.
 
-    text: str  # its text on one line: where a line was broken stands a blank, and nothing in Chinese and Japanese
-    start: int  # its first character in the running text
-    end: int  # one past its last
-    paragraph: int  # which paragraph it is in, from 0
+    Attributes:
+        text: its text on one line: where a line was broken stands a blank, and nothing in Chinese and Japanese.
+        start: its first character in the running text.
+        end: one past its last.
+        paragraph: which paragraph it is in, from 0.
+    """
+
+    text: str
+    start: int
+    end: int
+    paragraph: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,24 +160,17 @@ def _dense_step(
 
 @dataclass
 class Adam:
-    """Adam state for one table.
+    """Adam state for one table."""
 
-    Attributes:
-        matrix: float32 (units, d), changed in place by :meth:`step`.
-        kind: ``lazy`` (rows of the batch only) or ``dense`` (every row, the papers' choice).
-        clip: scale the gradient down to this Euclidean norm (over all rows together); 0 for never.
-        threads: how many threads share the rows.
-        steps: how many steps were taken.
-        decay: before a step, the rows that it moves shrink by this times the rate (AdamW; Loshchilov and Hutter 2019).
-        moments: float32 (units, 2 d), the running means of each row's gradient and of its square.
-    """
-
-    matrix: np.ndarray
+    matrix: np.ndarray  # float32 (units, d), changed in place by :meth:`step`
+    # ``lazy`` (rows of the batch only) or ``dense`` (every row, the papers' choice)
     kind: Literal["lazy", "dense"] = "lazy"
-    clip: float = 0.0
-    threads: int = 1
-    steps: int = 0
+    clip: float = 0.0  # scale the gradient down to this Euclidean norm (over all rows together); 0 for never
+    threads: int = 1  # how many threads share the rows
+    steps: int = 0  # how many steps were taken
+    # before a step, the rows that it moves shrink by this times the rate (AdamW; Loshchilov and Hutter 2019)
     decay: float = 0.0
+    # float32 (units, 2 d), the running means of each row's gradient and of its square
     moments: np.ndarray = field(init=False, repr=False)
     _slot: np.ndarray = field(init=False, repr=False)
 

@@ -47,23 +47,14 @@ OBJECTIVES: dict[str, dict[str, Values]] = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """A way to train: choices of the groups, and settings on top of them.
+    """A way to train: choices of the groups, and settings on top of them."""
 
-    Attributes:
-        teacher: one of ``TEACHERS``, or ``none``.
-        units: one of ``UNITS``.
-        objective: one of ``OBJECTIVES``.
-        corpus: ``sample``, or ``local`` where the recipe is of no use on so little.
-        settings: by section.
-        alone: further settings for a model of one language.
-    """
-
-    teacher: str = "mini"
-    units: str = "subwords"
-    objective: str = "ranking"
-    corpus: str = SAMPLE
-    settings: dict[str, Values] = field(default_factory=dict)
-    alone: dict[str, Values] = field(default_factory=dict)
+    teacher: str = "mini"  # one of ``TEACHERS``, or ``none``
+    units: str = "subwords"  # one of ``UNITS``
+    objective: str = "ranking"  # one of ``OBJECTIVES``
+    corpus: str = SAMPLE  # ``sample``, or ``local`` where the recipe is of no use on so little
+    settings: dict[str, Values] = field(default_factory=dict)  # by section
+    alone: dict[str, Values] = field(default_factory=dict)  # further settings for a model of one language
 
 
 # What gives good vectors in minutes on two cores: a tenth of the paper's contexts, which hardly changes the vectors, and no

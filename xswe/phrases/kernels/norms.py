@@ -27,31 +27,21 @@ _AHEAD = 6  # rows that are asked for before they are read
 
 
 class Block(NamedTuple):
-    """A block of passages as compiled code sees it.
+    """A block of passages as compiled code sees it."""
 
-    Attributes:
-        names: int32 (pieces,), rows of the whole table.
-        words: int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``.
-        rows: int32 (w,), which of the block's distinct words each word is.
-        texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
-        tiles: int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``.
-        inverse: float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the
-            r-th size from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, it has no
-            direction, or it begins or ends with a word without a vector: such a span is no hit.
-        row_inverse: float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector.
-        row_lengths: float32 (rows,), |word|.
-        levels: uint8 (tiles, parts), what stands for the spread of the spans that begin in a part of a tile: the largest
-            sum of a span's words' squared lengths, divided by its own. See :mod:`xswe.phrases.kernels.bound`.
-    """
-
-    names: np.ndarray
-    words: np.ndarray
-    rows: np.ndarray
-    texts: np.ndarray
-    tiles: np.ndarray
+    names: np.ndarray  # int32 (pieces,), rows of the whole table
+    words: np.ndarray  # int64 (w + 1,), word ``j`` has the pieces ``names[words[j]:words[j + 1]]``
+    rows: np.ndarray  # int32 (w,), which of the block's distinct words each word is
+    texts: np.ndarray  # int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``
+    tiles: np.ndarray  # int64 (n + 1,), passage ``i`` has the tiles ``tiles[i]`` to ``tiles[i + 1]``
+    # float32 (w x sizes + TILE,), tile after tile and in each size after size: 1 / |span| of the span of the r-th size
+    # from each start of the tile on (see :func:`place_of`); 0 where the passage ends before, it has no direction, or it
+    # begins or ends with a word without a vector: such a span is no hit
     inverse: np.ndarray
-    row_inverse: np.ndarray
-    row_lengths: np.ndarray
+    row_inverse: np.ndarray  # float32 (rows,), 1 / |word| of each distinct word; 0 for one without a vector
+    row_lengths: np.ndarray  # float32 (rows,), |word|
+    # uint8 (tiles, parts), what stands for the spread of the spans that begin in a part of a tile: the largest sum of a
+    # span's words' squared lengths, divided by its own. See :mod:`xswe.phrases.kernels.bound`
     levels: np.ndarray
 
 
