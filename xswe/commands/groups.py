@@ -37,8 +37,8 @@ def register(verb: str = "train") -> None:
     if verb == "import":
         return
     _register_corpora()
+    register_execution()
     if verb == "train":
-        register_execution()
         _register_training()
 
 
