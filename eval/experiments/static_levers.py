@@ -100,7 +100,7 @@ class Variation:
 _NEAR = Variation(max_steps=1200, batch_size=2048, neighbours=256, pivots=True)
 _IMITATED = replace(_NEAR, imitated=1.0)
 _MORE = replace(_IMITATED, pieces=120_000)
-SHIPS = replace(_IMITATED, pieces=64_000)  # what eval/experiments/make_pretrained.py does to make ``base``
+SHIPS = replace(_MORE, averaged=3)  # what eval/experiments/make_pretrained.py does to make ``base``
 VARIATIONS: dict[str, Variation] = {
     "as it starts": Variation(),
     "norms 0.8": Variation(shape=ShapeConfig(norms=0.8)),
@@ -110,9 +110,11 @@ VARIATIONS: dict[str, Variation] = {
     "pivots, 2,048 in neighbourhoods of 256": _NEAR,
     "pivots, neighbourhoods, the noise of the mining sets left out": replace(_NEAR, noise=False),
     "pivots, neighbourhoods, the start imitated": _IMITATED,
-    "pivots, neighbourhoods, the start imitated, graded pairs": replace(_IMITATED, graded=GradedConfig((GOLD,))),
     "120,000 pieces, pivots, neighbourhoods, the start imitated": _MORE,
-    "120,000 pieces, pivots, neighbourhoods, the start imitated, tables of 3 seeds averaged": replace(_MORE, averaged=3),
+    "120,000 pieces, pivots, neighbourhoods, the start imitated, tables of 3 seeds averaged": SHIPS,
+    "120,000 pieces, pivots, neighbourhoods, the start imitated, graded pairs": replace(
+        _MORE, graded=GradedConfig((GOLD,))
+    ),
     "pivots, neighbourhoods, centre 2": replace(_NEAR, shape=ShapeConfig(centre=2)),
     "pivots, neighbourhoods, centre 2, graded pairs": replace(
         _NEAR, shape=ShapeConfig(centre=2), graded=GradedConfig((GOLD,))

@@ -359,7 +359,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/models.md": [
         ("Tatoeba en-ja #)", lambda m: [m.main("en-ja-mini-all", "refinement", "tatoeba", "en-ja")]),
         ("32,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("xswe/pretrained/mini/model.safetensors")]),
-        ("64,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("models/base/model.safetensors")]),
+        ("120,000 pieces | 256 | # MB (int8)", lambda m: [m.megabytes("models/base/model.safetensors")]),
         ("| 320 | # MB (float16)", lambda m: [m.megabytes("xswe/teacher/mini/model.safetensors")]),
     ],
     "docs/results.md": [
