@@ -93,7 +93,7 @@ def cases(place: Path) -> dict[str, Case]:
         ("de.txt", sides[1], 12),
         ("few.txt", sides[1], 2),
         ("pairs.tsv", pairs, 30),
-        ("short.tsv", sorted(pairs, key=len)[:400], 50),
+        ("short.tsv", sorted(pairs, key=len)[:400], 42),
         ("queries", sides[0][:20], 1),
     )
     for name, texts, copies in written:
@@ -102,7 +102,8 @@ def cases(place: Path) -> dict[str, Case]:
     clusters = ("neighbours.method=clusters", "neighbours.clusters=40", "storage=int8")
     mine = ("mine", "model=mini", f"source={place / 'en.txt'}", "filters.duplicates=false")
     text, asked = place / "a.txt", f"queries={place / 'queries'}"
-    short = ("units=teacher", "pca.dim=16", "pca.drop=0", "refine.max_steps=20", "contexts.per_unit=2000")
+    short = ("units=teacher", "pca.dim=16", "pca.drop=0", "refine.max_steps=2", "contexts.per_unit=2000")
+    short += ("corpus.max_held_out=20", "corpus.max_development=20")
     read = (f"teacher.model={place / 'teacher'}", f"corpus.paths={place / 'short.tsv'}")
     index = tuple(f"{name}.npy" for name in ("codes", "scales", "vectors"))
     return {

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
+import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.io import files
 from xswe.io.files import check_input, check_output, whole_file, whole_folder
+from xswe.training.stages import Stages
 
 
 @pytest.fixture
@@ -36,6 +39,7 @@ def here(tmp_path, monkeypatch):
         ("..", "is a folder"),
         ("a.txt/b", "a.txt is no folder"),
         ("a.txt/b/c", "a.txt is no folder"),
+        ("s3://bucket/a.txt", "are read, not written"),
     ],
 )
 def test_an_output_that_would_do_harm_is_refused(here, output, found):
@@ -147,3 +151,18 @@ def test_a_look_for_leftovers_does_not_hold_the_names_of_all_files(here):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000  # bytes
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda name: check_output(Path(name)),
+        lambda name: xswe.encode_file(None, "a.txt", f"{name}/*.npy"),
+        lambda name: xswe.index(None, "a.txt", folder=name),
+        lambda name: Stages(Path(name)),
+    ],
+)
+def test_nothing_is_written_into_a_folder_with_the_name_of_a_storage(here, write):
+    with pytest.raises(ConfigError, match="storages are read, not written"):
+        write("s3://bucket/folder")
+    assert not (here / "s3:").exists()

@@ -24,7 +24,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError
 from xswe.io.ragged import Texts, id_type
-from xswe.io.remote import is_remote, remote_state
+from xswe.io.remote import check_here, is_remote, remote_state
 
 try:
     import fcntl
@@ -53,6 +53,7 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
     """
     if str(output) == "-":
         return
+    check_here(output)
     path = Path(output)
     if not path.name:
         raise ConfigError(f"output={output}: give the name of a file, or - for standard output")
@@ -130,14 +131,10 @@ def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
         return
     host = f".{fingerprint(platform.node(), length=6)}"
     with os.scandir(folder) as entries:  # one by one: there may be 100,000 shards
-        found = [
-            folder / entry.name for entry in entries if entry.name.startswith(begin) and entry.name.endswith(f".{end}")
-        ]
-    for leftover in found:
+        names = [entry.name for entry in entries if entry.name.startswith(begin) and entry.name.endswith(f".{end}")]
+    for leftover in map(folder.joinpath, names):
         name, _, process = leftover.name.removesuffix(f".{end}").rpartition("-")
-        if not name.endswith(host):
-            continue
-        if process.isdecimal() and not _is_alive(int(process)):
+        if name.endswith(host) and process.isdecimal() and not _is_alive(int(process)):
             shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink(missing_ok=True)
 
 
@@ -181,6 +178,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
 @contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
     """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last."""
+    check_here(path)
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import glob
 import io
 import logging
+import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from xswe.errors import DependencyError, InputError, needs
+from xswe.errors import ConfigError, DependencyError, InputError, needs
 
 logger = logging.getLogger(__name__)
 _ATTEMPTS = 6
@@ -26,6 +27,16 @@ _HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirector
 def is_remote(path: object) -> bool:
     """Tell whether a name is one with a scheme, as in ``s3://bucket/a.txt``."""
     return "://" in str(path)
+
+
+def check_here(output: str | Path) -> None:
+    """Refuse to write into a storage.
+
+    Raises:
+        ConfigError: the output is the name of something in one.
+    """
+    if re.match(r"\w\w+:/", str(output)):  # of s3:// a path makes s3:/
+        raise ConfigError(f"output={output}: storages are read, not written; give a file or folder here, and copy it")
 
 
 def _system(path: str) -> tuple[Any, str]:

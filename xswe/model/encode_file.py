@@ -17,7 +17,7 @@ from xswe.io.files import check_output, file_stamp, fingerprint, held, is_specia
 from xswe.io.lines import READ_LINES, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
-from xswe.io.remote import expand, is_remote
+from xswe.io.remote import check_here, expand, is_remote
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
@@ -96,6 +96,7 @@ def encode_file(
     """
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
+    check_here(output)
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
         if split or (split is None and any(map(is_document, files))):

@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
+from xswe.io.remote import check_here
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -81,6 +82,7 @@ class Stages:
     """
 
     def __init__(self, folder: Path, shared: bool = False, together: str = "") -> None:
+        check_here(folder)
         self.folder, self._shared, self._together = folder / "stages", shared, together
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
