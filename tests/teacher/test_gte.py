@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from xswe.errors import ModelError
 from xswe.teacher.protocol import TeacherConfig
-from xswe.teacher.transformer import load_teacher
+from xswe.teacher.transformer import load_teacher, mini_folder
 
 torch = pytest.importorskip("torch")
 HIDDEN, HEADS, INNER, LAYERS = 32, 2, 48, 2
@@ -160,3 +162,24 @@ def test_what_cannot_be_the_same_is_refused(checkpoint, changed, found):
     folder, _, _ = checkpoint(**changed)
     with pytest.raises(ModelError, match=found):
         load_teacher(TeacherConfig(model=str(folder)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_encoder_of_this_package_is_what_transformers_makes_of_its_folder(dtype):
+    texts = [*TEXTS, "", "Ａ \x07a\u3000ｶﾞ <pad>", "x " * 600]
+    how = {"prompt": "", "dtype": dtype, "device": "cpu"}
+    ours, theirs = (load_teacher(TeacherConfig(model, **how)) for model in ("mini", str(mini_folder())))
+    assert type(ours.model) is not type(theirs.model)
+    assert ours.checksum() == theirs.checksum()
+    assert (ours.dim, ours.pooling, ours._max_tokens) == (theirs.dim, theirs.pooling, theirs._max_tokens)
+    assert ours.vectors(texts).tobytes() == theirs.vectors(texts).tobytes()
+    for one, other in zip(*(teacher.states(texts, teacher.batches(texts)) for teacher in (ours, theirs)), strict=True):
+        for part in ("rows", "hidden", "offsets", "starts", "ends"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+    assert sum(part.numel() for part in ours.model.parameters()) == sum(p.numel() for p in theirs.model.parameters())
+
+
+def test_the_encoder_of_this_package_does_without_transformers():
+    program = "import sys; sys.modules['transformers'] = None\n"
+    program += "from xswe.teacher.transformer import load_teacher as load, TeacherConfig as of\nprint(load(of()).dim)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "320\n"

@@ -145,23 +145,24 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     """
     try:
         import torch
-        from transformers import AutoModel, AutoTokenizer
+
+        if config.model != "mini":
+            import transformers  # noqa: F401 (the encoder of this package does without)
     except ImportError:
         raise DependencyError("torch and transformers", "train", "a teacher") from None
     where = _locate(config.model)
     device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
     dtype = getattr(torch, config.dtype)
-    options: dict[str, Any] = {"revision": config.revision, "trust_remote_code": False}
-    with _quiet():
-        try:
-            if (own := find_settings(where, config.revision)) is not None:
-                model = load(where, own, dtype, config.revision)
-                options["config"] = model.config  # else the tokenizer's class would be sought in the folder's code
-            else:
-                model = AutoModel.from_pretrained(where, dtype=dtype, **options)
-            tokenizer = AutoTokenizer.from_pretrained(where, **options)
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise ModelError(_explain(where, error)) from None
+    try:
+        if config.model == "mini":
+            from xswe.teacher.gte import GteEncoder, GteTokenizer
+
+            model: Any = GteEncoder(Path(where), dtype)
+            tokenizer: Any = GteTokenizer(Path(where))
+        else:
+            model, tokenizer = _by_transformers(where, dtype, config.revision)
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise ModelError(_explain(where, error)) from None
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"teacher {where}: its tokenizer tells no character offsets; choose one with a tokenizer.json")
     config = replace(config, prompt=_prompt(where, config.revision) if config.prompt is None else config.prompt)
@@ -169,6 +170,20 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
         cure = "without it the same takes about a third of the time"
         logger.warning("teacher.dtype=bfloat16: this processor has no instructions for it, and %s", cure)
     return TransformerTeacher(config, model.eval().to(device), tokenizer, _pooling(config, where))
+
+
+def _by_transformers(where: str, dtype: Any, revision: str | None) -> tuple[Any, Any]:
+    """Load a model and its tokenizer, without any code from its folder."""
+    from transformers import AutoModel, AutoTokenizer
+
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
+    with _quiet():
+        if (own := find_settings(where, revision)) is not None:
+            model = load(where, own, dtype, revision)
+            options["config"] = model.config  # else the tokenizer's class would be sought in the folder's code
+        else:
+            model = AutoModel.from_pretrained(where, dtype=dtype, **options)
+        return model, AutoTokenizer.from_pretrained(where, **options)
 
 
 def _lacks_bfloat16(capabilities: Mapping[str, Any]) -> bool:
