@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 T = TypeVar("T")
 _LOG_SECONDS = 30.0
+_CHECKPOINT_SECONDS = 60.0
 _LARGE = 100_000
 _SHORT = 1.0  # seconds of which a rate tells nothing but how long it took to start
 _silent = os.environ.get("XSWE_PROGRESS", "1") == "0" or os.environ.get("TQDM_DISABLE", "0").lower() not in (
@@ -73,6 +74,20 @@ def took(count: int, seconds: float, unit: str) -> str:
     """
     rate = f", {count / seconds:,.0f} {unit}/s" if count >= seconds >= _SHORT else ""
     return f"{seconds:.1f} s{rate}"
+
+
+def every(seconds: float | None = None) -> Callable[[], bool]:
+    """Return what tells, once in so many seconds, that it is time again; None for as often as checkpoints are written."""
+    last = time.monotonic()
+
+    def due() -> bool:
+        nonlocal last
+        if time.monotonic() - last < (_CHECKPOINT_SECONDS if seconds is None else seconds):
+            return False
+        last = time.monotonic()
+        return True
+
+    return due
 
 
 def track(items: Iterable[T], description: str, total: int | None = None, unit: str = "it") -> Iterator[T]:

@@ -329,7 +329,7 @@ class EncoderTrainer:
                 rows = np.arange(start, min(start + c.batch_size, len(bitext)))
                 unit = np.ascontiguousarray(self.pooled(bitext.batch(rows))[0].numpy())
                 halves = unit[: len(rows)], unit[len(rows) :]
-                total += self.objective.ranking_loss(*halves, bitext.same(rows), 1, gradient=False)[0] * len(rows)
+                total += self.objective(*halves, bitext.same(rows), None, gradient=False)[0] * len(rows)
         return total / max(1, len(bitext))
 
 

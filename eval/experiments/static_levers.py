@@ -38,7 +38,7 @@ from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks
-from xswe.evaluation.tasks import score_bitext
+from xswe.evaluation.tasks import score_vectors
 from xswe.io.files import arrays_digest, fingerprint, resource, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags
@@ -194,8 +194,7 @@ def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> di
         )
     )
     for a, b in (("de", "zh"), ("de", "ja"), ("zh", "ja")):
-        sides = iter((unit[a], unit[b]))
-        rows = score_bitext(lambda _: next(sides), [], [], "sample", f"{a}-{b}")  # noqa: B023
+        rows = score_vectors(unit[a], unit[b], "sample", f"{a}-{b}")
         found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)
     for code in LANGUAGES[1:]:
         for folder, kind in (("train", "mining"), ("train-research-only", "mining unseen")):

@@ -113,7 +113,8 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("killed_after", [0, 1, 3, 4])
-def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_after):
+def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_after, monkeypatch):
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     english = [f"{'a ' * (i % 5)}cat {'dog ' * (i % 3)}at" for i in range(9)]
     samples = [sample_of(units, english), sample_of(units, [t[::-1] + " cat" for t in english], "de")]
     undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
@@ -130,7 +131,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
 
     options = {"checkpoint": tmp_path / "c", "identity": "x"}
     with pytest.raises(Killed):
-        extract(Dies(), units, samples, ExtractConfig(isolated=False), checkpoint_seconds=0.0, **options)
+        extract(Dies(), units, samples, ExtractConfig(isolated=False), **options)
     teacher = FakeTeacher()
     resumed = extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
@@ -183,12 +184,13 @@ def test_the_teacher_works_while_the_batch_before_is_harvested():
     assert not helpers()
 
 
-def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path):
+def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path, monkeypatch):
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
     samples = [sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(30)])]
     undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
     units.fails_at = 4
-    options = {"checkpoint": tmp_path / "c", "identity": "x", "checkpoint_seconds": 0.0}
+    options = {"checkpoint": tmp_path / "c", "identity": "x"}
     with pytest.raises(Killed):
         extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), **options)
     assert not helpers()
@@ -199,14 +201,16 @@ def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path):
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
 
 
-def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path):
+def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path, monkeypatch):
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
+
     class Interrupted(FakeTeacher):
         def states(self, texts, batches):
             yield from super().states(texts, batches[:2])
             raise KeyboardInterrupt
 
     samples = [sample_of(units, ["a cat", "dog cat at", "cat", "a dog at a cat", "at a", "a", "dog"])]
-    options = {"checkpoint": tmp_path / "c", "identity": "x", "checkpoint_seconds": 0.0}
+    options = {"checkpoint": tmp_path / "c", "identity": "x"}
     with pytest.raises(KeyboardInterrupt):
         extract(Interrupted(), units, samples, ExtractConfig(isolated=False), **options)
     assert not helpers()
@@ -215,9 +219,10 @@ def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path):
     assert len(teacher.encoded) == 1
 
 
-def test_a_checkpoint_of_other_inputs_is_not_resumed(units, tmp_path):
+def test_a_checkpoint_of_other_inputs_is_not_resumed(units, tmp_path, monkeypatch):
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     samples = [sample_of(units, ["a cat", "cat dog"])]
-    options = {"checkpoint": tmp_path / "c", "checkpoint_seconds": 0.0}
+    options = {"checkpoint": tmp_path / "c"}
     extract(FakeTeacher(1), units, samples, ExtractConfig(isolated=False), identity="x", **options)
     teacher = FakeTeacher(1)
     extract(teacher, units, samples, ExtractConfig(isolated=False), identity="y", **options)

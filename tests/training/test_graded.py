@@ -9,7 +9,6 @@ import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import spearman
 from xswe.io.ragged import Bags
-from xswe.training import refine as refine_module
 from xswe.training.config import ShapeConfig, centred, temper
 from xswe.training.graded import Graded, GradedConfig, GradedLoss, cosent, describe_graded, read_graded
 from xswe.training.objective import Objective
@@ -107,7 +106,7 @@ def test_graded_pairs_teach_similarity_and_a_killed_run_goes_on_to_the_same_byte
         return step(self, *rest)
 
     monkeypatch.setattr(Trainer, "step", dies)
-    monkeypatch.setattr(refine_module, "_SECONDS", 0.0)
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         refine(*arguments, checkpoint=tmp_path / "c")
     monkeypatch.undo()

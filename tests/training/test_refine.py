@@ -110,7 +110,7 @@ def killed_and_resumed(arguments, killed_at, checkpoint, monkeypatch):
         return step(self, *rest)
 
     monkeypatch.setattr(Trainer, "step", dies)
-    monkeypatch.setattr(refine_module, "_SECONDS", 0.0)
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(Killed):
         refine(*arguments, checkpoint=checkpoint)
     monkeypatch.undo()
@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch, kind, kil
 
 
 def test_a_checkpoint_of_other_settings_is_not_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(refine_module, "_SECONDS", 0.0)
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     refine(start(), [toy()], [], CONFIG, Objective(), checkpoint=tmp_path / "c")
     other = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1), checkpoint=tmp_path / "c")
     fresh = refine(start(), [toy()], [], CONFIG, Objective(margin=0.1))

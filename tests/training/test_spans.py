@@ -7,7 +7,7 @@ import pytest
 
 from xswe.errors import ConfigError
 from xswe.text.spans import Cut
-from xswe.training.span_loss import best_spans, span_max_loss
+from xswe.training.losses import best_spans, span_max_loss
 from xswe.training.spans import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of
 
@@ -209,7 +209,8 @@ def test_training_finds_hidden_translations_better_and_is_repeatable():
         train_spans(start, [bitext], [], SpanTraining(max_size=1))
 
 
-def test_killed_span_training_goes_on_to_the_same_bytes(tmp_path):
+def test_killed_span_training_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     start = np.random.default_rng(0).normal(size=(1300, 16)).astype(np.float32)
     config = SpanTraining(max_steps=40, batch_size=20, learning_rate=0.2, max_size=4, eval_steps=10)
     undisturbed, history = train_spans(start, [parallel()], [parallel()], config)
@@ -221,7 +222,7 @@ def test_killed_span_training_goes_on_to_the_same_bytes(tmp_path):
         if seen[-1]["step"] == 20:
             raise Killed
 
-    where = {"checkpoint": tmp_path / "c", "checkpoint_seconds": 0.0}
+    where = {"checkpoint": tmp_path / "c"}
     with pytest.raises(Killed):
         train_spans(start, [parallel()], [parallel()], config, **where, log=kill)
     assert (tmp_path / "c").exists()

@@ -91,7 +91,7 @@ _SECTIONS = {
     "execution": "io/execution.py:ExecutionConfig",
 }
 _TABLES = ("teacher/protocol", "corpus/cleaning", "training/recipes")  # where the tables of _GROUPS are
-_ALIASES = ("text/units.py", "io/lines.py", "training/span_loss.py", "teacher/protocol.py")
+_ALIASES = ("text/units.py", "io/lines.py", "training/losses.py", "teacher/protocol.py")
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
     "train": {
         **{"pair": "", "recipe": "RECIPES", "teacher": "TEACHERS", "distilled": "TEACHERS"},

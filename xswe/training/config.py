@@ -1,13 +1,4 @@
-"""What a run is told, and what it answers.
-
-What is done to refined vectors at the end: two settings that training leaves where its own text is best served.
-
-Both are folded into the table: a text's vector is still the mean of the vectors of its units. Norms are how much a unit
-counts; training makes them as uneven as its own text rewards, and other text is served better by a little less. And a
-constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves them centred; several
-times it gives each sentence a common part, the larger the less its units agree on a direction (long or vague ones), which
-graded similarity rewards and retrieval hardly notices.
-"""
+"""What a run is told, and what it answers."""
 
 from __future__ import annotations
 
@@ -34,6 +25,8 @@ from xswe.training.objective import Objective
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import OFF
 from xswe.training.triplets import SpanTraining
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,12 @@ class PCAConfig:
 
 @dataclass(frozen=True)
 class ShapeConfig:
-    """Settings of the last step.
+    """What is done to the refined vectors at the end; both are folded into the table.
+
+    Norms are how much a unit counts; training makes them as uneven as its own text rewards, and other text is served better
+    by a little less. A constant that is taken off every unit is taken off every mean: once the mean of all sentences leaves
+    them centred; several times it gives each sentence a common part, the larger the less its units agree on a direction
+    (long or vague ones), which graded similarity rewards and retrieval hardly notices.
 
     Attributes:
         norms: the power that norms are raised to; 1 leaves them as they are, 0 makes all units count the same.
@@ -192,9 +190,6 @@ class Trained:
     counts: np.ndarray
     report: dict[str, Any]
     seconds: dict[str, float]
-
-
-logger = logging.getLogger(__name__)
 
 
 def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teacher | None) -> None:

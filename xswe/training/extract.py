@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint, whole_file
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Bags, Texts, concatenate
-from xswe.progress import bar
+from xswe.progress import bar, every
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
 from xswe.training.stages import OFF, Stages
@@ -227,20 +226,6 @@ class _Progress:
         logger.info("resuming the extraction in language %d at batch %d", self.language, self.batch)
 
 
-class _Keeper:
-    """Writes a checkpoint now and then."""
-
-    def __init__(self, state: _Progress, path: Path | None, seconds: float, identity: str) -> None:
-        self._state, self._path, self._seconds, self._identity = state, path, seconds, identity
-        self._saved = time.monotonic()
-
-    def __call__(self) -> None:
-        """Write one, if it is time."""
-        if self._path is not None and time.monotonic() - self._saved > self._seconds:
-            self._state.save(self._path, self._identity)
-            self._saved = time.monotonic()
-
-
 def extract(
     teacher: Teacher,
     units: Units,
@@ -248,7 +233,6 @@ def extract(
     config: ExtractConfig,
     *,
     checkpoint: Path | None = None,
-    checkpoint_seconds: float = 60.0,
     identity: str = "",
 ) -> Extraction:
     """Average the teacher's states of every unit over its context sentences, in this process.
@@ -259,7 +243,6 @@ def extract(
         samples: the context sentences of each language.
         config: the settings.
         checkpoint: a file to save the sums to now and then, and to resume from.
-        checkpoint_seconds: how often.
         identity: names the inputs; a checkpoint of another identity is not resumed.
 
     Returns:
@@ -268,7 +251,7 @@ def extract(
     """
     state = _Progress(len(units.tokens), teacher.dim, len(samples) if config.merge == "separate" else 1)
     state.restore(checkpoint, identity)
-    keeper = _Keeper(state, checkpoint, checkpoint_seconds, identity)
+    due = every()
     while state.language < len(samples):
         sample = samples[state.language]
         batches = teacher.batches(sample.texts)
@@ -280,7 +263,8 @@ def extract(
             state.batch += 1
             if state.batch in ends:
                 state.close_shard()
-            keeper()
+            if checkpoint is not None and due():
+                state.save(checkpoint, identity)
             return len(states.rows)
 
         # The teacher is never kept waiting: a batch is harvested, and a checkpoint written, while it works on the next.

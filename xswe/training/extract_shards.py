@@ -122,8 +122,7 @@ def extract_by_shards(
         units: what gets a vector.
         samples: the context sentences of each language.
         config: the settings.
-        folder: for the shards, on a file system that all share; what is left there by a killed run is used. Removed at the
-            end.
+        folder: for the shards, which all share; what a killed run left there is used. Removed at the end.
         execution: who does it.
 
     Returns:
@@ -133,12 +132,7 @@ def extract_by_shards(
         ConfigError: the teacher is an object that no settings name.
         Unfinished: with ``execution=array``, the others are not done yet.
     """
-    settings = getattr(teacher, "config", None)
-    if not isinstance(settings, TeacherConfig):
-        raise ConfigError(
-            f"execution={execution.kind}: every worker loads the teacher: give its name or folder, not an object"
-        )
-    settings = replace(settings, threads=max(1, int(execution.cpus))) if execution.kind == "ray" else settings
+    settings = _settings(teacher, execution)
     bounds = [shards_of(teacher.batches(sample.texts)) for sample in samples]
     codes = [sample.code for sample in samples]
     sizes = [[int(sample.texts.offsets[-1]), len(sample.contexts.units)] for sample in samples]
@@ -173,3 +167,13 @@ def extract_by_shards(
     made = summed(teacher, units, samples, config, partial)
     shutil.rmtree(folder, ignore_errors=True)
     return made
+
+
+def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig:
+    """Return what the workers load the teacher by."""
+    settings = getattr(teacher, "config", None)
+    if not isinstance(settings, TeacherConfig):
+        raise ConfigError(
+            f"execution={execution.kind}: every worker loads the teacher: give its name or folder, not an object"
+        )
+    return replace(settings, threads=max(1, int(execution.cpus))) if execution.kind == "ray" else settings

@@ -86,11 +86,8 @@ def describe_graded(config: GradedConfig) -> list[object]:
     """Return what decides what is learnt from graded pairs, for a stage's fingerprint; nothing without any."""
     if not config.paths:
         return []
-    return [{"graded": [file_digest(Path(path)) for path in config.paths]} | {"how": list(_how(config))}]
-
-
-def _how(config: GradedConfig) -> tuple[float, float, int]:
-    return config.weight, config.temperature, config.batch_size
+    how = [config.weight, config.temperature, config.batch_size]
+    return [{"graded": [file_digest(Path(path)) for path in config.paths], "how": how}]
 
 
 @dataclass(frozen=True, eq=False)

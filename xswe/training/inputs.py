@@ -22,6 +22,7 @@ from xswe.io.files import bag_writer, fingerprint, read_json, write_json
 from xswe.io.parallel import call, in_order
 from xswe.io.ragged import Bags, Texts, TextView, concatenate_bags, joined
 from xswe.model.folder import load_units
+from xswe.model.static import StaticModel
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
@@ -364,3 +365,50 @@ def bags_of(folder: Path, pairs: Sequence[Pair], language: str) -> Bags:
 def read_report(stage: Path) -> dict[str, Any]:
     """Return what a stage counted."""
     return read_json(stage / "report.json")
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Where each language's rows are.
+
+    Attributes:
+        languages: codes.
+        units: what has a vector.
+        separate: each language has a table of its own (they stand one under the other, in one space), so that a string
+            that two languages share has two vectors; else all share one.
+    """
+
+    languages: tuple[str, ...]
+    units: Units
+    separate: bool
+
+    def place(self, bags: Bags, language: str) -> Bags:
+        """Turn a language's unit ids into rows."""
+        first = self.languages.index(language) * len(self.units.tokens) if self.separate else 0
+        return Bags(np.asarray(bags.ids) + np.int32(first), bags.offsets) if first else bags
+
+    def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticModel:
+        """Return a model that needs no language told.
+
+        Args:
+            matrix: float32 (rows, d).
+            counts: how often each unit occurs in each language; tables are averaged by it.
+        """
+        return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix)
+
+    def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticModel]:
+        """Return each language's own model; a unit that does not occur in the language is that of :meth:`model`."""
+        if not self.separate:
+            return dict.fromkeys(self.languages, StaticModel(self.units, matrix))
+        merged, tables = self._merged(matrix, counts), matrix.reshape(len(self.languages), -1, matrix.shape[1])
+        return {
+            language: StaticModel(self.units, np.where((count > 0)[:, None], table, merged))
+            for language, table, count in zip(self.languages, tables, counts, strict=True)
+        }
+
+    def _merged(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> np.ndarray:
+        weights = np.stack(counts).astype(np.float32)
+        weights[:, weights.sum(0) == 0] = 1.0
+        weights /= weights.sum(0)
+        tables = matrix.reshape(len(self.languages), -1, matrix.shape[1])
+        return np.einsum("lu,lud->ud", weights, tables).astype(np.float32)

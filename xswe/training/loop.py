@@ -1,17 +1,15 @@
-"""What training loops share: the order of the pairs, the best table so far, and the log.
+"""What training loops share: the order of the pairs, the best table so far, the loop itself, and the log.
 
-Which pairs make up which batch: a pure function of the seed and the step, so that a killed run goes on exactly.
-
-Threads that stay awake between two pieces of work, for loops whose pieces are shorter than it takes to wake a thread.
-
-A step of training hands work over half a dozen times, each for some hundred microseconds; to wake a sleeping thread takes
-a hundred. Inside :func:`awake` helpers look for work without a pause, for a millisecond or two, before they sleep.
+Which pairs make up which batch is a pure function of the seed and the step, so that a killed run goes on exactly. A step of
+training hands work over half a dozen times, each for some hundred microseconds; to wake a sleeping thread takes a hundred.
+Inside :func:`awake` helpers look for work without a pause, for a millisecond or two, before they sleep.
 """
 
 from __future__ import annotations
 
 import csv
 import importlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +24,12 @@ from numba import njit
 from xswe.io import parallel
 from xswe.io.compiler import changes
 from xswe.io.files import whole_file
+from xswe.progress import bar, every
 from xswe.training.optimisers import Adam
+
+logger = logging.getLogger(__name__)
+History = list[dict[str, float]]
+_LOG_SECONDS = 5.0  # between two writes of the history while a run goes on
 
 
 class PairTexts(NamedTuple):
@@ -189,9 +192,6 @@ class Schedule:
         return bitext, rows[starts[index] : starts[index + 1]]
 
 
-# The best table of a training run: what early stopping keeps, and what a checkpoint has to hold.
-
-
 class BestTable:
     """A table in training, and a copy of it as it was when its development loss was lowest.
 
@@ -243,11 +243,43 @@ class BestTable:
         self.history, self.running = values["history"], values["running"]
 
 
-# The history of a run while it is made: ``history.csv`` in the run folder, and TensorBoard where that is installed.
+def take_steps(
+    state: BestTable,
+    config: Any,
+    take: Callable[[int], float],
+    judge: Callable[[], dict[str, float]],
+    *,
+    name: str,
+    save: Callable[[], None] | None,
+    log: Callable[[History], None],
+    enough: Callable[[int], bool] = lambda _: False,
+) -> None:
+    """Train a table: step after step, with a look at the development data now and then, and a checkpoint every minute.
 
-
-History = list[dict[str, float]]
-_SECONDS = 5.0  # between two writes while a run goes on
+    Args:
+        state: the table, which tells how many steps are taken already.
+        config: the settings, ``max_steps``, ``eval_steps`` and ``threads``.
+        take: takes a step, given its number from 0; returns the loss before it.
+        judge: measures ``development_loss``, and whatever else; nothing without development data.
+        name: what the bar calls it.
+        save: writes a checkpoint; None for none.
+        log: is given the history after each look.
+        enough: tells, given the steps without improvement, whether to stop early.
+    """
+    due = every()
+    with awake(config.threads), bar(name, config.max_steps, "step", state.optimiser.steps) as progress:
+        while (step := state.optimiser.steps) < config.max_steps:
+            state.running += take(step)
+            progress.update()
+            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
+                state.look(**judge())
+                progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
+                log(state.history)
+                if enough(step + 1 - state.step):
+                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
+                    break
+            if save is not None and due():
+                save()
 
 
 def write_history(path: Path, history: History) -> None:
@@ -285,7 +317,7 @@ class RunLog:
 
     def __call__(self, history: History) -> None:
         """Write what is new, if the last time is some seconds ago: a flush to the disk must not slow a quick run."""
-        if time.monotonic() - self._written >= _SECONDS:
+        if time.monotonic() - self._written >= _LOG_SECONDS:
             self._write(history)
             self._written = time.monotonic()
 

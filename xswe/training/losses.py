@@ -10,7 +10,7 @@ the compiler vectorises, summed along both axes in the same pass, and turned in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numba import njit
@@ -21,6 +21,7 @@ from xswe.io.parallel import over_blocks
 
 # exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
 _FLOAT32_RANGE = 87.0
+Similarity = Literal["normalised", "cosine"]  # of a phrase and a span
 
 
 @njit(inline="always")
@@ -44,146 +45,6 @@ def _exponentiate(
     logits: np.ndarray,
     start: int,
     scale: np.float32,
-    shift: np.float32,
-    margin: np.float32,
-    same_row: np.ndarray,
-    same_column: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    diagonal: np.ndarray,
-) -> None:
-    """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - shift), masking false negatives.
-
-    ``logits`` holds the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents.
-    """
-    height, width = logits.shape
-    for i in range(height):
-        g = start + i
-        logits[i, g] -= margin
-        diagonal[i] = logits[i, g] * scale - shift
-        total = np.float32(0.0)
-        for j in range(width):
-            e = _exp(logits[i, j] * scale - shift)
-            masked = (same_row[g] == same_row[j]) | (same_column[g] == same_column[j])
-            e = e if (not masked) | (g == j) else np.float32(0.0)
-            logits[i, j] = e
-            total += e
-            columns[j] += e
-        rows[i] = total
-
-
-@njit(**LEAN, fastmath=True)
-def _to_gradient(weights: np.ndarray, start: int, rows: np.ndarray, columns: np.ndarray, factor: np.float32) -> None:
-    """Turn exponentials into factor * (row softmax + column softmax - 2 * identity), in place."""
-    height, width = weights.shape
-    for i in range(height):
-        by_row = factor / rows[i]
-        for j in range(width):
-            weights[i, j] *= by_row + factor / columns[j]
-        weights[i, start + i] -= np.float32(2.0) * factor
-
-
-def info_nce(
-    source: np.ndarray,
-    target: np.ndarray,
-    *,
-    temperature: float,
-    margin: float = 0.0,
-    same_source: np.ndarray | None = None,
-    same_target: np.ndarray | None = None,
-    threads: int = 1,
-    gradient: bool = True,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Symmetric in-batch InfoNCE over translation pairs (EN paper 3.3, bilingual).
-
-    With s_ij = cosine(source_i, target_j), and the additive margin m taken off the true pairs (s_ii - m):
-    loss = mean_i -log softmax_j(s_ij / t)_i  +  mean_i -log softmax_j(s_ji / t)_i. The directions are summed.
-    ``margin=0`` is the paper's loss.
-
-    Args:
-        source: float32 (k, d), rows of norm 1 (or 0).
-        target: float32 (k, d), row i the translation of source i.
-        temperature: t; at least 0.024, so that exp(2 / t) fits float32.
-        margin: m, in cosine.
-        same_source: int (k,), equal numbers mark equal source texts: such pairs are no negatives of each other.
-        same_target: the same for the targets.
-        threads: how many threads share the rows.
-        gradient: compute the gradients; without, both are empty.
-
-    Returns:
-        The loss and its gradients with respect to ``source`` and ``target``, float32 (k, d).
-    """
-    size = len(source)
-    _check_temperature(temperature, _reach(margin))
-    scale = 1.0 / temperature
-    unique = np.arange(size, dtype=np.int32)
-    same_source = unique if same_source is None else same_source
-    same_target = unique if same_target is None else same_target
-    cosines = np.empty((size, size), np.float32)
-    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
-    f = np.float32
-
-    def forward(a: int, b: int) -> np.ndarray:
-        np.matmul(source[a:b], target.T, out=cosines[a:b])
-        part = np.zeros(size, np.float32)
-        _exponentiate(
-            cosines[a:b], a, f(scale), f(scale), f(margin), same_source, same_target, rows[a:b], part, diagonal[a:b]
-        )
-        return part
-
-    columns = np.sum(over_blocks(forward, size, threads), axis=0)
-    log_partition = np.log(rows.astype(np.float64)) + np.log(columns.astype(np.float64))
-    loss = float(np.mean(log_partition - 2.0 * diagonal))
-    if not gradient:
-        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
-    d_source = np.empty_like(source)
-
-    def backward(a: int, b: int) -> np.ndarray:
-        _to_gradient(cosines[a:b], a, rows[a:b], columns, f(scale / size))
-        np.matmul(cosines[a:b], target, out=d_source[a:b])
-        return cosines[a:b].T @ source[a:b]
-
-    parts = over_blocks(backward, size, threads)
-    d_target = parts[0]
-    for part in parts[1:]:
-        d_target += part
-    return loss, d_source, d_target
-
-
-def ranking_on(
-    cosines: np.ndarray,
-    *,
-    temperature: float,
-    margin: float,
-    same_source: np.ndarray,
-    same_target: np.ndarray,
-    threads: int = 1,
-    gradient: bool = True,
-) -> float:
-    """The loss of :func:`info_nce` on a matrix of cosines, float32 (k, k), which its gradient then replaces."""
-    size, f = len(cosines), np.float32
-    _check_temperature(temperature, _reach(margin))
-    scale = 1.0 / temperature
-    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
-
-    def forward(a: int, b: int) -> np.ndarray:
-        part = np.zeros(size, np.float32)
-        exponent = f(scale), f(scale), f(margin)
-        _exponentiate(cosines[a:b], a, *exponent, same_source, same_target, rows[a:b], part, diagonal[a:b])
-        return part
-
-    columns = np.sum(over_blocks(forward, size, threads), axis=0)
-    if gradient:
-        over_blocks(lambda a, b: _to_gradient(cosines[a:b], a, rows[a:b], columns, f(scale / size)), size, threads)
-    log_partition = np.log(rows.astype(np.float64)) + np.log(columns.astype(np.float64))
-    return float(np.mean(log_partition - 2.0 * diagonal))
-
-
-@njit(**LEAN, fastmath=True)
-def _exponentiate_candidates(
-    logits: np.ndarray,
-    start: int,
-    scale: np.float32,
     margin: np.float32,
     owners: np.ndarray,
     texts: np.ndarray,
@@ -192,7 +53,11 @@ def _exponentiate_candidates(
     columns: np.ndarray,
     diagonal: np.ndarray,
 ) -> None:
-    """As :func:`_exponentiate`, where there may be more columns than rows; see :func:`candidates_on`."""
+    """Turn a block of cosines into exp(scale * (cosine - margin on the diagonal) - scale), masking false negatives.
+
+    ``logits`` holds the rows from ``start`` on; ``rows`` and ``columns`` receive the sums, ``diagonal`` the exponents. What
+    equal numbers in ``owners``, ``texts`` and ``anchors`` mark is no negative, see :class:`RankingLoss`.
+    """
     height, width = logits.shape
     for i in range(height):
         g = start + i
@@ -210,7 +75,7 @@ def _exponentiate_candidates(
 
 
 @njit(**LEAN, fastmath=True)
-def _candidates_to_gradient(
+def _to_gradient(
     weights: np.ndarray, start: int, rows: np.ndarray, by_column: np.ndarray, factor: np.float32, directions: np.float32
 ) -> None:
     """Turn exponentials into factor * (row softmax - directions * identity) + exponential * by_column, in place."""
@@ -222,104 +87,140 @@ def _candidates_to_gradient(
         weights[i, start + i] -= directions * factor
 
 
-def candidates_on(
-    cosines: np.ndarray,
-    *,
-    temperature: float,
-    margin: float,
-    same: tuple[np.ndarray, ...],
-    both: bool,
-    threads: int = 1,
-    gradient: bool = True,
-) -> float:
-    """Multiple negatives ranking on a matrix of cosines, which its gradient then replaces.
+class CosineLoss(Protocol):
+    """A loss of a matrix of cosines, block by block of its rows, so that threads share them."""
+
+    def forward(self, cosines: np.ndarray, start: int) -> Any:
+        """Take up the rows from ``start`` on, in place; returns their part of the loss."""
+
+    def value(self, parts: list[Any]) -> float:
+        """Return the loss, given the parts of all rows."""
+
+    def backward(self, cosines: np.ndarray, start: int) -> None:
+        """Turn what :meth:`forward` has left of the rows from ``start`` on into the gradient, in place."""
+
+
+class RankingLoss:
+    """Translation ranking, or multiple negatives ranking, of cosines, float32 (k, k + n).
 
     Row i is an anchor, column i its positive; the columns from k on are further negatives, of any row. With s_ij the
     cosines, and the margin m taken off the true pairs: loss = mean_i -log softmax_j(s_ij / t)_i over all columns, and where
-    ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns, as :func:`info_nce` has it.
+    ``both`` is set, plus mean_i -log softmax_j(s_ji / t)_i over the first k columns: symmetric in-batch InfoNCE (EN paper
+    3.3, bilingual; there the margin is 0).
 
     Args:
-        cosines: float32 (k, k + n).
-        temperature: t.
-        margin: m, in cosine.
         same: int (k,) and (k + n,): equal numbers mark equal anchors, and equal candidates; a candidate that is the
             anchor's positive, or another positive of the same anchor, is no negative. A third array, int (k,), has the
             anchors' numbers as the candidates are numbered, where an anchor may be among them.
+        temperature: t; at least 0.024, so that exp(2 / t) fits float32.
+        margin: m, in cosine.
         both: rank in both directions, not from anchors to candidates alone.
-        threads: how many threads share the rows.
-        gradient: compute the gradient.
+
+    Raises:
+        ConfigError: the temperature is too small.
     """
-    (size, width), f = cosines.shape, np.float32
-    _check_temperature(temperature, _reach(margin))
-    scale = 1.0 / temperature
-    owners = np.full(width, -1, np.int64)
-    owners[:size] = same[0]
-    texts = np.ascontiguousarray(same[1], np.int64)
-    anchors = np.ascontiguousarray(same[2], np.int64) if len(same) > 2 else np.full(size, -2, np.int64)
-    rows, diagonal = np.empty(size, np.float32), np.empty(size, np.float32)
 
-    def forward(a: int, b: int) -> np.ndarray:
-        part = np.zeros(width, np.float32)
-        marks = owners, texts, anchors
-        _exponentiate_candidates(cosines[a:b], a, f(scale), f(margin), *marks, rows[a:b], part, diagonal[a:b])
-        return part
+    def __init__(self, same: tuple[np.ndarray, ...], temperature: float, margin: float = 0.0, both: bool = True) -> None:
+        # A cosine, less the margin, can be so far from 1: below it, and with a negative margin above it.
+        _check_temperature(temperature, max(2.0 + max(margin, 0.0), -margin))
+        self.size, self.both, f = len(same[0]), both, np.float32
+        self.scale, self.margin, self.factor = f(1.0 / temperature), f(margin), f(1.0 / temperature / max(1, self.size))
+        owners = np.full(len(same[1]), -1, np.int32)
+        owners[: self.size] = same[0]
+        texts, anchors = (np.ascontiguousarray(numbers, np.int32) for numbers in (*same, np.full(self.size, -2))[1:3])
+        self.marks = owners, texts, anchors
+        self.rows, self.diagonal = np.empty(self.size, f), np.empty(self.size, f)
+        self.by_column = np.zeros(len(texts), f)
 
-    columns = np.sum(over_blocks(forward, size, threads), axis=0)
-    factor, directions = f(scale / size), 2.0 if both else 1.0
-    if gradient:
-        by_column = np.zeros(width, np.float32)
-        if both:
-            by_column[:size] = factor / columns[:size]
-        over_blocks(
-            lambda a, b: _candidates_to_gradient(cosines[a:b], a, rows[a:b], by_column, factor, f(directions)),
-            size,
-            threads,
-        )
-    log_partition = np.log(rows.astype(np.float64))
-    if both:
-        log_partition += np.log(columns[:size].astype(np.float64))
-    return float(np.mean(log_partition - directions * diagonal))
+    def forward(self, cosines: np.ndarray, start: int) -> np.ndarray:
+        """Exponentiate rows; returns the sums by column."""
+        own, columns = slice(start, start + len(cosines)), np.zeros(cosines.shape[1], np.float32)
+        how = self.scale, self.margin, *self.marks
+        _exponentiate(cosines, start, *how, self.rows[own], columns, self.diagonal[own])
+        return columns
+
+    def value(self, parts: list[np.ndarray]) -> float:
+        """Return the loss, given the sums by column of all rows."""
+        log_partition, directions = np.log(self.rows.astype(np.float64)), 1.0
+        if self.both:
+            columns, directions = np.sum(parts, axis=0)[: self.size], 2.0
+            self.by_column[: self.size] = self.factor / columns
+            log_partition += np.log(columns.astype(np.float64))
+        return float(np.mean(log_partition - directions * self.diagonal))
+
+    def backward(self, cosines: np.ndarray, start: int) -> None:
+        """Turn exponentials into the gradient."""
+        directions = np.float32(2.0 if self.both else 1.0)
+        _to_gradient(cosines, start, self.rows[start : start + len(cosines)], self.by_column, self.factor, directions)
 
 
-def multiple_negatives(
-    source: np.ndarray, candidates: np.ndarray, on: Callable[[np.ndarray], float], threads: int = 1, gradient: bool = True
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Multiple negatives ranking: each source finds its target among those of the batch and further negatives.
+class RelationalLoss:
+    """Relational distillation of cosines, float32 (k, k), k >= 2 (EN paper 3.3).
+
+    The student's similarities within a batch imitate the teacher's: with s_ij = cosine(left_i, right_j) and q the targets:
+    loss = -mean_i sum_{j != i} q_ij log p_ij, where p is the soft-max of s_ij / T over j != i. With one array on the left
+    and right it is the papers' monolingual loss; with the two sides of translation pairs it asks source i and target j to
+    be as similar as the teacher finds sentences i and j.
 
     Args:
-        source: float32 (k, d), rows of norm 1 (or 0).
-        candidates: float32 (k + n, d), row i < k the target of source i, the others negatives.
-        on: the loss of the cosines, :func:`candidates_on` with its settings.
+        targets: float32 (k, k), of :func:`relational_targets`.
+        temperature: T.
+    """
+
+    def __init__(self, targets: np.ndarray, temperature: float) -> None:
+        _check_temperature(temperature, 2.0)
+        self.targets, self.scale = targets, 1.0 / temperature
+
+    def forward(self, cosines: np.ndarray, start: int) -> float:
+        """Turn rows into the gradient at once; returns the sum of their losses."""
+        own, f = self.targets[start : start + len(cosines)], np.float32
+        return _relational_rows(cosines, own, start, f(self.scale), f(self.scale / len(self.targets)))
+
+    def value(self, parts: list[float]) -> float:
+        """Return the mean."""
+        return float(sum(parts)) / len(self.targets)
+
+    def backward(self, cosines: np.ndarray, start: int) -> None:
+        """Do nothing: the gradient is there."""
+
+
+def on_products(
+    left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int = 1, gradient: bool = True
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Compute a loss of cosines and carry its gradient to the vectors.
+
+    Args:
+        left: float32 (k, d), rows of norm 1 (or 0).
+        right: float32 (n, d), likewise; the same array or another.
+        loss: of the (k, n) cosines.
         threads: how many threads share the rows.
         gradient: compute the gradients; without, both are empty.
 
     Returns:
-        The loss and its gradients with respect to ``source`` and ``candidates``.
+        The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
+        the whole gradient and the second is zero.
     """
-    size = len(source)
-    cosines = np.empty((size, len(candidates)), np.float32)
-    over_blocks(lambda a, b: np.matmul(source[a:b], candidates.T, out=cosines[a:b]), size, threads)
-    loss = on(cosines)
+    size = len(left)
+    cosines = np.empty((size, len(right)), np.float32)
+
+    def forward(a: int, b: int) -> Any:
+        np.matmul(left[a:b], right.T, out=cosines[a:b])
+        return loss.forward(cosines[a:b], a)
+
+    value = loss.value(over_blocks(forward, size, threads))
     if not gradient:
-        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
-    d_source = np.empty_like(source)
+        return value, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+    d_left = np.empty_like(left)
 
     def backward(a: int, b: int) -> np.ndarray:
-        np.matmul(cosines[a:b], candidates, out=d_source[a:b])
-        return cosines[a:b].T @ source[a:b]
+        loss.backward(cosines[a:b], a)
+        np.matmul(cosines[a:b], right, out=d_left[a:b])
+        return cosines[a:b].T @ left[a:b]
 
-    return loss, d_source, np.sum(over_blocks(backward, size, threads), axis=0)
-
-
-def relational_on(cosines: np.ndarray, targets: np.ndarray, *, temperature: float, threads: int = 1) -> float:
-    """The loss of :func:`relational` on a matrix of cosines, float32 (k, k), which its gradient then replaces."""
-    _check_temperature(temperature, 2.0)
-    size, f = len(cosines), np.float32
-    scale = 1.0 / temperature
-    parts = over_blocks(
-        lambda a, b: _relational_rows(cosines[a:b], targets[a:b], a, f(scale), f(scale / size)), size, threads
-    )
-    return float(sum(parts)) / size
+    d_right, *parts = over_blocks(backward, size, threads)
+    for part in parts:
+        d_right += part
+    return (value, d_left + d_right, np.zeros_like(d_right)) if left is right else (value, d_left, d_right)
 
 
 @njit(**LEAN, fastmath=True)
@@ -397,65 +298,110 @@ def relational_targets(teacher: np.ndarray, *, temperature: float, threads: int 
     return targets
 
 
-def relational(
-    left: np.ndarray,
-    right: np.ndarray,
-    targets: np.ndarray,
-    *,
-    temperature: float,
-    threads: int = 1,
-    gradient: bool = True,
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Relational distillation: the student's similarities within a batch imitate the teacher's (EN paper 3.3).
-
-    With s_ij = cosine(left_i, right_j) and q = ``targets``: loss = -mean_i sum_{j != i} q_ij log p_ij, where p is the
-    soft-max of s_ij / T over j != i. ``left is right`` is the papers' monolingual loss; with the two sides of
-    translation pairs it asks source i and target j to be as similar as the teacher finds sentences i and j.
-
-    Args:
-        left: float32 (k, d), rows of norm 1 (or 0), k >= 2.
-        right: float32 (k, d), the same array or the translations.
-        targets: float32 (k, k), from :func:`relational_targets`.
-        temperature: T.
-        threads: how many threads share the rows.
-        gradient: compute the gradients; without, both are empty.
-
-    Returns:
-        The loss and its gradients with respect to ``left`` and ``right``; where they are one array, the first holds
-        the whole gradient and the second is zero.
-    """
-    _check_temperature(temperature, 2.0)
-    size = len(left)
-    scale = 1.0 / temperature
-    d_left = np.empty_like(left)
-
-    def work(a: int, b: int) -> tuple[float, np.ndarray]:
-        student = left[a:b] @ right.T
-        loss = _relational_rows(student, targets[a:b], a, np.float32(scale), np.float32(scale / size))
-        if not gradient:
-            return loss, student
-        np.matmul(student, right, out=d_left[a:b])
-        return loss, student.T @ left[a:b]
-
-    parts = over_blocks(work, size, threads)
-    loss = sum(part for part, _ in parts) / size
-    if not gradient:
-        return loss, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
-    d_right = parts[0][1]
-    for _, part in parts[1:]:
-        d_right += part
-    if left is right:
-        return loss, d_left + d_right, np.zeros_like(d_right)
-    return loss, d_left, d_right
-
-
-def _reach(margin: float) -> float:
-    """Return how far a cosine, or one less the margin, can be from 1: below it, and with a negative margin above it."""
-    return max(2.0 + max(margin, 0.0), -margin)
-
-
 def _check_temperature(temperature: float, reach: float) -> None:
     """Refuse a temperature at which exp(reach / temperature) leaves float32."""
     if not temperature >= reach / _FLOAT32_RANGE:
         least = reach / _FLOAT32_RANGE
         raise ConfigError(f"temperature {temperature} is too small for float32: use at least {least:.3f}")
+
+
+def span_max_loss(
+    phrases: np.ndarray, true: np.ndarray, false: np.ndarray, scale: float, similarity: Similarity = "normalised"
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Loss of triplets, given their best spans.
+
+    With s+ and s- the similarities of a phrase with the best span of either passage, and l the scale,
+    loss = mean of -l s+ + log(e^{l s+} + e^{l s-}). The maximum over spans passes its gradient to the best one alone.
+
+    Args:
+        phrases: float32 (n, d), unit vectors.
+        true: float32 (n, d), unit vectors of the best spans of the passages that hold a paraphrase.
+        false: float32 (n, d), the same of passages that do not.
+        scale: l, lambda in SLICE.
+        similarity: ``normalised``, (1 + cosine) / 2, which lies in [0, 1] (SLICE), or ``cosine``.
+
+    Returns:
+        The loss and its gradients with respect to the three arrays, float32 (n, d).
+    """
+    scale = scale / 2 if similarity == "normalised" else scale  # the constant 1 / 2 falls out of the difference
+    difference = scale * (np.einsum("ij,ij->i", phrases, false) - np.einsum("ij,ij->i", phrases, true)).astype(np.float64)
+    loss = float(np.logaddexp(0.0, difference).mean())
+    # The derivative of log(1 + e^x), in a form that no x makes overflow.
+    weight = np.exp(-np.logaddexp(0.0, -difference)) * scale / len(phrases)
+    column = weight.astype(np.float32)[:, None]
+    return loss, column * (false - true), -column * phrases, column * phrases
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _best_spans(
+    matrix: np.ndarray,
+    ids: np.ndarray,
+    words: np.ndarray,
+    texts: np.ndarray,
+    phrases: np.ndarray,
+    min_size: int,
+    max_size: int,
+    start: int,
+    stop: int,
+    found: np.ndarray,
+    scores: np.ndarray,
+) -> None:
+    """See :func:`best_spans`; passages ``start`` to ``stop``."""
+    width = matrix.shape[1]
+    total = np.empty(width, np.float32)
+    for i in range(start, stop):
+        found[i, 0] = found[i, 1] = texts[i]
+        best = np.float32(-4.0)
+        for first in range(texts[i], texts[i + 1]):
+            total[:] = 0.0
+            for last in range(first, min(first + max_size, texts[i + 1])):
+                for p in range(words[last], words[last + 1]):
+                    row = ids[p]
+                    for k in range(width):
+                        total[k] += matrix[row, k]
+                if last + 1 - first < min_size:
+                    continue
+                along, squared = np.float32(0.0), np.float32(0.0)
+                for k in range(width):
+                    along += total[k] * phrases[i, k]
+                    squared += total[k] * total[k]
+                score = along / np.sqrt(squared) if squared > 0 else np.float32(0.0)
+                if score > best:
+                    best = score
+                    found[i, 0], found[i, 1] = first, last + 1
+        scores[i] = best if best > np.float32(-4.0) else np.float32(0.0)
+
+
+def best_spans(
+    matrix: np.ndarray,
+    ids: np.ndarray,
+    words: np.ndarray,
+    texts: np.ndarray,
+    phrases: np.ndarray,
+    min_size: int,
+    max_size: int,
+    threads: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the span of passage i that is nearest to phrase i.
+
+    Args:
+        matrix: float32 (rows, d).
+        ids: int32 (pieces,), rows of the words.
+        words: int64 (w + 1,), word ``j`` has the rows ``ids[words[j]:words[j + 1]]``.
+        texts: int64 (n + 1,), passage ``i`` has the words ``texts[i]`` to ``texts[i + 1]``.
+        phrases: float32 (n, d), unit vectors.
+        min_size: words of the shortest span.
+        max_size: words of the longest.
+        threads: how many threads share the passages.
+
+    Returns:
+        int64 (n, 2), first word and one past the last (both the same where a passage has no span), and float32 (n,) the
+        cosines (0 there).
+    """
+    found, scores = np.empty((len(texts) - 1, 2), np.int64), np.empty(len(texts) - 1, np.float32)
+    over_blocks(
+        lambda a, b: _best_spans(matrix, ids, words, texts, phrases, min_size, max_size, a, b, found, scores),
+        len(scores),
+        threads,
+    )
+    return found, scores

@@ -1,18 +1,15 @@
 """What is trained for: losses, their weights, and their sums over prefixes of the dimensions.
 
-Losses summed over prefixes of the dimensions, so that vectors can be cut short (Matryoshka; Kusupati et al. 2022).
-
-A prefix's cosines are its inner products, divided by its norms, and the inner products of a longer prefix are those of
-the shorter plus one block of dimensions more: all prefixes together cost one matrix product forward, and two backward,
-like the full vectors alone.
+Summed over prefixes, vectors can be cut short (Matryoshka; Kusupati et al. 2022). A prefix's cosines are its inner
+products, divided by its norms, and the inner products of a longer prefix are those of the shorter plus one block of
+dimensions more: all prefixes together cost one matrix product forward, and two backward, like the full vectors alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -21,19 +18,8 @@ from numba import njit
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import over_blocks
-from xswe.training.losses import (
-    candidates_on,
-    info_nce,
-    multiple_negatives,
-    ranking_on,
-    relational,
-    relational_on,
-    relational_targets,
-)
+from xswe.training.losses import CosineLoss, RankingLoss, RelationalLoss, on_products, relational_targets
 from xswe.training.stages import OFF
-
-# Turns a matrix of cosines, float32 (k, n), into its loss's gradient in place (if told so), and returns the loss.
-OnCosines = Callable[[np.ndarray], float]
 
 
 @dataclass(frozen=True)
@@ -111,17 +97,17 @@ def _unscale(
 
 
 def over_prefixes(
-    left: np.ndarray, right: np.ndarray, prefixes: Prefixes, loss_on: OnCosines, *, threads: int = 1, gradient: bool = True
+    left: np.ndarray, right: np.ndarray, prefixes: Prefixes, loss: CosineLoss, threads: int = 1, gradient: bool = True
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Sum a loss of cosines over prefixes of the dimensions.
 
-    loss = sum_p weight_p * loss_on(cosines of left[:, :p] and right[:, :p]).
+    loss = sum_p weight_p * loss(cosines of left[:, :p] and right[:, :p]).
 
     Args:
         left: float32 (k, d), of any norm.
         right: float32 (n, d), the same array or another.
         prefixes: which, at most d dimensions.
-        loss_on: the loss, as a function of the (k, n) cosines.
+        loss: of the (k, n) cosines.
         threads: how many threads share the rows.
         gradient: compute the gradients; without, both are empty.
 
@@ -143,11 +129,10 @@ def over_prefixes(
     products = np.zeros((size, len(right)), np.float32)
     total, kept = 0.0, []
     for p, block in enumerate(blocks):
-        cosines = np.empty_like(products)
-        _add_block(left[:, block], right[:, block], products, by_left[p], by_right[p], cosines, threads)
-        total += prefixes.weights[p] * loss_on(cosines)
+        cosines, scales, weight = np.empty_like(products), (by_left[p], by_right[p]), prefixes.weights[p]
+        total += weight * _forward(left[:, block], right[:, block], products, *scales, cosines, loss, threads)
         if gradient:
-            kept.append((cosines, *_by_products(products, by_left[p], by_right[p], prefixes.weights[p], cosines, threads)))
+            kept.append((cosines, *_by_products(products, *scales, weight, cosines, loss, threads)))
     if not gradient:
         return total, np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
     d_left, d_right = np.zeros_like(left), np.zeros_like(right)
@@ -166,31 +151,40 @@ def over_prefixes(
     return total, d_left, d_right
 
 
-def _add_block(
+def _forward(
     left: np.ndarray,
     right: np.ndarray,
     products: np.ndarray,
     by_left: np.ndarray,
     by_right: np.ndarray,
     cosines: np.ndarray,
+    loss: CosineLoss,
     threads: int,
-) -> None:
-    """Add a block of dimensions to the inner products, and make the cosines of the prefix that it completes."""
+) -> float:
+    """Add a block of dimensions to the inner products, make the cosines of the prefix it completes; returns their loss."""
 
-    def work(a: int, b: int) -> None:
+    def work(a: int, b: int) -> Any:
         products[a:b] += left[a:b] @ right.T
         _scale(products[a:b], by_left[a:b], by_right, cosines[a:b])
+        return loss.forward(cosines[a:b], a)
 
-    over_blocks(work, len(left), threads)
+    return loss.value(over_blocks(work, len(left), threads))
 
 
 def _by_products(
-    products: np.ndarray, by_left: np.ndarray, by_right: np.ndarray, weight: float, gradient: np.ndarray, threads: int
+    products: np.ndarray,
+    by_left: np.ndarray,
+    by_right: np.ndarray,
+    weight: float,
+    gradient: np.ndarray,
+    loss: CosineLoss,
+    threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn a gradient by cosines into one by inner products; also the sums of gradient times cosine, by row and column."""
+    """Find the gradient by inner products; also the sums of gradient times cosine, by row and column."""
     along_left = np.empty(len(products), np.float32)
 
     def work(a: int, b: int) -> np.ndarray:
+        loss.backward(gradient[a:b], a)
         part = np.zeros(products.shape[1], np.float32)
         _unscale(products[a:b], by_left[a:b], by_right, np.float32(weight), gradient[a:b], along_left[a:b], part)
         return part
@@ -209,9 +203,6 @@ def _backward(
         return above[a:b].T @ left[a:b]
 
     return np.sum(over_blocks(work, len(left), threads), axis=0)
-
-
-# What a batch is trained for: losses, their weights, and their gradients added up.
 
 
 Gradients = tuple[float, np.ndarray, np.ndarray]
@@ -268,37 +259,11 @@ class Objective:
         if self.prefixes:
             Prefixes.of(self.prefixes, self.prefix_weights)
 
-    def ranking_loss(
-        self, source: np.ndarray, target: np.ndarray, same: tuple[np.ndarray, ...], threads: int, gradient: bool
-    ) -> Gradients:
-        """The ranking loss alone, its weight left out; see :func:`xswe.training.losses.candidates_on`."""
-        settings: dict[str, Any] = {"temperature": self.temperature, "margin": self.margin}
-        settings |= {"threads": threads, "gradient": gradient}
-        on: Callable[[np.ndarray], float]
-        if self.directions == "both" and len(target) == len(source) and len(same) == 2:  # as it is fastest
-            settings |= {"same_source": same[0], "same_target": same[1]}
-            if not self.prefixes:
-                return info_nce(source, target, **settings)
-            on = partial(ranking_on, **settings)
-        else:
-            on = partial(candidates_on, **settings, same=same, both=self.directions == "both")
-            if not self.prefixes:
-                return multiple_negatives(source, target, on, threads, gradient)
-        return over_prefixes(
-            source, target, Prefixes.of(self.prefixes, self.prefix_weights), on, threads=threads, gradient=gradient
-        )
-
-    def _relational(
-        self, left: np.ndarray, right: np.ndarray, targets: np.ndarray, threads: int, gradient: bool
-    ) -> Gradients:
-        """One relational loss, its weight left out; see :func:`xswe.training.losses.relational`."""
-        at: dict[str, Any] = {"temperature": self.distillation_temperature, "threads": threads}
+    def _summed(self, left: np.ndarray, right: np.ndarray, loss: CosineLoss, threads: int, gradient: bool) -> Gradients:
+        """One loss, its weight left out, on the whole vectors or over their prefixes."""
         if not self.prefixes:
-            return relational(left, right, targets, **at, gradient=gradient)
-        chosen = Prefixes.of(self.prefixes, self.prefix_weights)
-        return over_prefixes(
-            left, right, chosen, lambda c: relational_on(c, targets, **at), threads=threads, gradient=gradient
-        )
+            return on_products(left, right, loss, threads, gradient)
+        return over_prefixes(left, right, Prefixes.of(self.prefixes, self.prefix_weights), loss, threads, gradient)
 
     def __call__(
         self,
@@ -307,6 +272,7 @@ class Objective:
         same: tuple[np.ndarray, ...],
         teacher: np.ndarray | None,
         threads: int = 1,
+        gradient: bool = True,
     ) -> Gradients:
         """Loss of a batch and its gradients.
 
@@ -318,55 +284,38 @@ class Objective:
                 among the targets, a third of (k,), the sources as the targets are numbered.
             teacher: float32 (k, e), the teacher's unit vectors of the pairs, or None.
             threads: how many threads share the rows.
+            gradient: compute the gradients; without, they mean nothing: what decides on held-out pairs when to stop.
 
         Returns:
             The loss and its gradients with respect to ``source`` and ``target``.
         """
         if self.ranking:
-            loss, d_source, d_target = self.ranking_loss(source, target, same, threads, gradient=True)
+            loss = RankingLoss(same, self.temperature, self.margin, self.directions == "both")
+            value, d_source, d_target = self._summed(source, target, loss, threads, gradient)
             if self.ranking != 1.0:
-                loss, weight = self.ranking * loss, np.float32(self.ranking)
-                d_source *= weight
-                d_target *= weight
+                value *= self.ranking
+                d_source *= np.float32(self.ranking)
+                d_target *= np.float32(self.ranking)
         else:
-            loss, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
+            value, d_source, d_target = 0.0, np.zeros_like(source), np.zeros_like(target)
         if not self.distillation or teacher is None or len(source) < 2:
-            return loss, d_source, d_target
+            return value, d_source, d_target
         weight = np.float32(self.distillation)
         paired, d_paired = target[: len(source)], d_target[: len(source)]
-        targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
-        for left, right, d_left, d_right, side in (
-            (source, source, d_source, d_source, "source"),
-            (paired, paired, d_paired, d_paired, "target"),
-            (source, paired, d_source, d_paired, "cross"),
+        imitated = RelationalLoss(
+            relational_targets(teacher, temperature=self.distillation_temperature, threads=threads),
+            self.distillation_temperature,
+        )
+        for side, left, right, d_left in (
+            ("source", source, source, d_source),
+            ("target", paired, paired, d_paired),
+            ("cross", source, paired, d_source),
         ):
             if side in self.distillation_on and len(right):
-                value, by_left, by_right = self._relational(left, right, targets, threads, gradient=True)
-                loss += self.distillation * value
-                d_left += weight * by_left
-                if side == "cross":
-                    d_right += weight * by_right
-        return loss, d_source, d_target
-
-    def development(
-        self,
-        source: np.ndarray,
-        target: np.ndarray,
-        same: tuple[np.ndarray, ...],
-        teacher: np.ndarray | None,
-        threads: int = 1,
-    ) -> float:
-        """The same loss without its gradients: what decides on held-out pairs when to stop."""
-        loss = 0.0
-        if self.ranking:
-            loss += self.ranking * self.ranking_loss(source, target, same, threads, gradient=False)[0]
-        if not self.distillation or teacher is None or len(source) < 2:
-            return loss
-        targets = relational_targets(teacher, temperature=self.distillation_temperature, threads=threads)
-        paired = target[: len(source)]
-        sides = {"source": (source, source), "target": (paired, paired), "cross": (source, paired)}
-        return loss + sum(
-            self.distillation * self._relational(*sides[side], targets, threads, gradient=False)[0]
-            for side in self.distillation_on
-            if len(sides[side][1])
-        )
+                own, by_left, by_right = self._summed(left, right, imitated, threads, gradient)
+                value += self.distillation * own
+                if gradient:
+                    d_left += weight * by_left
+                if gradient and side == "cross":
+                    d_paired += weight * by_right
+        return value, d_source, d_target

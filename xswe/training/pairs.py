@@ -1,10 +1,6 @@
-"""Translation pairs as the trainer reads them, which of them are equal, and which are near.
+"""A tokenised corpus as the trainer sees it: translation pairs, or sentences of one language; which are equal, which near.
 
-A tokenised corpus as the trainer sees it: translation pairs, or sentences of one language, and which are equal.
-
-Which pairs a refinement is drawn from, and how often each word stands in each language's text.
-
-How often each word of a vocabulary stands in each language's text, and which languages' own words it is among.
+Also which pairs a refinement is drawn from, and how often each word stands in each language's text.
 """
 
 from __future__ import annotations
@@ -30,6 +26,10 @@ from xswe.text.words import own_words
 from xswe.training.extract import RowVectors
 from xswe.training.loop import PairTexts
 
+logger = logging.getLogger(__name__)
+_ROWS = 8192
+_WIDTH = 48  # of the random projection by which near pairs are found
+_FILE = "counts.safetensors"
 _BLOCK = 1 << 18  # bags read at a time when all are
 _SHARE = 1 << 21  # bags that are numbered at a time when there are more
 _STAYS = 1 << 30  # bytes of a mapped side that may stay in memory; a larger one is read bag by bag, half as fast
@@ -247,13 +247,6 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
             yield entries["row"].astype(np.int64), np.ascontiguousarray(entries["key"])
 
 
-# Which pairs are near each other, for batches of hard negatives: a random projection tree over a corpus.
-
-
-_ROWS = 8192
-_WIDTH = 48  # of the random projection that the tree looks at
-
-
 def grouped(
     vectors: Callable[[Bags], tuple[np.ndarray, np.ndarray]], bitext: ParallelBags, size: int, seed: int
 ) -> np.ndarray:
@@ -313,9 +306,6 @@ def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
     return out
 
 
-_FILE = "counts.safetensors"
-
-
 @dataclass(frozen=True, eq=False)
 class WordCounts:
     """What was counted for a vocabulary of words.
@@ -363,12 +353,6 @@ class WordCounts:
         return cls(found["counts"], found["own"])
 
 
-# Pairs drawn from those whose sentences represent the units (EN paper 3.3: the sentences of 3.1, which are short).
-
-
-logger = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, eq=False)
 class PairRows:
     """Some pairs of a bitext (or sentences of one language) cut in two, as ascending rows.
@@ -390,7 +374,7 @@ def draw_pairs(
     development: Callable[[int], int],
     seed: int,
 ) -> list[PairRows]:
-    """Draw the pairs of each bitext of which a side was chosen as a context of some unit.
+    """Draw the pairs of each bitext of which a side was chosen as a context of some unit (EN paper 3.3).
 
     Args:
         pairs: the languages of each bitext, two or one.
@@ -423,15 +407,7 @@ def draw_pairs(
 def _cut(sides: Sequence[Bags], chosen: np.ndarray, drawn: np.ndarray, development: int, seed: Sequence[int]) -> PairRows:
     """Cut development pairs off at random, and leave out of the others what shares a side with one of them.
 
-    Args:
-        sides: the bitext's two sides, or the single side of one language.
-        chosen: int64, ascending rows that development pairs are drawn from.
-        drawn: int64, ascending rows to train on, before the development pairs are taken out.
-        development: how many development pairs.
-        seed: decides which.
-
-    Returns:
-        The rows of both parts.
+    ``chosen`` are the ascending rows that development pairs are drawn from, ``drawn`` those to train on.
     """
     apart = np.sort(np.random.default_rng(seed).permutation(chosen)[:development])
     rows = np.union1d(apart, drawn)

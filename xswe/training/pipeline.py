@@ -42,6 +42,7 @@ from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.inputs import (
     Corpus,
     Pair,
+    Tables,
     bags_of,
     make_bags,
     make_corpus,
@@ -59,7 +60,6 @@ from xswe.training.recipes import sample_paths
 from xswe.training.refine import refine
 from xswe.training.spans import train_spans
 from xswe.training.stages import Stages, decisive, only_run
-from xswe.training.tables import Tables
 from xswe.training.triplets import (
     ParallelWords,
     WordTriples,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +21,8 @@ from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
-from xswe.progress import bar
 from xswe.training.graded import GradedLoss
-from xswe.training.loop import BestTable, Schedule, awake
+from xswe.training.loop import BestTable, Schedule, take_steps
 from xswe.training.losses import through_norm
 from xswe.training.objective import Objective
 from xswe.training.optimisers import Adam
@@ -32,7 +31,6 @@ from xswe.training.stages import OFF, decisive
 
 logger = logging.getLogger(__name__)
 _BLOCK = 1024  # sources that are compared with all targets at once
-_SECONDS = 60.0  # between two checkpoints
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ class Trainer:
         unit, _ = self.vectors(bitext.batch(rows))
         source, target = unit[: len(rows)], unit[len(rows) :]
         held = self.same(bitext, rows), bitext.teacher_of(rows), self.config.threads
-        loss = self.objective.development(source, target, *held)
+        loss = self.objective(source, target, *held, gradient=False)[0]
         if not len(target):
             return loss, None
         nearest = [(source[at : at + _BLOCK] @ target.T).argmax(1) for at in range(0, len(rows), _BLOCK)]
@@ -269,35 +267,30 @@ def refine(
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
     trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective, graded)
-    shape = list(matrix.shape)
     further = [decisive(graded.config), [len(file) for file in graded.files]] if graded is not None else []
-    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), schedule.sizes, shape, *further)
+    further = [schedule.sizes, list(matrix.shape), *further]
+    identity = fingerprint({**decisive(config), "threads": None}, decisive(objective), *further)
     state = BestTable(trainer.matrix, trainer.optimiser)
     _restore(checkpoint, identity, state, schedule)
     if development and not state.history:
         state.begin(**_judged(trainer, development))
-    saved = time.monotonic()
-    with (
-        awake(config.threads),
-        bar("refine", config.max_steps, "step", trainer.optimiser.steps) as progress,
-    ):
-        while trainer.optimiser.steps < config.max_steps:
-            step = trainer.optimiser.steps
-            if config.neighbours:
-                _regroup(trainer, schedule, bitexts, step)
-            which, rows = schedule.at(step)
-            state.running += trainer.step(bitexts[which], rows, config.rate_at(step))
-            progress.update()
-            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
-                state.look(**(_judged(trainer, development) if development else {}))
-                progress.set_postfix({k: f"{v:.3f}" for k, v in state.history[-1].items() if k != "step"})
-                log(state.history)
-                if development and config.waited(step + 1 - state.step, schedule.per_epoch):
-                    logger.info("stopped early at step %d: no improvement since step %d", step + 1, state.step)
-                    break
-            if checkpoint is not None and time.monotonic() - saved > _SECONDS:
-                _save(checkpoint, identity, state, schedule)
-                saved = time.monotonic()
+
+    def take(step: int) -> float:
+        if config.neighbours:
+            _regroup(trainer, schedule, bitexts, step)
+        which, rows = schedule.at(step)
+        return trainer.step(bitexts[which], rows, config.rate_at(step))
+
+    take_steps(
+        state,
+        config,
+        take,
+        lambda: _judged(trainer, development) if development else {},
+        name="refine",
+        save=None if checkpoint is None else partial(_save, checkpoint, identity, state, schedule),
+        log=log,
+        enough=lambda steps: bool(development) and config.waited(steps, schedule.per_epoch),
+    )
     return RefineResult(state.best, trainer.optimiser.steps, state.step, state.history)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,13 +14,11 @@ from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.model.static import pool
-from xswe.progress import bar
 from xswe.text.spans import Cut, join_cuts
-from xswe.training.loop import BestTable, Schedule, awake
-from xswe.training.losses import through_norm
+from xswe.training.loop import BestTable, Schedule, take_steps
+from xswe.training.losses import best_spans, span_max_loss, through_norm
 from xswe.training.optimisers import Adam
 from xswe.training.pairs import equal_bags
-from xswe.training.span_loss import best_spans, span_max_loss
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
@@ -104,7 +101,6 @@ def train_spans(
     config: SpanTraining,
     *,
     checkpoint: Path | None = None,
-    checkpoint_seconds: float = 60.0,
     log: Callable[[list[dict[str, float]]], None] = lambda _: None,
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Train an embedding table for span search.
@@ -115,7 +111,6 @@ def train_spans(
         development: held-out pairs or triples; may be empty, then the last table is the result.
         config: the settings.
         checkpoint: a file to save the state to now and then, and to resume from if it is there and fits.
-        checkpoint_seconds: how often to save.
         log: is given the history after each look.
 
     Returns:
@@ -142,20 +137,21 @@ def train_spans(
         logger.info("resuming the span training at step %d", trainer.optimiser.steps)
     elif fixed:
         state.begin(_mean_loss(trainer, fixed))
-    saved = time.monotonic()
-    with awake(config.threads), bar("train spans", config.max_steps, "step", trainer.optimiser.steps) as progress:
-        while (step := trainer.optimiser.steps) < config.max_steps:
-            which, rows = schedule.at(step)
-            triplets = trainer.harden(bitexts[which].triplets(usable[which][rows], config, [1, step]))
-            rate = config.learning_rate * min(1.0, 2.0 * (config.max_steps - step) / config.max_steps)
-            state.running += trainer.step(triplets, rate)
-            progress.update()
-            if (step + 1) % config.eval_steps == 0 or step + 1 == config.max_steps:
-                state.look(_mean_loss(trainer, fixed) if fixed else None)
-                log(state.history)
-            if checkpoint is not None and time.monotonic() - saved > checkpoint_seconds:
-                save_checkpoint(checkpoint, identity, *state.state())
-                saved = time.monotonic()
+
+    def take(step: int) -> float:
+        which, rows = schedule.at(step)
+        triplets = trainer.harden(bitexts[which].triplets(usable[which][rows], config, [1, step]))
+        return trainer.step(triplets, config.learning_rate * min(1.0, 2.0 * (config.max_steps - step) / config.max_steps))
+
+    take_steps(
+        state,
+        config,
+        take,
+        lambda: {"development_loss": _mean_loss(trainer, fixed)} if fixed else {},
+        name="train spans",
+        save=None if checkpoint is None else lambda: save_checkpoint(checkpoint, identity, *state.state()),
+        log=log,
+    )
     return state.best, state.history
 
 

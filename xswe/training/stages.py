@@ -1,7 +1,4 @@
-"""Stages of a run: one artefact each, named by a fingerprint of what decides it.
-
-What of a settings object decides a result, and so belongs into the fingerprint of what it made.
-"""
+"""Stages of a run: each leaves one folder, named by a fingerprint of what went in, and is never done twice."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from xswe.io.remote import check_here
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-
+logger = logging.getLogger(__name__)
 # Metadata of a dataclass field that changes nothing at its default: it then stays out of fingerprints, so that what was
 # made before the field existed is still known to be the same.
 OFF = {"off": True}
@@ -39,10 +36,6 @@ def decisive(settings: DataclassInstance) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name not in off}
 
 
-# Stages of a run: each leaves one folder named by a fingerprint of what went in, and is never done twice.
-
-
-logger = logging.getLogger(__name__)
 _LIBRARIES = (
     "xswe",
     "numpy",

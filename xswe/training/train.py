@@ -18,7 +18,7 @@ from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards
 from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import Row, similarity_correlation
-from xswe.evaluation.tasks import score_bitext
+from xswe.evaluation.tasks import score_vectors
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, resource, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
@@ -56,16 +56,8 @@ def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
         if len(codes) == 1:
             rows += score_imitation(unit[0], result.teacher, "held-out", name)
         else:
-            rows += _retrieval(unit[0], unit[1], "held-out", name)
+            rows += score_vectors(unit[0], unit[1], "held-out", name)
     return rows
-
-
-def _retrieval(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
-    """Score retrieval between vectors that are there already."""
-    if not len(source):
-        return []
-    sides = iter((source, target))
-    return score_bitext(lambda _: next(sides), [], [], task, subset)
 
 
 def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
@@ -104,7 +96,7 @@ def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> lis
     for step, models in result.by_language.items():
         unit = {code: models[code].encode([texts[code][i] for i in rows], threads=threads) for code in codes}
         for a, b in pairs:
-            found += [replace(row, note=step) for row in _retrieval(unit[a], unit[b], "without-bitext", f"{a}-{b}")]
+            found += [replace(row, note=step) for row in score_vectors(unit[a], unit[b], "without-bitext", f"{a}-{b}")]
     return found
 
 
@@ -407,10 +399,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
 def _remove_leftovers(folder: Path, models: Container[Path], config: TrainConfig) -> None:
     """Remove the models and histories that an earlier run with other settings left beside those of this one.
 
-    Args:
-        folder: the run folder; what no run writes there is left alone.
-        models: the places of this run's models below ``languages`` and ``steps``.
-        config: the settings, which tell the histories that this run wrote.
+    ``models`` are the places of this run's below ``languages`` and ``steps``; what no run writes is left alone.
     """
     for old in [*folder.glob("languages/*"), *folder.glob("steps/*")]:
         if old not in models and (old / "model.safetensors").is_file():

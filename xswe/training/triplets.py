@@ -1,10 +1,8 @@
-"""Triplets for span-max training: cut from bitexts, or read from files.
+"""Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
 
-Triplets for span-max training (SLICE 3.1): a phrase, a passage that says it in other words, and one that does not.
-
-They are given as such, or come from bitext: a sentence is the phrase, its translation hidden between sentences of its own
-side is the passage that says it, and other sentences of that side are the passage that does not. Either side is the
-phrase's half of the time.
+They are read from files (as MS MARCO's), or come from bitext: a sentence is the phrase, its translation hidden between
+sentences of its own side is the passage that says it, and other sentences of that side are the passage that does not.
+Either side is the phrase's half of the time.
 """
 
 from __future__ import annotations
@@ -25,8 +23,10 @@ from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
 from xswe.text.spans import Cut, Cutter, cut_texts, join_cuts
+from xswe.training.losses import Similarity
 from xswe.training.pairs import equal_bags
-from xswe.training.span_loss import Similarity
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -214,12 +214,6 @@ def runs_of(size: int, most: int, seed: int, length: int = 64) -> np.ndarray:
     starts = np.sort(np.random.default_rng([seed, 23]).permutation(-(-size // length))[: max(1, most // length)]) * length
     rows = (starts[:, None] + np.arange(length)).ravel()
     return rows[rows < size]
-
-
-# Triples for span-max training from files: a phrase, a passage that says it, and one that does not (as MS MARCO's).
-
-
-logger = logging.getLogger(__name__)
 
 
 def find_triples(entries: Sequence[Any]) -> list[PairFile]:
