@@ -7,17 +7,50 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from xswe.errors import DependencyError
+from xswe.io.ragged import Bags
 from xswe.phrases.search import Search, SpanConfig
-from xswe.phrases.words import Encode, WordSource
+from xswe.phrases.words import WordSource
 from xswe.progress import track
 from xswe.text.languages import CJK_CHARACTERS
+from xswe.text.spans import Cut
+
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+class WholeTexts:
+    """Each passage as one span: the cosine of sentence vectors, blind to where in the context the phrase is.
+
+    Args:
+        encode: texts to unit vectors, float32 (n, d).
+        name: what tells the encoder from another.
+    """
+
+    block_characters = 100_000
+    in_context = True
+
+    def __init__(self, encode: Encode, name: str) -> None:
+        self._encode, self.identity = encode, ["whole", name]
+
+    def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
+        """Encode texts; each is one word."""
+        matrix = np.ascontiguousarray(self._encode(texts), np.float32)
+        ones = Bags.of([[i] for i in range(len(texts))])
+        return matrix, Cut(ones.ids, ones.offsets, np.arange(len(texts) + 1, dtype=np.int64))
+
+    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The whole of each text, int32 (1, 2)."""
+        return [np.array([[0, len(text)]], np.int32) for text in texts]
+
+    def queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Unit vectors of phrases, float32 (n, d)."""
+        return np.ascontiguousarray(self._encode(texts), np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ import numpy as np
 
 import xswe
 from eval.experiments.hidden_phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
-from eval.experiments.phrase_scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer
+from eval.experiments.phrase_scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer, WholeTexts
 from eval.report.phrase_tables import published_phrases
 from eval.settings import REQUIRED, chosen, run_script
 from xswe.corpus.formats import find_pairs, read_pairs
@@ -35,7 +35,7 @@ from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
 from xswe.model.static import StaticModel
-from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
+from xswe.phrases.words import StaticWords, TeacherWords
 from xswe.text.languages import check_languages
 from xswe.text.spans import make_cutter
 from xswe.text.subwords import SubwordUnits

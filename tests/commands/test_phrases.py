@@ -146,11 +146,12 @@ def test_a_phrase_is_given_itself_and_the_other_side_of_a_bitext_is_shown(folder
 _KILLED = """
 import sys, xswe
 from pathlib import Path
-from xswe.phrases import find, state
-state._CHARACTERS = 20_000
+from xswe import progress
+from xswe.phrases import find, search
+search._CHARACTERS, progress._CHECKPOINT_SECONDS = 20_000, 0.0
 lines = Path("long.txt").read_text("utf-8").splitlines()
 model = xswe.load("model")
-find.find_phrases(model, ["cat"], lines, checkpoint=Path("state"), passages_identity=1, checkpoint_seconds=0.0)
+find.find_phrases(model, ["cat"], lines, checkpoint=Path("state"), passages_identity=1)
 """
 
 
@@ -164,7 +165,7 @@ def test_a_search_killed_in_the_middle_ends_with_the_same_hits(folder, sample, m
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert state.exists()
-    monkeypatch.setattr("xswe.phrases.state._CHARACTERS", 20_000)
+    monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 20_000)
     model, read = xswe.load(folder / "model"), []
     monkeypatch.setattr(
         Search, "add", lambda self, block, base, add=Search.add: read.append(base) or add(self, block, base)

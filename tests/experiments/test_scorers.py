@@ -8,8 +8,9 @@ from tokenizers import Tokenizer
 
 from tests.conftest import eval_script
 from xswe.model.static import StaticModel
+from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import StaticWords, WholeTexts
+from xswe.phrases.words import StaticWords
 from xswe.text.subwords import SubwordUnits
 
 scorers = eval_script("experiments.phrase_scorers")
@@ -39,7 +40,7 @@ def test_a_span_scorer_and_one_encoding_an_n_gram_agree(source, sample):
 
 def test_whole_texts_are_scored_by_their_sentence_vectors(source, sample):
     phrases, passages = sample["en"][:4], sample["ja"][:4]
-    found = SpanScorer(WholeTexts(source.queries, "static"))(phrases, passages)
+    found = SpanScorer(scorers.WholeTexts(source.queries, "static"))(phrases, passages)
     expected = np.einsum("ij,ij->i", source.queries(phrases), source.queries(passages))
     np.testing.assert_allclose(found.scores, expected, atol=1e-5)
     assert found.ends.tolist() == [len(passage) for passage in passages]
@@ -60,3 +61,12 @@ def test_bm25_is_its_formula():
 
 def test_the_terms_of_bm25_in_both_kinds_of_script():
     assert bm25_terms("Die Katze, 3.5 Über東京タワー") == ["die", "katze", "3", "5", "über", *"東京タワー"]
+
+
+def test_whole_texts_go_through_the_same_search():
+    def encode(texts):
+        return np.array([[len(t), 1.0] for t in texts], np.float32) / np.hypot([[len(t)] for t in texts], 1).astype("f4")
+
+    (hits,) = find_phrases(scorers.WholeTexts(encode, "length"), ["abc"], ["a", "xyz", "abcdefgh"], SpanConfig(k=2))
+    assert [hit.places[0].passage for hit in hits] == [1, 2]
+    assert hits[0].places[0].text == "xyz"

@@ -8,9 +8,20 @@ import numpy as np
 import pytest
 from numba import njit
 
-from xswe.phrases.kernels.bound import LEVELS, SEVERAL, bound_tile, level_of, narrow, part_size, set_limit, spell
+from xswe.phrases.kernels.bound import (
+    LANES,
+    LEVELS,
+    SEVERAL,
+    STARTS,
+    bound_tile,
+    lanes_that_reach,
+    level_of,
+    narrow,
+    part_size,
+    set_limit,
+    spell,
+)
 from xswe.phrases.kernels.top import distinct_words
-from xswe.phrases.kernels.vectors import LANES, STARTS, lanes_that_reach
 
 
 def random_words(seed, count=3000, pieces=40):

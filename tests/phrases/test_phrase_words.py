@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import StaticWords, TeacherWords, WholeTexts
+from xswe.phrases.words import StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
@@ -169,7 +169,7 @@ def test_a_translation_is_found_inside_running_text(tokenizer_json, sample):
     assert hits[0].score == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_teachers_states_and_whole_texts_go_through_the_same_search(fake_teacher):
+def test_a_teachers_states_go_through_the_same_search(fake_teacher):
     source = TeacherWords(fake_teacher)
     matrix, cut = source.cut(["ab, cd", "", "e"])
     assert cut.texts.tolist() == [0, 2, 2, 3]
@@ -178,13 +178,3 @@ def test_a_teachers_states_and_whole_texts_go_through_the_same_search(fake_teach
     np.testing.assert_allclose(source.queries(["e", ""]), [[0, 2**-0.5, 2**-0.5], [0, 0, 0]], atol=1e-6)
     (hits,) = find_phrases(source, ["cd"], ["ab, cd", "abcde fgh"], SpanConfig(k=1))
     assert hits[0].score <= 1.0 + 1e-6
-
-    def encode(texts):
-        return np.array([[len(t), 1.0] for t in texts], np.float32) / np.hypot([[len(t)] for t in texts], 1).astype(
-            np.float32
-        )
-
-    whole = WholeTexts(encode, "length")
-    (hits,) = find_phrases(whole, ["abc"], ["a", "xyz", "abcdefgh"], SpanConfig(k=2))
-    assert [hit.places[0].passage for hit in hits] == [1, 2]
-    assert hits[0].places[0].text == "xyz"

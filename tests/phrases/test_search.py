@@ -252,7 +252,7 @@ def test_hits_have_exact_places_and_texts():
 
 
 def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch):
-    monkeypatch.setattr("xswe.phrases.state._CHARACTERS", 2000)
+    monkeypatch.setattr("xswe.phrases.search._CHARACTERS", 2000)
     source, passages = make(), texts(200, 30)
     phrases = texts(5, 5, seed=9)
     whole = find_phrases(source, phrases, passages)
@@ -266,7 +266,8 @@ def test_a_killed_search_goes_on_to_the_same_result(tmp_path, monkeypatch):
             read.append(i)
             yield passage
 
-    settings = {"checkpoint": state, "checkpoint_seconds": 0.0}
+    settings = {"checkpoint": state}
+    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         find_phrases(source, phrases, stream(150), passages_identity="a", **settings)
     assert state.exists()

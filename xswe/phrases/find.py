@@ -1,26 +1,33 @@
-"""Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped."""
+"""Phrases in, hits out: passages streamed through a search, which may be killed and goes on where it stopped.
+
+Many processes may share the passages: each keeps the best spans of its shard, and these are merged in order.
+"""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from xswe.io.files import fingerprint
+import numpy as np
+
+from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.files import fingerprint, read_json
+from xswe.io.lines import read_blocks
 from xswe.io.settings import changed
+from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel
-from xswe.phrases.kernels.top import Top
+from xswe.phrases.kernels.top import Top, merge
 from xswe.phrases.search import Search, SpanConfig
-from xswe.phrases.shards import PhraseShards
-from xswe.phrases.state import restore, save, searched
-from xswe.phrases.words import WordSource, open_words
-from xswe.progress import bar
+from xswe.phrases.words import WordSource, load_words, open_words
+from xswe.progress import bar, every
 from xswe.text.units import in_blocks
+from xswe.version import __version__
 
 logger = logging.getLogger(__name__)
+_SPARE = 32  # places of a shard's lists of distinct spans beside k: of equal ones another may come first in the whole
 
 
 @dataclass(frozen=True)
@@ -62,16 +69,95 @@ class Hit:
     places: tuple[Place, ...]
 
 
+@dataclass(frozen=True)
+class PhraseJob:
+    """Search the passages of a shard.
+
+    Attributes:
+        folder: of the stage, whose manifest holds the rest.
+        heavy: whether the model is an encoder.
+    """
+
+    folder: Path
+    heavy: bool
+
+    def open(self) -> tuple[WordSource, np.ndarray, SpanConfig, TextPlan]:
+        """Load the model and the plan."""
+        told = read_json(self.folder / "manifest.json")
+        source = load_words(told["model"], 1)
+        return source, source.queries(told["queries"]), SpanConfig(**told["config"]), TextPlan.read(self.folder)
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Write the best spans of a shard, whose passages count from 0."""
+        *given, plan = opened
+        file, span = plan.shard(shard)
+        search = Search(*given)
+        for _ in search.read(text for block in read_blocks(file, span=span) for text in block):
+            pass
+        search.save(output, "")
+        return {"lines": search.done}
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the file of spans."""
+        return [output]
+
+
+@dataclass
+class PhraseShards:
+    """Passages of a file, and who searches them.
+
+    Attributes:
+        model: its name, by which each process loads it.
+        passages: text file, a passage a line.
+        folder: for the shards, which all can write.
+        execution: who does it.
+        lines: how many passages there are; known at the end.
+    """
+
+    model: str
+    passages: str
+    folder: Path
+    execution: ExecutionConfig
+    lines: int = 0
+
+    def find(self, search: Search, queries: Sequence[str]) -> None:
+        """Fill the lists of a search, and its passages that hold a hit.
+
+        Raises:
+            XsweError: shards failed.
+            Unfinished: with ``execution=array``, the others are not done yet.
+        """
+        config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
+        plan, stamps = TextPlan.of([self.passages], self.execution.shard)
+        _, teacher, name = self.model.rpartition("teacher:")
+        if (Path(name) / "config.json").is_file():  # workers have working directories of their own
+            name = str(Path(name).absolute())
+        told = {"model": f"{teacher}{name}", "queries": list(queries), "config": asdict(config)}
+        identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, stamps))
+        folder = (self.folder / f"search-{identity}").absolute()
+        job = PhraseJob(folder, self.model.startswith("teacher:"))
+        stage = Stage(folder, "search", plan.count, ".safetensors", job, identity)
+        stage.begin(**told, plan=asdict(plan))
+        run_shards(stage, self.execution, search.config.threads)
+        for shard in range(plan.count):
+            part = Search(search.source, search.queries, config)
+            part.restore(stage.path(shard), "")
+            for numbers in (part.top.passages, part.top.latest):
+                numbers[numbers >= 0] += self.lines
+            merge(search.top, part.top, np.arange(len(queries)), search.config.distinct)
+            search.texts |= {self.lines + number: text for number, text in part.texts.items()}
+            self.lines += part.done
+        search.only_wanted()
+
+
 def find_phrases(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str],
+    passages: Iterable[str] | PhraseShards,
     config: SpanConfig | None = None,
     *,
     checkpoint: Path | None = None,
     passages_identity: object = None,
-    checkpoint_seconds: float = 60.0,
-    shards: PhraseShards | None = None,
     **settings: Any,
 ) -> list[list[Hit]]:
     """Find, for each phrase, the spans of the passages that are nearest to it.
@@ -82,12 +168,10 @@ def find_phrases(
     Args:
         model: a static embedding, or another source of words with vectors.
         queries: phrases; one without a known unit finds nothing.
-        passages: read once, as a stream; only those with a hit are kept.
+        passages: read once, as a stream, only those with a hit are kept; or a file of them that many processes search.
         config: the settings.
         checkpoint: a file that the state is saved to now and then, and resumed from if it is there and fits.
         passages_identity: with ``checkpoint``, what tells these passages from others, as a JSON value.
-        checkpoint_seconds: how often to save.
-        shards: search these passages, and by many processes, in the place of ``passages``.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
 
     Returns:
@@ -109,30 +193,28 @@ def find_phrases(
     search = Search(source, source.queries(queries), config)
     if unknown := [query for query, row in zip(queries, search.queries, strict=True) if not row.any()]:
         logger.warning("%d of %d phrases hold nothing that the model knows: %.200r", len(unknown), len(queries), unknown)
-    if shards is not None:
-        return _resolve(search, shards.find(search, queries))
-    texts: dict[int, str] = {}
-    done, identity = 0, ""
+    if isinstance(passages, PhraseShards):
+        passages.find(search, queries)
+        return _resolve(search)
+    identity, due = "", every()
     if checkpoint is not None:
         same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
         well_formed = [text for block in in_blocks(queries) for text in block]
         identity = fingerprint(source.identity, Top._fields, same, well_formed, passages_identity)
-        if state := restore(checkpoint, identity):
-            search.top, texts, done = state
-    saved = time.monotonic()
-    with bar("search", unit="passage", initial=done) as progress:
-        for reached in searched(search, passages, texts, done):
-            progress.update(reached - done)
-            done = reached
-            if checkpoint is not None and time.monotonic() - saved >= checkpoint_seconds:
-                save(checkpoint, identity, search.top, texts, done)
-                saved = time.monotonic()
-    return _resolve(search, texts)
+        search.restore(checkpoint, identity)
+        if search.done:
+            logger.info("resuming the search at passage %d", search.done)
+    with bar("search", unit="passage", initial=search.done) as progress:
+        for read in search.read(passages):
+            progress.update(read)
+            if checkpoint is not None and due():
+                search.save(checkpoint, identity)
+    return _resolve(search)
 
 
-def _resolve(search: Search, texts: dict[int, str]) -> list[list[Hit]]:
+def _resolve(search: Search) -> list[list[Hit]]:
     """Turn word numbers into characters: only now are the few passages that hold a hit read with offsets."""
-    top = search.top
+    top, texts = search.top, search.texts
     places = dict(zip(texts, search.source.places(list(texts.values())), strict=True))
 
     def place(passage: int, first: int, last: int) -> Place:

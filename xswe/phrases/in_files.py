@@ -18,9 +18,8 @@ from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
-from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.shards import PhraseShards
 from xswe.phrases.terms import Term, find_terms
 from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
 from xswe.progress import took
@@ -195,7 +194,7 @@ def find_in_files(
             )
         with shard_folder(files.output, execution, keep=execution.kind == "array") as folder:
             shards = PhraseShards(model, files.passages, folder, execution)
-            found = search(source, queries, (), config, shards=shards)
+            found = search(source, queries, shards, config)
             _write(files, queries, found, config.examples, None, {})
         return FoundInFiles(found, shards.lines, {}, time.monotonic() - begun, files, queries)
     with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:

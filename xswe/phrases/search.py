@@ -1,27 +1,28 @@
-"""The search of blocks of passages for blocks of queries, and an approximate first stage.
+"""The search of passages, block by block, for blocks of queries: what the compiled search is fed with, and its state.
 
-An approximate first stage: only passages that hold one of the rows nearest to a phrase are searched for it.
+Its approximate first stage searches only passages that hold one of the rows nearest to a phrase.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError
 from xswe.io.compiler import LEAN
+from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks, run, share, single_threaded_blas
-from xswe.phrases.kernels.blocks import search_block
-from xswe.phrases.kernels.bound import part_size, spell
+from xswe.io.ragged import Texts
+from xswe.phrases.kernels.bound import LANES, part_size, spell
 from xswe.phrases.kernels.norms import TILE, Block, measure_spans, tiles_of
-from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed
+from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_block
 from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
-from xswe.phrases.kernels.vectors import LANES
 from xswe.phrases.words import WordSource
 from xswe.text.spans import Cut
 
@@ -75,11 +76,9 @@ def _gather_bits(bits: np.ndarray, ids: np.ndarray, ends: np.ndarray, out: np.nd
         out[i] = found
 
 
-# Block after block of passages, and for each the blocks of queries: what the compiled search is fed with.
-
-
 MOST_WORDS = 1000  # of a span: the room that a thread measures spans in grows with the square
 _MOST_BYTES = 1 << 34  # of all lists together
+_CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
 
 
 @dataclass(frozen=True)
@@ -137,6 +136,8 @@ class Search:
 
     Attributes:
         top: the best hits so far.
+        texts: the passages that hold one, by their number.
+        done: how many passages have been searched.
         spans: how many spans were scored or ruled out, counted once for each query.
         pairs: how many pairs of a passage's tile and a query were looked at.
         scored: in how many of them spans were scored.
@@ -153,10 +154,42 @@ class Search:
         if (size := len(queries) * config.k * (20 + 16 * config.examples)) > _MOST_BYTES:
             raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
-        self.spans = self.pairs = self.scored = 0
+        self.texts: dict[int, str] = {}
+        self.done = self.spans = self.pairs = self.scored = 0
         self._near: tuple[np.ndarray, np.ndarray] | None = None
         # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
         self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
+
+    def read(self, passages: Iterable[str]) -> Iterator[int]:
+        """Search all passages, of which the first :attr:`done` have been searched; yields how many after each block."""
+        size = min(getattr(self.source, "block_characters", _CHARACTERS), 20 * _CHARACTERS // self.config.max_size)
+        for block in _blocks(islice(iter(passages), self.done, None), size):
+            self.add(block, self.done)
+            self.texts |= {self.done + i: text for i, text in enumerate(block)}
+            self.only_wanted()
+            self.done += len(block)
+            yield len(block)
+
+    def only_wanted(self) -> None:
+        """Drop the passages that hold no hit."""
+        wanted = set(self.top.passages.ravel().tolist())
+        self.texts = {number: text for number, text in self.texts.items() if number in wanted}
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write the state, whole or not at all; ``identity`` says what the search is of."""
+        packed = Texts.of(self.texts.values())
+        arrays = {f"top.{name}": np.ascontiguousarray(array) for name, array in self.top._asdict().items()}
+        arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
+        save_checkpoint(path, identity, arrays, {"done": self.done})
+
+    def restore(self, path: Path, identity: str) -> None:
+        """Take up what :meth:`save` wrote, unless there is nothing, or it is of another search."""
+        if (found := load_checkpoint(path, identity)) is None:
+            return
+        arrays, self.done = found[0], found[1]["done"]
+        self.top = Top(*(np.ascontiguousarray(arrays[f"top.{name}"]) for name in Top._fields))
+        texts = Texts(arrays["bytes"], arrays["offsets"])
+        self.texts = dict(zip(arrays["numbers"].tolist(), texts, strict=True))
 
     def add(self, texts: Sequence[str], base: int) -> None:
         """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
@@ -263,6 +296,20 @@ class Search:
             self.scored += scored
         for own in found:
             merge(self.top, own, queries, config.distinct)
+
+
+def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
+    """Cut a stream into lists of about so many characters; where they end depends on nothing but the passages."""
+    block: list[str] = []
+    held = 0
+    for passage in passages:
+        block.append(passage)
+        held += len(passage) + 1
+        if held >= characters:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
 
 
 def _product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:

@@ -21,9 +21,8 @@ import numpy as np
 
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
-from xswe.phrases.find import Hit, Place, find_phrases
+from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
 from xswe.phrases.search import SpanConfig
-from xswe.phrases.shards import PhraseShards
 from xswe.phrases.words import StaticWords, WordSource, open_words
 from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 
@@ -76,12 +75,11 @@ def _weight(score: float, passages: int) -> float:
 def find_terms(
     model: AnyModel | WordSource,
     queries: Sequence[str],
-    passages: Iterable[str],
+    passages: Iterable[str] | PhraseShards,
     config: SpanConfig | None = None,
     *,
     checkpoint: Path | None = None,
     passages_identity: object = None,
-    shards: PhraseShards | None = None,
     bitext: Iterable[tuple[str, str]] | None = None,
     **settings: Any,
 ) -> list[list[Term]]:
@@ -94,13 +92,12 @@ def find_terms(
     Args:
         model: a static embedding.
         queries: phrases.
-        passages: read once, as a stream.
+        passages: see :func:`xswe.phrases.find.find_phrases`, as for ``checkpoint`` and ``passages_identity``.
         config: the settings; ``k`` candidates a phrase at most. Where ``min_score`` is None, nothing is returned for a
             phrase whose best candidate has no more evidence than what phrases of random words of the model find in the
             same passages: half of 32 phrases of as many words as the phrase has units, two to four.
-        checkpoint: see :func:`xswe.phrases.find.find_phrases`.
-        passages_identity: likewise.
-        shards: likewise.
+        checkpoint: a file for the state.
+        passages_identity: what tells the passages from others.
         bitext: the passages with their other side, in the language of the phrases: pairs (other side, passage), read once
             after the passages.
         settings: single fields of ``config``: ``k``, ``min_score``, ``max_size``, …
@@ -122,21 +119,14 @@ def find_terms(
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
     wide = replace(config, distinct=True, k=max(POOL, 10 * config.k))
-    found = find_phrases(
-        source,
-        [*queries, *(text for _, text in decoys)],
-        passages,
-        wide,
-        checkpoint=checkpoint,
-        passages_identity=passages_identity,
-        shards=shards,
-    )
+    others = [text for _, text in decoys]
+    kept: dict[str, Any] = {"checkpoint": checkpoint, "passages_identity": passages_identity}
+    found = find_phrases(source, [*queries, *others], passages, wide, **kept)
     flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
     cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
     forms = [form for form in dict.fromkeys(cores.values()) if form]
     rows = dict(zip(forms, source.queries(forms), strict=True))
     reached: dict[int, list[float]] = {}
-    others = [text for _, text in decoys]
     for (size, text), vector, hits in zip(decoys, source.queries(others), found[len(queries) :], strict=True):
         reached.setdefault(size, []).append(_most_evidence(_terms(text, vector, hits, cores, rows, config)))
     floors = {size: float(np.median(evidence)) for size, evidence in reached.items()}

@@ -1,17 +1,13 @@
-"""Where words and their vectors come from: static models, and contextual encoders.
-
-Where words and their vectors come from: a static model here, other encoders in :mod:`xswe.phrases.words`.
-"""
+"""Where words and their vectors come from: static models, and the token states of encoders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from xswe.errors import ModelError
-from xswe.io.ragged import Bags
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.teacher.protocol import Teacher
@@ -91,12 +87,6 @@ class StaticWords:
         return pool(self.matrix, self.cut(texts)[1].bags, normalise=True)
 
 
-# Other encoders through the same search: a teacher's token states, and whole texts.
-
-
-Encode = Callable[[Sequence[str]], np.ndarray]
-
-
 class TeacherWords:
     """The words of a teacher's single pass (SLICE 3): a word's vector is the sum of its token states.
 
@@ -155,32 +145,3 @@ class TeacherWords:
             for k, place in enumerate(states.rows.tolist()):
                 a, b = states.offsets[k], states.offsets[k + 1]
                 yield filled[place], states.hidden[a:b], words_at(some[place], states.starts[a:b], states.ends[a:b])
-
-
-class WholeTexts:
-    """Each passage as one span: the cosine of sentence vectors, blind to where in the context the phrase is.
-
-    Args:
-        encode: texts to unit vectors, float32 (n, d).
-        name: what tells the encoder from another.
-    """
-
-    block_characters = 100_000
-    in_context = True
-
-    def __init__(self, encode: Encode, name: str) -> None:
-        self._encode, self.identity = encode, ["whole", name]
-
-    def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
-        """Encode texts; each is one word."""
-        matrix = np.ascontiguousarray(self._encode(texts), np.float32)
-        ones = Bags.of([[i] for i in range(len(texts))])
-        return matrix, Cut(ones.ids, ones.offsets, np.arange(len(texts) + 1, dtype=np.int64))
-
-    def places(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The whole of each text, int32 (1, 2)."""
-        return [np.array([[0, len(text)]], np.int32) for text in texts]
-
-    def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors of phrases, float32 (n, d)."""
-        return np.ascontiguousarray(self._encode(texts), np.float32)

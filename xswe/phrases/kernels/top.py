@@ -1,7 +1,4 @@
-"""The best spans so far, and the distinct words of a block of passages.
-
-The distinct words of a block of passages: what stands in many places is multiplied with the queries once.
-"""
+"""The best spans so far, and the distinct words of a block of passages: what stands in many places is multiplied once."""
 
 from __future__ import annotations
 
