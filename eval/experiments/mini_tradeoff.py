@@ -27,7 +27,7 @@ import numpy as np
 import xswe
 from eval.settings import REQUIRED, chosen, numbers, run_script
 from xswe.corpus.formats import find_pairs, read_pairs
-from xswe.evaluation.metrics import bitext_retrieval, similarity_correlation
+from xswe.evaluation.metrics import bitext_items, similarity_correlation
 from xswe.io.files import write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import table
@@ -94,8 +94,8 @@ def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[flo
     for name in ("wmt23 dev", "tatoeba test"):
         for source, target in sets[name]:
             a, b = encode(source), encode(target)
-            out[name].append(bitext_retrieval(a, b)["accuracy"])
-            out[f"{name}, margin"].append(bitext_retrieval(a, b, margin=True)["accuracy"])
+            out[name].append(float(bitext_items(a, b)["accuracy"].mean()))
+            out[f"{name}, margin"].append(float(bitext_items(a, b, margin=True)["accuracy"].mean()))
     for scores, left, right in sets["stsb-xling dev"]:
         out["stsb-xling dev"].append(similarity_correlation(encode(left), encode(right), scores)["spearman"])
     return [float(np.mean(out[figure])) for figure in FIGURES]

@@ -115,7 +115,7 @@ def counted(checkout: Path) -> dict[str, float]:
         if isinstance(node, (ast.Import, ast.ImportFrom))
     )
     comments = sum(line.lstrip().startswith("#") for line in lines)
-    verbs = [_verb_lines(path) for path in (checkout / "xswe" / "commands").glob("*.py")]
+    verbs = [_verb_lines(path) for path in (checkout / "xswe" / "commands").glob("*.py") if _is_verb(path)]
     return {
         "files": len(texts),
         "lines": len(lines),
@@ -133,6 +133,11 @@ def counted(checkout: Path) -> dict[str, float]:
         ),
         "verbs of over 40 lines of code": sum(number > 40 for number in verbs),
     }
+
+
+def _is_verb(path: Path) -> bool:
+    """Tell a verb from what verbs share."""
+    return "\ndef run(" in path.read_text(encoding="utf-8")
 
 
 def _verb_lines(path: Path) -> int:

@@ -12,7 +12,6 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 import xswe
-from xswe.commands import mine
 from xswe.commands.config import as_keys, plain
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
@@ -86,7 +85,7 @@ def test_every_setting_of_the_code_is_in_the_configuration_and_no_other(section)
 
 # What only the verb knows, what other modes are told, and the score (auto: another one to mine than to score a bitext).
 OF_THE_VERB = {"mode", "model", "input", "source", "target", "output", "work", "columns", "corpus", "threads", "rerank"}
-OF_THE_VERB |= {"report", "hydra", "score", *mine._NEGATIVES}
+OF_THE_VERB |= {"report", "hydra", "score", "negatives", "candidates", "relative_margin"}
 # Where the defaults of a section stand: the verb and what it is given, the section, and what differs on purpose.
 DEFAULTS = [
     *((TRAIN, section, cls, set()) for section, cls in SECTIONS.items() if section not in ("teacher", "refine")),

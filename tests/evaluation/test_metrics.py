@@ -8,7 +8,6 @@ from xswe.corpus.formats import PairFile
 from xswe.errors import InputError
 from xswe.evaluation.metrics import (
     bitext_items,
-    bitext_retrieval,
     neighbourhood,
     search,
     similarity_correlation,
@@ -34,6 +33,10 @@ def nearest(queries, candidates):
 def nearest_by_margin(queries, candidates):
     base = neighbourhood(queries, candidates), neighbourhood(candidates, queries)
     return search(queries, candidates, base).nearest
+
+
+def bitext_retrieval(source, target, margin=False):
+    return {name: items.mean() for name, items in bitext_items(source, target, margin).items()}
 
 
 def test_weighted_f1_is_scikit_learns():
@@ -104,7 +107,6 @@ def test_figures_are_means_of_their_items():
     a, b = vectors(noise=1.2)
     for margin in (False, True):
         items = bitext_items(a, b, margin)
-        assert {k: v.mean() for k, v in items.items()} == pytest.approx(bitext_retrieval(a, b, margin))
         assert items["f1_forward"].mean() == pytest.approx(weighted_f1(search(a, b).nearest)) or margin
 
 

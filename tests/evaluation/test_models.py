@@ -12,7 +12,6 @@ import pytest
 import xswe
 from xswe.errors import ConfigError, ModelError
 from xswe.evaluation.encoders import (
-    EnsembleEncoder,
     StaticEncoder,
     sample_texts,
     sentences_per_second,
@@ -54,7 +53,7 @@ def test_models_whose_numbers_have_one_sum_are_told_apart(folder):
     identities = [one.identity for one in (model, *others)]
     assert len(set(identities)) == len(identities)
     assert StaticEncoder(replace(model), "again").identity == identities[0] == xswe.load(folder).identity
-    ensembles = [EnsembleEncoder(Ensemble((part,), (1.0,)), "e").identity for part in (model, others[0], others[1])]
+    ensembles = [StaticEncoder(Ensemble((part,), (1.0,)), "e").identity for part in (model, others[0], others[1])]
     assert len(set(ensembles)) == 3
 
 

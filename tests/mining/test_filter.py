@@ -13,8 +13,8 @@ import xswe
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
-from xswe.mining import copies
 from xswe.mining import filter as filtering
+from xswe.mining import verdicts
 from xswe.mining.filter import filter_bitext
 
 GOOD = [
@@ -202,15 +202,15 @@ def test_no_copy_is_missed_by_the_look_at_bytes():
         pairs.append((draw.choice((" ", "\u3000")).join(one), " ".join(draw.sample(other, len(other)))))
     pairs.append((" ".join(map(str, range(100, 500))), " ".join(map(str, range(120, 520)))))
     sides = [Texts.of([pair[k] for pair in pairs]) for k in (0, 1)]
-    wanted = [row for row, pair in enumerate(pairs) if copies.is_copy(*pair)]
+    wanted = [row for row, pair in enumerate(pairs) if verdicts.is_copy(*pair)]
     assert 100 < len(wanted) < 3000
-    assert copies.find_copies(*sides, np.arange(len(pairs))) == wanted
+    assert verdicts.find_copies(*sides, np.arange(len(pairs))) == wanted
 
 
 def test_what_looks_like_no_copy_is_not_read_again(monkeypatch, noisy):
-    monkeypatch.setattr(copies, "is_copy", lambda source, target: True)
+    monkeypatch.setattr(verdicts, "is_copy", lambda source, target: True)
     sides = [Texts.of([pair[k] for pair in noisy[0]]) for k in (0, 1)]
-    assert len(copies.find_copies(*sides, np.arange(len(noisy[0])))) < 0.02 * len(noisy[0])
+    assert len(verdicts.find_copies(*sides, np.arange(len(noisy[0])))) < 0.02 * len(noisy[0])
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl"])

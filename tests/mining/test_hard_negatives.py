@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.mining.negatives import mine_negatives
+from xswe.io.settings import build
+from xswe.mining.negatives import NegativesConfig, mine_negatives
 from xswe.mining.side import identity_key
 
 NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
@@ -115,3 +116,10 @@ def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypat
     assert list(again.records()) == list(whole.records())
     assert (tmp_path / "killed.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not (tmp_path / "killed.jsonl.work").exists()
+
+
+def test_columns_of_a_configuration_are_numbers_or_names():
+    for columns in (["English", "German"], [2, "German"], [0, 1]):
+        assert build(NegativesConfig, {"columns": columns}, "mine").columns == tuple(columns)
+    with pytest.raises(ConfigError, match="expected int"):
+        build(NegativesConfig, {"columns": [None, 1]}, "mine")

@@ -24,7 +24,7 @@ from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line, output_format
 from xswe.mining.pipeline import MineConfig, mine_vectors
-from xswe.mining.score import ScoreConfig, score_file, score_pairs
+from xswe.mining.score import ScoreConfig, score_bitext, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
@@ -333,15 +333,15 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     path, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     path.write_bytes(RAW)
     config = ScoreConfig(score=score, k=2, neighbours=ONE)
-    report = score_file(model, RecordFile((str(path),)), str(out), config, tmp_path / "work")
+    report = score_bitext(model, RecordFile((str(path),)), str(out), config, work=str(tmp_path / "work"))
     lines = out.read_bytes().split(b"\n")
     back = b"\n".join(line[: line.rindex(b"\t")] + (b"\r" if line.endswith(b"\r") else b"") for line in lines)
     assert back == RAW
     found = [float(line.rsplit(b"\t", 1)[1]) for line in lines]
     source, target = ["A cat sleeps.", "", "A dog.", "A cat sleeps."], ["猫が寝ている。", "x", "犬。", "犬。"]
     np.testing.assert_allclose(found, score_pairs(model, source, target, score, 2, ONE), atol=2e-6)
-    assert report["lines"] == 4
-    assert report["mean"] == pytest.approx(np.mean(found), abs=1e-5)
+    assert report.lines == 4
+    assert report.mean == pytest.approx(np.mean(found), abs=1e-5)
 
 
 def test_a_margin_of_an_aligned_bitext_is_that_of_the_mined_pair(model, sample):
@@ -366,8 +366,8 @@ def test_scoring_lines_that_cannot_be_scored(model, tmp_path):
         list(RecordFile((str(path),)).read())
     for score in ("cosine", "ratio"):
         config = ScoreConfig(score=score, neighbours=ONE)
-        report = score_file(model, RecordFile((str(path),), on_error="skip"), str(tmp_path / "o"), config, tmp_path / score)
-        assert report["unscored"] == 2
+        report = score_bitext(model, RecordFile((str(path),), on_error="skip"), str(tmp_path / "o"), config)
+        assert report.unscored == 2
         lines = (tmp_path / "o").read_bytes().splitlines()
         assert lines[1:] == [b"only one\tnan", b"b\xffd\ty\tnan"]
     with pytest.raises(ConfigError, match="two columns"):

@@ -6,8 +6,8 @@ import re
 import sys
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
@@ -15,7 +15,10 @@ from omegaconf.errors import InterpolationResolutionError
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL
 from xswe.io.files import check_output, resource
+from xswe.io.settings import build
 from xswe.text.sentences import is_document
+
+T = TypeVar("T")
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -33,6 +36,29 @@ def plain(config: DictConfig) -> dict[str, Any]:
             raise
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+
+
+def settings(cls: type[T], values: Mapping[str, Any], verb: str, **more: Any) -> T:
+    """Build a dataclass of those of a verb's settings that have the names of its fields; ``more`` go before.
+
+    The threads of a search for neighbours are the verb's.
+    """
+    every = {**values, **more}
+    if "neighbours" in every:
+        every["neighbours"] = {"threads": values["threads"], **every["neighbours"]}
+    return build(cls, {f.name: every[f.name] for f in fields(cls) if f.name in every}, verb)  # type: ignore[arg-type]
+
+
+def bitext_files(values: Mapping[str, Any], what: str) -> list[str]:
+    """Return the file, or the two line-aligned files, of a verb that reads a bitext.
+
+    Raises:
+        ConfigError: neither or both are given.
+    """
+    given, moses = values["input"], (values["source"], values["target"])
+    if bool(given) == bool(all(moses)) or (given and any(moses)):
+        raise ConfigError(f"{what} needs input= (a bitext, - for standard input), or source= and target=, line by line")
+    return [str(path) for path in ([given] if given else moses)]
 
 
 _CLUSTERS = ("neighbours.clusters", "neighbours.probes", "neighbours.seed")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import aside, refuse_unused, without_clusters
+from xswe.commands.config import aside, refuse_unused, settings, without_clusters
 from xswe.io.files import check_output
-from xswe.io.settings import build
 from xswe.mining.dedup import DedupConfig, dedup
 from xswe.model.ensemble import load_any, locate
 from xswe.progress import took
-from xswe.search.types import SearchConfig
 
 
 def run(values: dict[str, Any]) -> str:
@@ -24,9 +21,7 @@ def run(values: dict[str, Any]) -> str:
     for path in (output, values["rejects"]):
         if path is not None:
             check_output(path, [given] if given != "-" else [])
-    search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
-    own = {field.name: values[field.name] for field in fields(DedupConfig) if field.name != "neighbours"}
-    config = build(DedupConfig, {**own, "neighbours": search}, "dedup")
+    config = settings(DedupConfig, values, "dedup")
     started = time.monotonic()
     model = None if config.threshold is None else load_any(locate(values["model"]))
     found = dedup(model, given, output, rejects=values["rejects"], work=values["work"], config=config)

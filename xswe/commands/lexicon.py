@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import xswe
-from xswe.commands.config import refuse_unused
+from xswe.commands.config import refuse_unused, settings
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
 from xswe.io.files import check_output
-from xswe.io.settings import build
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
-from xswe.search.types import SearchConfig
 
 
 def run(values: dict[str, Any]) -> str:
@@ -22,9 +20,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
     refuse_unused("lexicon", values, {"with source= and target=": ["languages"] if values["source"] else ()})
     check_output(values["output"], [values[name] for name in ("source", "target", "gold") if values[name]])
-    search = build(SearchConfig, {"threads": values["threads"], **values["neighbours"]}, "neighbours")
-    names = ("best", "mutual", "k", "candidates")
-    config = build(LexiconConfig, {**{name: values[name] for name in names}, "neighbours": search}, "lexicon")
+    config = settings(LexiconConfig, values, "lexicon")
     model = xswe.load(values["model"])
     if values["source"]:
         source, target = (read_words(values[side], values["limit"]) for side in ("source", "target"))

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, holds_all, link_pairs, write_links
-from xswe.commands.config import aside, refuse_unused
+from xswe.commands.config import aside, bitext_files, refuse_unused, settings
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
-from xswe.io.settings import build
 
 
 def run(values: dict[str, Any]) -> str:
     """Link, write what is asked for, and say how much there is."""
-    paths = [str(values[name]) for name in ("input", "source", "target") if values[name] is not None]
-    if len(paths) != (1 if values["input"] else 2):
-        raise ConfigError("link needs input= (a bitext, - for standard input), or source= and target=, line by line")
+    paths = bitext_files(values, "link")
     output, what = str(values["output"]), values["what"]
     check_output(output, [path for path in paths if path != "-"])
     if what not in ("links", "lexicon", "terms"):
@@ -31,7 +27,7 @@ def run(values: dict[str, Any]) -> str:
     unused["without method=itermax"] = () if values["method"] == "itermax" else ["turns", "keep"]
     unused["without method=transport"] = () if values["method"] == "transport" else ["heat", "share"]
     refuse_unused("link", values, unused)
-    config = build(LinkConfig, {field.name: values[field.name] for field in fields(LinkConfig)}, "link")
+    config = settings(LinkConfig, values, "link")
     model = xswe.load(values["model"])
     codes = tuple(values["languages"]) or tuple(model.pair)
     file = RecordFile(tuple(paths), tuple(values["columns"]), codes, values["on_error"])

@@ -1,7 +1,4 @@
-"""Encoders under evaluation: static models, ensembles, teachers, SIF; and how fast they are.
-
-Whatever can be evaluated: anything that turns texts into unit vectors and knows its languages.
-"""
+"""Encoders under evaluation: whatever turns texts into unit vectors and knows its languages; and how fast they are."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.files import resource
-from xswe.model.ensemble import Ensemble
+from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.static import StaticModel, pool
 from xswe.text.languages import LANGUAGES
 
@@ -77,18 +74,19 @@ class SentenceEncoder(Protocol):
 
 
 class StaticEncoder:
-    """A static embedding under evaluation."""
+    """A static model, or an ensemble of some, under evaluation."""
 
-    def __init__(self, model: StaticModel, name: str, threads: int = 1, about: About | None = None) -> None:
+    def __init__(self, model: AnyModel, name: str, threads: int = 1, about: About | None = None) -> None:
         self.model, self.name, self._threads = model, name, threads
-        self.languages, self.dim, self.parameters = model.languages, model.dim, model.matrix.size
-        self.size = model.matrix.nbytes
-        teacher = model.description.get("teacher")
+        self.languages, self.dim = model.languages, model.dim
+        parts = model.parts if isinstance(model, Ensemble) else (model,)
+        self.parameters, self.size = sum(p.matrix.size for p in parts), sum(p.matrix.nbytes for p in parts)
+        teacher = None if isinstance(model, Ensemble) else model.description.get("teacher")
         self.about = about or About(adapted_from=str(teacher) if teacher else None)
 
     @property
     def identity(self) -> str:
-        """A fingerprint of units and matrix."""
+        """A fingerprint of weights, units and matrices."""
         return self.model.identity
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
@@ -128,32 +126,6 @@ class TeacherEncoder:
         return self._teacher.vectors(texts)
 
 
-# An ensemble of static models under evaluation.
-
-
-class EnsembleEncoder:
-    """An ensemble under evaluation; see :class:`xswe.evaluation.encoders.SentenceEncoder`."""
-
-    def __init__(self, model: Ensemble, name: str, threads: int = 1) -> None:
-        self.model, self.name, self._threads = model, name, threads
-        self.languages, self.dim = model.languages, model.dim
-        self.parameters = sum(part.matrix.size for part in model.parts)
-        self.size = sum(part.matrix.nbytes for part in model.parts)
-        self.about = About()
-
-    @property
-    def identity(self) -> str:
-        """A fingerprint of weights, units and matrices."""
-        return self.model.identity
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Unit vectors, float32 (n, d)."""
-        return self.model.encode(texts, threads=self._threads)
-
-
-# How many sentences a second an encoder encodes.
-
-
 _MOST = 1_000_000  # texts a call
 
 
@@ -187,11 +159,8 @@ def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds
         count = min(_MOST, count * min(8, max(2, int(seconds / max(took, 1e-6)))))
 
 
-# SIF (Arora et al. 2017): rare words weigh more, and what all sentences share is removed.
-
-
 def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) -> StaticModel:
-    """Weight a static embedding's rows by a / (a + p) and project the first principal direction of sentences out.
+    """Weight a model's rows by a / (a + p), and project the first principal direction of sentences out (Arora et al. 2017).
 
     Both act on single rows, so that the outcome is again a static embedding: the mean of weighted, projected rows is
     the projected weighted mean.

@@ -10,7 +10,7 @@ from typing import Any
 
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
-from xswe.evaluation.encoders import EnsembleEncoder, SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
+from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
 from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
 from xswe.evaluation.mteb_bridge import run_task
@@ -137,7 +137,7 @@ def as_encoder(model: Model, threads: int | None = None) -> SentenceEncoder:
     if isinstance(model, StaticModel):
         return StaticEncoder(model, "-".join(model.languages), threads)
     if isinstance(model, Ensemble):
-        return EnsembleEncoder(model, "ensemble", threads)
+        return StaticEncoder(model, "ensemble", threads)
     if isinstance(model, (str, Path, Mapping)):
         return open_encoder(str(model) if isinstance(model, Path) else model, threads)
     return model

@@ -1,7 +1,4 @@
-"""Figures: rows, correlations, retrieval, and whether differences are more than chance.
-
-One figure, with everything needed to know what it is a figure of.
-"""
+"""Figures: correlations of cosines with people's scores, retrieval of translations, and whether differences are chance."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.mining.margin import ratio_base
+from xswe.mining.margin import ratio_base, row_cosines
 
 # Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
 PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "spearman_with_teacher", "main_score")
@@ -79,14 +76,6 @@ def primary_metrics(found: Iterable[tuple[Place, str]]) -> dict[Place, str]:
     return chosen
 
 
-# Sentence similarity: rank correlation of cosines with human scores.
-
-
-def cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the inner products of two float32 (n, d) row by row, float32 (n,)."""
-    return np.einsum("ij,ij->i", left, right)
-
-
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
     """Return Pearson's correlation of two (n,); NaN where one of them is constant."""
     x, y = x - x.mean(dtype=np.float64), y - y.mean(dtype=np.float64)
@@ -118,7 +107,7 @@ def similarity_correlation(left: np.ndarray, right: np.ndarray, scores: np.ndarr
     Returns:
         ``spearman`` and ``pearson``, between -1 and 1; NaN where all cosines, or all scores, are equal.
     """
-    found = cosines(left, right)
+    found = row_cosines(left, right)
     return {name: correlate(found, scores) for name, correlate in CORRELATIONS.items()}
 
 
@@ -150,9 +139,6 @@ def _reason(items: np.ndarray, what: str) -> str:
     if items.shape[1] < 2:
         return f"{items.shape[1]} pair is too few"
     return "all scores are equal" if np.ptp(items[1]) == 0 else f"{what} are equal"
-
-
-# Retrieval of translations among aligned vectors: nearest-neighbour accuracy, MRR, mteb's F1, all also with a margin.
 
 
 _BLOCK = 2048
@@ -221,7 +207,17 @@ def _f1_items(predicted: np.ndarray) -> np.ndarray:
 
 
 def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, np.ndarray]:
-    """Return what :func:`bitext_retrieval` averages: for each of its figures one value a pair, float64 (n,)."""
+    """Score the retrieval of translations, row i of one side being the translation of row i of the other.
+
+    Args:
+        source: float32 (n, d), unit vectors.
+        target: float32 (n, d).
+        margin: score neighbours by ratio margin (k = 4) instead of the cosine.
+
+    Returns:
+        One value a pair, float64 (n,), between 0 and 1, whose mean is the figure: ``accuracy_forward`` (source to target),
+        ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1`` (mteb's) and ``mrr`` (mean reciprocal rank).
+    """
     base = (neighbourhood(source, target), neighbourhood(target, source)) if margin and len(source) else None
     ways = search(source, target, base), search(target, source, base and base[::-1])
     measured = {
@@ -233,23 +229,6 @@ def bitext_items(source: np.ndarray, target: np.ndarray, margin: bool = False) -
     for name, (forward, backward) in measured.items():
         out |= {f"{name}_forward": forward, f"{name}_backward": backward, name: (forward + backward) / 2}
     return out
-
-
-def bitext_retrieval(source: np.ndarray, target: np.ndarray, margin: bool = False) -> dict[str, float]:
-    """Score the retrieval of translations, row i of one side being the translation of row i of the other.
-
-    Args:
-        source: float32 (n, d), unit vectors.
-        target: float32 (n, d).
-        margin: score neighbours by ratio margin (k = 4) instead of the cosine.
-
-    Returns:
-        ``accuracy_forward`` (source to target), ``accuracy_backward``, their mean ``accuracy``, and the same for ``f1``
-        (mteb's) and ``mrr`` (mean reciprocal rank); all between 0 and 1. Empty without pairs.
-    """
-    if not len(source):
-        return {}
-    return {name: float(items.mean()) for name, items in bitext_items(source, target, margin).items()}
 
 
 # How sure a figure is: bootstrap intervals, and paired tests between two models on the same items.

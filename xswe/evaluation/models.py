@@ -1,7 +1,4 @@
-"""From what a user calls a model to an encoder, those of other libraries included.
-
-From what a user calls a model to an encoder that can be evaluated.
-"""
+"""From what a user calls a model to an encoder that can be evaluated, those of other libraries included."""
 
 from __future__ import annotations
 
@@ -19,7 +16,6 @@ import numpy as np
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.evaluation.encoders import (
     About,
-    EnsembleEncoder,
     SentenceEncoder,
     StaticEncoder,
     TeacherEncoder,
@@ -29,7 +25,7 @@ from xswe.evaluation.encoders import (
 from xswe.evaluation.vectors import read_vectors
 from xswe.io.files import arrays_digest, file_digest, fingerprint, read_json
 from xswe.io.lines import read_lines
-from xswe.model.ensemble import Ensemble, is_elsewhere, load_any, locate
+from xswe.model.ensemble import is_elsewhere, load_any, locate
 from xswe.model.folder import MODEL_TYPE
 from xswe.model.interchange import merge_tables, piece_table, token_rows
 from xswe.model.static import StaticModel
@@ -156,10 +152,7 @@ def _open(kind: str, where: Pathlike, spec: ModelSpec, threads: int) -> Any:
     folder = Path(where)
     parent = folder.resolve().parent.name if folder.name == "model" else ""
     name = f"{parent}/{folder.name}".strip("/")
-    model = load_any(locate(where))
-    encoder: Any = (
-        EnsembleEncoder(model, name, threads) if isinstance(model, Ensemble) else StaticEncoder(model, name, threads)
-    )
+    encoder = StaticEncoder(load_any(locate(where)), name, threads)
     encoder.languages = languages or encoder.languages
     return encoder
 
@@ -188,7 +181,7 @@ def _open_vectors(files: list[Path], spec: ModelSpec, threads: int) -> StaticEnc
 def _weighted(encoder: Any, spec: ModelSpec, threads: int) -> StaticEncoder:
     """Weight a table of vectors by SIF."""
     table = encoder.model if isinstance(encoder, StaticEncoder) else getattr(encoder, "table", lambda: None)()
-    if table is None:
+    if not isinstance(table, StaticModel):
         raise ConfigError(f"sif:{encoder.name}: SIF weights tables of vectors, and this is none")
     if spec.texts:
         texts = [line or "" for _, line in islice(read_lines(spec.texts), _SIF_TEXTS)]
@@ -198,9 +191,6 @@ def _weighted(encoder: Any, spec: ModelSpec, threads: int) -> StaticEncoder:
     out = StaticEncoder(sif(table, texts, count=bool(spec.texts)), f"SIF {encoder.name}", threads, about)
     out.languages = encoder.languages
     return out
-
-
-# What the models are compared with: other libraries' models, each run by its own library, behind one interface.
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -1,7 +1,4 @@
-"""Benchmarks by name, and files of one's own.
-
-Which benchmarks there are: mteb's tasks under their own names, and presets of them with their averages.
-"""
+"""Benchmarks by name, mteb's own tasks and presets of them with their averages; and files of one's own."""
 
 from __future__ import annotations
 
@@ -18,8 +15,9 @@ import numpy as np
 
 from xswe.corpus.formats import PairFile, read_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
-from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, cosines
+from xswe.evaluation.metrics import Row, bitext_items, correlation_rows
 from xswe.io.lines import read_lines
+from xswe.mining.margin import row_cosines
 from xswe.text.languages import LANGUAGES
 
 # The tasks among mteb's 56 English ones whose two sides are both sentences (Muennighoff et al. 2023, table of the data
@@ -215,9 +213,6 @@ def averages(task: str, rows: Sequence[Row]) -> list[Row]:
     return out
 
 
-# Any aligned bitext, and any scored pairs, as an evaluation task.
-
-
 Encode = Callable[[Sequence[str]], np.ndarray]
 _FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
 
@@ -298,4 +293,4 @@ def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
 
 def score_similarity(left: np.ndarray, right: np.ndarray, scores: np.ndarray, task: str, subset: str) -> list[Row]:
     """Correlate the cosines of two float32 (n, d) of unit vectors with scores, float (n,)."""
-    return correlation_rows(cosines(left, right), scores, task, subset)
+    return correlation_rows(row_cosines(left, right), scores, task, subset)

@@ -1,6 +1,6 @@
 """Word vectors of other projects, from text, word2vec and fastText files.
 
-fastText's own model files (``.bin``): the vectors of their words, each the mean of its own row and its n-grams'.
+Of fastText's own model files (``.bin``) a word's vector is the mean of its own row and its n-grams'.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from xswe.io.archives import without_packing
 from xswe.io.lines import open_binary
 from xswe.progress import bar
 
+logger = logging.getLogger(__name__)
 MAGIC = struct.pack("<i", 793_712_314)
 _SUPERVISED = 3
 _END_OF_SENTENCE = b"</s>"
@@ -144,12 +145,6 @@ def _buckets(word: np.ndarray, shortest: int, longest: int, buckets: int) -> np.
                 count += 1
             n += 1
     return out[:count]
-
-
-# Word vectors in the files that other projects publish: word2vec (text and binary), fastText, MUSE, GloVe.
-
-
-logger = logging.getLogger(__name__)
 
 
 def read_vectors(path: Path, limit: int | None = None) -> tuple[list[str], np.ndarray]:

@@ -53,7 +53,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        return _convert(next(a for a in arguments if a is not type(None)), value, where)
+        kinds = [kind for kind in arguments if kind is not type(None)]
+        return _convert(type(value) if type(value) in kinds else kinds[0], value, where)
     if dataclasses.is_dataclass(hint):
         return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:

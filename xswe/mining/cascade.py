@@ -16,8 +16,7 @@ import numpy as np
 from xswe.corpus.records import Record
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
-from xswe.mining.margin import Pairs
-from xswe.mining.score import row_cosines
+from xswe.mining.margin import Pairs, row_cosines
 from xswe.search.rerank import Encoder, combined, judged_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -148,8 +148,6 @@ def filter_bitext(
     output: str | Path | None = None,
     *,
     rejects: str | Path | None = None,
-    columns: Sequence[int | str] = (0, 1),
-    languages: Sequence[str] = (),
     threads: int | None = None,
     config: BitextFilter | None = None,
     rerank: Encoder | None = None,
@@ -165,8 +163,6 @@ def filter_bitext(
         output: a file for the records that stay, as they stand. In another format than the bitext's it receives the pairs
             and their scores; ``-`` for standard output. A killed run goes on from ``<output>.work``.
         rejects: a file for the others: ``reason<TAB>score<TAB>record``.
-        columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON.
-        languages: of source and target; a model of two languages knows them.
         threads: None for all processors.
         config: which pairs stay.
         rerank: anything with ``encode(texts)`` to unit vectors, a slower and better encoder: it judges the pairs near the
@@ -174,7 +170,7 @@ def filter_bitext(
         execution: who cleans and compares: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes;
             the latter two need a file and an ``output``. Tab-separated text that is not packed is cut into shards, any
             other bitext is one.
-        settings: single fields of it, see :class:`BitextFilter`.
+        settings: single fields of it: ``threshold``, ``columns``, ``languages``, …; see :class:`BitextFilter`.
 
     Returns:
         The reason and score of every record, and the threshold.
@@ -192,55 +188,77 @@ def filter_bitext(
         ([True, False, False], {'kept': 1, 'blank': 1, 'low similarity': 1})
     """
     config = changed(config or BitextFilter(), settings, "filter")
-    spoken = tuple(languages) or model.pair
+    config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
     if rerank is not None and config.threshold != "auto":
         raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
-    threads = threads or available_threads()
-    here = execution.kind == "local"
-
-    def compared(blocks: Iterable[RecordBlock], found: _Found) -> _Found:
-        """Compare in this process."""
-        return _first_pass(Judge(model, config, spoken, threads), iter(blocks), found)
-
-    def decided(found: _Found, records: Callable[[], Iterable[Record]]) -> Filtered:
-        """Decide on every record, and gather what a report shows."""
-        made = _decide(found, config)
-        if rerank is not None:
-            made = _judged(made, found, records, rerank, config.rerank_share)
-        return _shown(made, records() if config.evidence else (), spoken)
-
+    work = _Filter(model, config, rerank, threads or available_threads())
     pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
-    if not here and (pairs or not bitext or output in (None, "-")):
+    if execution.kind != "local" and (pairs or not bitext or output in (None, "-")):
         raise ConfigError(f"execution={execution.kind} filters files: give one, and output= in a folder that all share")
     if pairs or not bitext:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
+        return work.of_list(pairs)
+    paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
+    file = RecordFile(paths, config.columns, config.languages, config.on_error)
+    return work.of_file(file) if output is None else work.to_file(file, str(output), rejects, execution)
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """What all ways through a bitext have in common: what compares, and what decides."""
+
+    model: AnyModel
+    config: BitextFilter
+    rerank: Encoder | None
+    threads: int
+
+    def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
+        """Filter pairs in memory."""
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
         blocks = (RecordBlock.of(given[start : start + _BLOCK]) for start in range(0, len(given), _BLOCK))
-        return decided(compared(blocks, _Found(None)), lambda: given)
-    paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
-    file = RecordFile(paths, tuple(columns), spoken, config.on_error)
-    if output is None:
-        if (config.evidence or rerank is not None) and "-" in paths:
+        return self.decided(self.compared(blocks, _Found(None)), lambda: given)
+
+    def of_file(self, file: RecordFile) -> Filtered:
+        """Filter a file, and write nothing."""
+        if (self.config.evidence or self.rerank is not None) and "-" in file.paths:
             raise ConfigError("a report and rerank= read once more than standard input can be: give a file, or output=")
-        return decided(compared(file.blocks(_BLOCK, _WINDOW), _Found(None)), file.read)
-    kind = output_format("auto", str(output), spoken)
-    with shard_folder(str(output), execution, keep=execution.kind == "array") as work:
-        if not here:
-            shards, found = FilterShards(model, file, config, spoken, work, execution, threads), _Found(None)
-            for parts in shards.judged(_BLOCK, _WINDOW):
-                found.add(*parts)
-            with held(work / ".writing"):
-                made = decided(found, file.read)
-                _second_pass(file, made, str(output), None if kind == format_of(file) else kind, spoken, rejects)
-            return made
-        file = file.spooled(work)
-        settings = asdict(replace(config, threshold=None, precision=None, evidence=False, rerank_share=1.0))
-        identity = fingerprint([model.identity, settings, spoken, *columns])
-        identity = fingerprint([identity, [file_stamp(path) for path in file.paths], _BLOCK, _WINDOW])
-        made = decided(compared(file.blocks(_BLOCK, _WINDOW), _Found(work, identity)), file.read)
-        _second_pass(file, made, str(output), None if kind == format_of(file) else kind, spoken, rejects)
-    return made
+        return self.decided(self.compared(file.blocks(_BLOCK, _WINDOW), _Found(None)), file.read)
+
+    def to_file(self, file: RecordFile, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
+        """Filter a file into another, in this process or by shards."""
+        kind: str | None = output_format("auto", output, self.config.languages)
+        kind = None if kind == format_of(file) else kind
+        here = execution.kind == "local"
+        with shard_folder(output, execution, keep=execution.kind == "array") as work:
+            if here:
+                file = file.spooled(work)
+                found = self.compared(file.blocks(_BLOCK, _WINDOW), _Found(work, self._identity(file)))
+            else:
+                how = self.config, self.config.languages, work, execution, self.threads
+                found = _Found(None)
+                for parts in FilterShards(self.model, file, *how).judged(_BLOCK, _WINDOW):
+                    found.add(*parts)
+            with nullcontext() if here else held(work / ".writing"):
+                made = self.decided(found, file.read)
+                _second_pass(file, made, output, kind, self.config.languages, rejects)
+        return made
+
+    def _identity(self, file: RecordFile) -> str:
+        """Return what decides the reasons and cosines of a file's records."""
+        settings = asdict(replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0))
+        return fingerprint([self.model.identity, settings, [file_stamp(path) for path in file.paths], _BLOCK, _WINDOW])
+
+    def compared(self, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
+        """Compare in this process."""
+        return _first_pass(Judge(self.model, self.config, self.config.languages, self.threads), blocks, found)
+
+    def decided(self, found: _Found, records: Callable[[], Iterable[Record]]) -> Filtered:
+        """Decide on every record, and gather what a report shows."""
+        made = _decide(found, self.config)
+        if self.rerank is not None:
+            made = _judged(made, found, records, self.rerank, self.config.rerank_share)
+        return _shown(made, records() if self.config.evidence else (), self.config.languages)
 
 
 def _first_pass(judge: Judge, blocks: Iterable[RecordBlock], found: _Found) -> _Found:

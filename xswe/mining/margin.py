@@ -1,20 +1,18 @@
 """Scores of candidate pairs, and the pairs that are selected by them.
 
-Scores of candidate pairs: the cosine, and the cosine set against both sides' neighbourhoods.
-
 A cosine says little by itself: some sentences (hubs) are near everything. With a(x) the mean cosine of x with its k
 nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019):
 
-    cosine (absolute)   cos(x, y)
-    ratio               cos(x, y) / b, with a b of at least 0.1
-    distance            cos(x, y) - b
-    csls                2 cos(x, y) - a(x) - a(y), which is twice ``distance`` (Conneau et al., 2018)
+    cosine     cos(x, y)
+    ratio      cos(x, y) / b, with a b of at least 0.1
+    distance   cos(x, y) - b
+    csls       2 cos(x, y) - a(x) - a(y), which is twice ``distance`` (Conneau et al., 2018)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numba import njit
@@ -22,8 +20,10 @@ from numba import njit
 from xswe.errors import ConfigError
 from xswe.search.types import Neighbours
 
-Score = Literal["cosine", "absolute", "ratio", "distance", "csls"]
-SCORES = ("cosine", "absolute", "ratio", "distance", "csls")
+Score = Literal["cosine", "ratio", "distance", "csls"]
+SCORES = get_args(Score)
+Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
+SELECTIONS = get_args(Selection)
 # A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
 # quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
 # of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the struck lists of 50 lines lie above.
@@ -38,6 +38,11 @@ def check_score(score: str) -> None:
     """
     if score not in SCORES:
         raise ConfigError(f"score={score!r}: use one of {', '.join(SCORES)}")
+
+
+def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner product of each row with its like, float32 (n,)."""
+    return np.einsum("ij,ij->i", left, right)
 
 
 def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
@@ -74,7 +79,7 @@ def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, scor
         score: which.
     """
     check_score(score)
-    if score in ("cosine", "absolute"):
+    if score == "cosine":
         return cosines
     if score == "ratio":
         return cosines / ratio_base(here, there)
@@ -120,13 +125,6 @@ def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0)
         np.where(backward_ids >= 0, backward, -np.inf).astype(np.float32),
         backward_ids,
     )
-
-
-# From scored candidates to pairs: forward, backward, intersection, greedy one-to-one, and k-best lists.
-
-
-Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
-SELECTIONS = ("max", "intersection", "forward", "backward", "kbest")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from xswe.io.settings import changed
 from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
-from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, check_given, mine_sides, mine_vectors, report_of
+from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
@@ -155,17 +155,10 @@ def mine(
     """
     config = changed(config or MineConfig(), settings, "mine")
     if isinstance(source, np.ndarray) or isinstance(target, np.ndarray):
-        if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)) or output:
-            raise ConfigError("vectors are mined with vectors, and have no texts for output=: give both sides alike")
-        if rerank is not None:
-            raise ConfigError("rerank= needs the texts: mine lists or files")
-        mined = mine_vectors(source, target, config)
-        rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
-        return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold, evidence=mined.evidence)
+        return _of_vectors(source, target, config, output is None and rerank is None)
     if model is None:
         raise ConfigError("model=None encodes nothing: give a model, or vectors")
-    given = _lines_of(source), None if target is None else _lines_of(target)
-    check_given(given)
+    given = _given(source, target)
     languages = config.languages or (() if target is None else model.pair)
     if output is None:
         if config.execution.kind != "local":
@@ -181,8 +174,22 @@ def mine(
         return _result(sides, mined, seconds | {"write": time.monotonic() - start}, languages)
 
 
-def _lines_of(given: Lines | Path) -> Lines:
-    return str(given) if isinstance(given, (str, Path)) else list(given)
+def _of_vectors(source: object, target: object, config: MineConfig, alone: bool) -> MinedPairs:
+    if not alone:
+        raise ConfigError("vectors have no texts, for output= and rerank=: mine lists or files")
+    if not isinstance(source, np.ndarray) or not (target is None or isinstance(target, np.ndarray)):
+        raise ConfigError("vectors are mined with vectors: give both sides alike")
+    mined = mine_vectors(source, target, config)
+    rows = mined.pairs.source.astype(np.int64), mined.pairs.target.astype(np.int64)
+    return MinedPairs(mined.pairs.scores, *rows, None, None, mined.threshold, evidence=mined.evidence)
+
+
+def _given(source: Lines | Path, target: Lines | Path | None) -> tuple[Lines, Lines | None]:
+    """Return names of files as text, lines as lists; refuse two sides of which one would take the other's lines."""
+    if source == target == "-":
+        raise ConfigError("source and target cannot both be standard input: give at least one file")
+    first, second = (str(one) if isinstance(one, (str, Path)) else list(one or ()) for one in (source, target))
+    return first, None if target is None else second
 
 
 def _result(sides: tuple[Side, Side], mined: Mined, seconds: dict[str, float], languages: tuple[str, ...]) -> MinedPairs:

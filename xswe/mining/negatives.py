@@ -21,7 +21,7 @@ from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
-from xswe.mining.score import row_cosines
+from xswe.mining.margin import row_cosines
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
 from xswe.search.neighbours import find_neighbours
@@ -151,7 +151,11 @@ def mine_negatives(
     order = np.argsort(first)  # distinct targets in the order of the bitext
     own = np.argsort(order)[place]
     targets = positives.take(first[order])
-    with _room(output) as folder:
+    room: AbstractContextManager[
+        str | Path
+    ]  # of the vectors and, with an output, the search that a killed run goes on with
+    room = scratch("xswe-negatives-") if output is None else work_folder(str(output), None, False)
+    with room as folder:
         sides = [
             encoded_to(Path(folder) / name, model, texts, config.storage, config.neighbours.workers)
             for name, texts in (("anchors.npy", anchors), ("targets.npy", targets))
@@ -164,13 +168,6 @@ def mine_negatives(
         if output is not None:
             found.write(output)
     return found
-
-
-def _room(output: str | Path | None) -> AbstractContextManager[str | Path]:
-    """Return the folder of the vectors and, with an output, of the search that a killed run is to go on with."""
-    if output is None:
-        return scratch("xswe-negatives-")
-    return work_folder(str(output), None, False)
 
 
 def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> tuple[Texts, Texts]:

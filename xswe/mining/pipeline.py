@@ -374,16 +374,6 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     return lists
 
 
-def check_given(given: tuple[Lines, Lines | None]) -> None:
-    """Refuse, before anything is made, two sides of which one would take the other's lines.
-
-    Raises:
-        ConfigError: both are standard input.
-    """
-    if given == ("-", "-"):
-        raise ConfigError("source and target cannot both be standard input: give at least one file")
-
-
 def mine_sides(
     model: AnyModel, given: tuple[Lines, Lines | None], config: MineConfig, folder: Path, judge: Encoder | None = None
 ) -> tuple[tuple[Side, Side], Mined, dict[str, float]]:

@@ -19,7 +19,7 @@ from xswe.errors import ConfigError
 from xswe.io.archives import open_output
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, work_folder, write_json
 from xswe.io.ragged import Texts
-from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
+from xswe.mining.margin import Score, check_score, neighbourhood, row_cosines, score_cosines
 from xswe.mining.output import format_of, output_format
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar, took
@@ -53,12 +53,7 @@ class ScoreConfig:
     @property
     def streams(self) -> bool:
         """Whether a line's score depends on that line only."""
-        return self.score in ("cosine", "absolute")
-
-
-def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the inner product of each row with its like, float32 (n,)."""
-    return np.einsum("ij,ij->i", left, right)
+        return self.score == "cosine"
 
 
 def score_pairs(
@@ -107,7 +102,7 @@ def _score_rows(
     """Score pairs of rows of distinct vectors."""
     out = np.empty(len(rows[0]), np.float32)
     here, there = (np.zeros(len(side), np.float32) for side in sides)
-    if score not in ("cosine", "absolute"):
+    if score != "cosine":
         lists = find_neighbours(*sides, k, search, checkpoint)
         here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
     for start in range(0, len(out), _BLOCK):
@@ -144,7 +139,7 @@ def score_bitext(
     work: str | None = None,
     keep: bool = False,
 ) -> ScoredBitext:
-    """Add a score to every record of a bitext, every other byte and the order as they are.
+    """Add a score to every record of a bitext, every other byte and the order as they are; ``nan`` where there is none.
 
     Args:
         model: what encodes.
@@ -163,41 +158,19 @@ def score_bitext(
     kind = output_format(format, output, file.languages)
     if kind != format_of(file):
         raise ConfigError(f"mode=score adds a score to {file.kind} records as they are, which makes no {kind}: {output}")
-    identity = None if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
     started = time.monotonic()
     if config.streams:
-        report = score_file(model, file, output, config, Path())
+        counts = _stream(model, file, output, config)
     else:
         with work_folder(output, work, keep) as place:
-            report = score_file(model, file, output, config, place, identity)
-    seconds = time.monotonic() - started
-    return ScoredBitext(int(report["lines"]), int(report["unscored"]), report["mean"], config.score, seconds, output)
+            counts = _by_margin(model, file, output, config, place)
+    return ScoredBitext(*counts, config.score, time.monotonic() - started, output)
 
 
-def score_file(
-    model: AnyModel,
-    file: RecordFile,
-    output: str,
-    config: ScoreConfig,
-    work: Path,
-    inputs: object = None,
-) -> dict[str, float]:
-    """Add a score to every record of a bitext; what cannot be scored gets ``nan``.
-
-    Args:
-        model: what encodes.
-        file: the bitext.
-        output: file, plain or compressed, or ``-``.
-        config: how.
-        work: folder for the vectors and lines of a bitext that has to be read before it can be scored.
-        inputs: what identifies the bitext and the model, for a later run to go on; None if nothing does.
-
-    Returns:
-        Number of ``lines``, of those ``unscored``, and the ``mean`` of the scores.
-    """
-    if config.streams:
-        return _stream(model, file, output, config)
-    identity = fingerprint(time.time_ns() if inputs is None else inputs, config.score, config.storage, list(file.columns))
+def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> tuple[int, int, float]:
+    """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
+    inputs = time.time_ns() if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
+    identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     if not (spool / "identity.json").is_file() or read_json(spool / "identity.json") != identity:
         with whole_folder(spool) as temporary:
@@ -221,7 +194,7 @@ def score_file(
             stream.write(file.scored(record, score) + record.end)
         stream.write(after)
     mean = float(np.mean(found)) if len(found) else UNSCORED
-    return {"lines": len(scores), "unscored": len(scores) - len(found), "mean": mean}
+    return len(scores), len(scores) - len(found), mean
 
 
 def _rows_of(hashes: np.ndarray) -> np.ndarray:
@@ -232,7 +205,8 @@ def _rows_of(hashes: np.ndarray) -> np.ndarray:
     return places[inverse]
 
 
-def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> dict[str, float]:
+def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig) -> tuple[int, int, float]:
+    """Score and write block after block."""
     total = unscored = 0
     added = 0.0
     threads = config.neighbours.workers
@@ -251,7 +225,7 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
             total, unscored = total + len(block), unscored + len(block) - len(good)
             progress.update(len(block))
         stream.write(after)
-    return {"lines": total, "unscored": unscored, "mean": added / (total - unscored) if total > unscored else UNSCORED}
+    return total, unscored, added / (total - unscored) if total > unscored else UNSCORED
 
 
 def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig) -> None:

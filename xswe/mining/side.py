@@ -1,17 +1,14 @@
-"""One side of a search: its lines filtered, read once into flat files, and encoded.
+"""One side of a search: a text file of any size read once into flat files, its lines filtered and encoded on the way.
 
-What is left out before anything is scored: lines that cannot be sentences, and pairs that cannot be translations.
-
-Samples of pairs and lines that stand for the others.
-
-They are drawn at random with a fixed seed: the same run shows the same ones. Bands of about equally many pairs, a border of
-which is the threshold, make the precision that somebody finds in each of them one for all.
+Left out, before anything is scored, are lines that cannot be sentences, and pairs that cannot be translations. Of what
+is left out, and of the pairs found, samples are drawn with a fixed seed: the same run shows the same ones. Bands of
+about equally many pairs, a border of which is the threshold, make the precision that somebody finds in each of them one
+for all.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import random
 import time
 import unicodedata
@@ -297,10 +294,6 @@ def filter_candidates(
     return Candidates(forward, candidates.forward_ids, backward, candidates.backward_ids), dropped
 
 
-# One side of a search: a text file of any size read once into flat files, its lines filtered and encoded on the way.
-
-
-logger = logging.getLogger(__name__)
 Encode = Callable[[Sequence[str]], np.ndarray]
 _BLOCK = 16_384
 _SHOWN = 500  # characters of a line that was left out

@@ -44,7 +44,7 @@ from xswe.search.vectors import Vectors
 # fall with the scores and take half of it (difference) or all of it (ratio) off, as measured on corpora of 1 to 50 % pairs.
 # A step more expects less where one line in a hundred has a translation, but keeps next to nothing of 100,000 lines
 # (cosine) or sees translations where there is none (ratio).
-RISE = {"cosine": 2.0, "absolute": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
+RISE = {"cosine": 2.0, "distance": 1.0, "csls": 1.0, "ratio": 0.0}
 
 # Scores of which a line without a translation finds a high one as seldom as few other such lines are there.
 MARGINS = ("ratio", "distance", "csls")

@@ -1,11 +1,10 @@
 """Teachers that transformers or sentence-transformers can load, without any code from the model's folder.
 
-GTE and mGTE checkpoints that come with modelling code of their own, loaded without it.
-
-Their ``config.json`` says ``model_type: new`` and names Python files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and
-its kin). The architecture is the one that transformers knows as ``gte``, which also knows these checkpoints' names of the
-weights: one matrix for query, key and value, and one whose first half is the gated (up) and second half the gating matrix.
-Only the configuration has to be told in other words, and nothing of a folder is executed.
+GTE and mGTE checkpoints come with modelling code of their own. Their ``config.json`` says ``model_type: new`` and names
+Python files to run (Zhang et al. 2024, mGTE; gte-base-en-v1.5 and its kin). The architecture is the one that
+transformers knows as ``gte``, which also knows these checkpoints' names of the weights: one matrix for query, key and
+value, and one whose first half is the gated (up) and second half the gating matrix. Only the configuration has to be
+told in other words, and nothing of a folder is executed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from xswe.text.units import in_blocks
 if TYPE_CHECKING:
     import torch
 
-
+logger = logging.getLogger(__name__)
 # What the code of these checkpoints can do and the architecture in transformers cannot: the only value that is the same.
 _ONLY = {
     "position_embedding_type": "rope",
@@ -131,9 +130,6 @@ def load(where: str, settings: dict[str, Any], dtype: Any, revision: str | None)
         named = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
         raise ModelError(f"teacher {where}: weights missing or of another shape ({named}); fetch it again")
     return model
-
-
-logger = logging.getLogger(__name__)
 
 
 def load_teacher(config: TeacherConfig) -> TransformerTeacher:
