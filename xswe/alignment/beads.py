@@ -54,6 +54,8 @@ class AlignConfig:
         precision: the same, with the lowest score from which at least this share of the beads is expected to be right.
         evidence: keep what a report shows of how well beads score.
         threads: null for all processors.
+        languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
+        split: cut both sides into sentences; null for files of running text only.
     """
 
     most: int = 5
@@ -66,6 +68,8 @@ class AlignConfig:
     precision: float | None = None
     evidence: bool = False
     threads: int | None = None
+    languages: tuple[str, ...] = ()
+    split: bool | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 5:

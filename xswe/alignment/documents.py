@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
-from xswe.alignment.output import bead_format, bead_rows
-from xswe.alignment.sentences import AlignedTexts, align, read_side
+from xswe.alignment.sentences import AlignedTexts, align, bead_format, bead_rows, read_side
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.files import check_output, file_stamp, fingerprint
@@ -241,8 +240,6 @@ def align_documents(
     *,
     pairing: Pairing = "names",
     manifest: str | Path | None = None,
-    languages: Sequence[str] = (),
-    split: bool | None = None,
     format: str = "auto",
     config: AlignConfig | None = None,
     **settings: Any,
@@ -258,9 +255,7 @@ def align_documents(
         pairing: ``names``: names that are the same but for languages and suffixes; ``content``: see
             :func:`pair_documents`.
         manifest: file of ``source<TAB>target``, names within the folders, in the place of either.
-        languages: see :func:`xswe.align`.
-        split: likewise.
-        format: likewise; in a folder ``auto`` is ``laser``.
+        format: see :func:`xswe.align`; in a folder ``auto`` is ``laser``.
         config: likewise.
         settings: likewise.
 
@@ -269,22 +264,21 @@ def align_documents(
         InputError: a document is missing or damaged.
     """
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
-    folders, codes = (Path(source), Path(target)), tuple(languages) or tuple(model.pair)
-    how = {"languages": codes, "split": split, "config": config}
-    into = Path(output)
+    config = replace(config, languages=tuple(config.languages) or tuple(model.pair))
+    folders, into = (Path(source), Path(target)), Path(output)
     single = bool(without_packing(into).suffix) and not into.is_dir()
-    kind = bead_format(format, str(output) if single else "beads.tsv", codes)
+    kind = bead_format(format, str(output) if single else "beads.tsv", config.languages)
     if pairing not in PAIRINGS:
         raise ConfigError(f"pairing={pairing!r}: choose one of {', '.join(PAIRINGS)}")
-    pairs, names = _pairs(model, folders, pairing, manifest, split, codes)
+    pairs, names = _pairs(model, folders, pairing, manifest, config)
     if not pairs:
         raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
     if single:
         check_output(into)
-        found = _into_file(model, folders, pairs, str(output), kind, how)
+        found = _into_file(model, folders, pairs, str(output), kind, config)
         return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
-    done, kept = _into_folder(model, folders, pairs, into, kind, how)
+    done, kept = _into_folder(model, folders, pairs, into, kind, config)
     result = AlignedDocuments(tuple(done), alone, str(output), kept, time.monotonic() - begun)  # type: ignore[arg-type]
     result.write(into / "documents.tsv")
     (into / _STATE).unlink(missing_ok=True)
@@ -299,8 +293,7 @@ def _pairs(
     folders: tuple[Path, Path],
     pairing: str,
     manifest: str | Path | None,
-    split: bool | None,
-    codes: tuple[str, ...],
+    config: AlignConfig,
 ) -> tuple[list[Named], list[list[str]]]:
     """Find the pairs of documents, and the names of all."""
     names = [_documents(folder) for folder in folders]
@@ -311,8 +304,8 @@ def _pairs(
         return [(None, keys[0][key], keys[1][key]) for key in sorted(keys[0]) if key in keys[1]], names
     texts = []
     for k, (folder, own) in enumerate(zip(folders, names, strict=True)):
-        language = codes[k] if len(codes) == 2 else ""
-        texts.append([read_side(folder / name, split, language)[0] for name in own])
+        language = config.languages[k] if len(config.languages) == 2 else ""
+        texts.append([read_side(folder / name, language, config.split)[0] for name in own])
     found = pair_documents(model, *texts)
     return sorted(((score, names[0][a], names[1][b]) for score, a, b in found), key=lambda pair: pair[1]), names
 
@@ -353,7 +346,7 @@ def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
 
 
 def _into_file(
-    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, how: dict[str, Any]
+    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, config: AlignConfig
 ) -> list[AlignedPair]:
     """Align all pairs into one file."""
     if kind in ("ladder", "jsonl"):
@@ -361,7 +354,7 @@ def _into_file(
     done: list[AlignedPair] = []
 
     def rows(pair: Named) -> Iterator[Any]:
-        found = align(model, folders[0] / pair[1], folders[1] / pair[2], **how)
+        found = align(model, folders[0] / pair[1], folders[1] / pair[2], config=config)
         done.append(_row(found, pair, None))
         return bead_rows(found, (f"{pair[1]}:", f"{pair[2]}:"))
 
@@ -372,12 +365,12 @@ def _into_file(
                 yield rows(pair)
                 progress.update(1)
 
-        write_rows(output, kind, chain.from_iterable(counted()), how["languages"])
+        write_rows(output, kind, chain.from_iterable(counted()), config.languages)
     return done
 
 
 def _into_folder(
-    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], into: Path, kind: str, how: dict[str, Any]
+    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], into: Path, kind: str, config: AlignConfig
 ) -> tuple[list[AlignedPair], int]:
     """Align each pair into a file of its own; pairs that an earlier run did in the same way are kept."""
     into.mkdir(parents=True, exist_ok=True)
@@ -386,7 +379,7 @@ def _into_folder(
     if state.is_file():
         known = dict(json.loads(line) for line in state.read_text("utf-8").splitlines() if line.endswith("]"))
     done, kept = [], 0
-    signature = __version__, model.identity, kind, asdict(how["config"]) | {"threads": None}, how["languages"], how["split"]
+    signature = __version__, model.identity, kind, asdict(config) | {"threads": None}
     with bar("documents", total=len(pairs), unit="pair") as progress, state.open("a", encoding="utf-8") as log:
         for pair in pairs:
             stamps = [file_stamp(folder / name) for folder, name in zip(folders, pair[1:], strict=True)]
@@ -395,7 +388,9 @@ def _into_folder(
                 done.append(AlignedPair(**known[key]))
                 kept += 1
             else:
-                found = align(model, folders[0] / pair[1], folders[1] / pair[2], output=into / name, format=kind, **how)
+                found = align(
+                    model, folders[0] / pair[1], folders[1] / pair[2], output=into / name, format=kind, config=config
+                )
                 done.append(_row(found, pair, name))
                 log.write(json.dumps([key, asdict(done[-1])], ensure_ascii=False) + "\n")
                 log.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
@@ -9,24 +10,25 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Prices
-from xswe.alignment.output import Bead, bead_format, write_beads
+from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.corpus.documents import read_tmx
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import without_packing
+from xswe.io.archives import open_output, without_packing
 from xswe.io.files import work_folder
 from xswe.io.lines import Skipped, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
+from xswe.mining.output import Row, output_format, write_rows
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
@@ -36,6 +38,8 @@ from xswe.text.sentences import Sentence, is_running, split_text
 logger = logging.getLogger(__name__)
 Anchor = tuple[Sequence[int], Sequence[int]]
 Lines = tuple[tuple[int, ...], tuple[int, ...]]
+_OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}  # formats that hold gaps and the numbers of lines
+_BLOCK = 65_536
 _RUNG = re.compile(r"\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\](?::.*)?")
 
 
@@ -137,6 +141,39 @@ Side = str | Path | Sequence[str]
 _ALL = Threshold(-np.inf, "none")
 
 
+class Bead(NamedTuple):
+    """Lines that translate each other; in a gap one side is empty.
+
+    Attributes:
+        score: 0 for what is unrelated in these texts, 1 for a typical translation; 0 for a gap.
+        source: the lines' text; several are joined, with a blank but between Chinese or Japanese characters.
+        target: likewise.
+        source_lines: which lines, from 0.
+        target_lines: likewise.
+    """
+
+    score: float
+    source: str
+    target: str
+    source_lines: tuple[int, ...]
+    target_lines: tuple[int, ...]
+
+
+def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
+    """Return the format: the wanted one, or for ``auto`` that of the file's name.
+
+    Raises:
+        ConfigError: there is no such format, or it needs the languages.
+        DependencyError: the library that writes it is not installed.
+    """
+    suffix = without_packing(Path(output)).suffix.lower()
+    if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
+        return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
+    if wanted == "bucc":
+        raise ConfigError("format=bucc holds pairs of ids, and beads have lines: use ladder")
+    return output_format(wanted, output, languages)
+
+
 @dataclass(frozen=True, eq=False)
 class AlignedTexts(Result):
     """Two texts and the beads that they are made of, in order; a sequence of :class:`Bead`.
@@ -231,7 +268,43 @@ class AlignedTexts(Result):
         Raises:
             ConfigError: there is no such format, or it needs the languages.
         """
-        write_beads(str(path), bead_format(format, str(path), self.languages), self)
+        kind = bead_format(format, str(path), self.languages)
+        if kind not in _OWN:
+            write_rows(str(path), kind, bead_rows(self), self.languages)
+            return
+        lines = _ladder(self) if kind == "ladder" else _objects(self)
+        with open_output(str(path)) as stream:
+            while block := "".join(islice(lines, _BLOCK)):
+                stream.write(block.encode("utf-8"))
+
+
+def bead_rows(beads: AlignedTexts, before: tuple[str, str] = ("", "")) -> Iterator[Row]:
+    """Yield the beads that are no gaps as pairs; their ids are the lines' numbers, from 1, with something before each."""
+    for bead in beads:
+        if bead.source_lines and bead.target_lines:
+            both = zip(before, (bead.source_lines, bead.target_lines), strict=True)
+            a, b = (" ".join(f"{name}{line + 1}" for line in lines) for name, lines in both)
+            yield Row(round(bead.score, 6), bead.source, bead.target, a, b, 1)
+
+
+def _ladder(beads: AlignedTexts) -> Iterator[str]:
+    """Yield ``[0]:[0,1]:score``: the numbers of the lines, from 0; a gap has none on one side."""
+    steps = zip(beads.cells[:-1].tolist(), beads.cells[1:].tolist(), beads.scores.tolist(), strict=True)
+    for (a, b), (c, d), score in steps:
+        sides = (",".join(map(str, range(low, high))) for low, high in ((a, c), (b, d)))
+        yield ":".join(f"[{side}]" for side in sides) + f":{score:.6f}\n"
+
+
+def _objects(beads: AlignedTexts) -> Iterator[str]:
+    """Yield an object a bead; of running text with the characters where its sentences stand."""
+    for bead in beads:
+        value = {**bead._asdict(), "score": round(bead.score, 6)}
+        for name, lines, places in zip(
+            ("source", "target"), (bead.source_lines, bead.target_lines), beads.places, strict=True
+        ):
+            if places is not None:
+                value[f"{name}_places"] = [[places[line].start, places[line].end] for line in lines]
+        yield json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def joined(texts: Sequence[str]) -> str:
@@ -249,8 +322,6 @@ def align(
     target: Side,
     *,
     output: str | Path | None = None,
-    languages: Sequence[str] = (),
-    split: bool | None = None,
     fixed: str | Path | Sequence[Anchor] | None = None,
     format: str = "auto",
     config: AlignConfig | None = None,
@@ -266,12 +337,10 @@ def align(
         output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`. Of
             texts of more than 100,000 lines the folder ``<output>.work`` holds what a killed run has done, and the same
             call goes on from there.
-        languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
-        split: cut both sides into sentences; None for files of running text only.
         fixed: beads that are known: a TMX file, corrected by hand, a ladder, or lines as in ``[((0,), (0, 1))]``.
         format: of the output.
         config: how; see :class:`xswe.alignment.beads.AlignConfig`.
-        settings: single fields of it: ``gap``, ``most``, ``min_score``, …
+        settings: single fields of it: ``languages``, ``split``, ``gap``, ``most``, ``min_score``, …
 
     Raises:
         ConfigError: a setting is unknown or impossible, or languages are needed.
@@ -288,29 +357,25 @@ def align(
         (3,) (2,)
     """
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
-    codes = check_languages(languages) if languages else tuple(model.pair)
+    codes = check_languages(config.languages) if config.languages else tuple(model.pair)
     if output is not None:
         bead_format(format, str(output), codes)  # known before any work is done
-    sides = [read_side(given, split, codes[k] if len(codes) == 2 else "") for k, given in enumerate((source, target))]
+    spoken = codes if len(codes) == 2 else ("", "")
+    sides = [read_side(*given, config.split) for given in zip((source, target), spoken, strict=True)]
     texts = sides[0][0], sides[1][0]
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
     long = output is not None and is_long(*texts)
     with work_folder(str(output), None, False) if long else nullcontext() as work:
         path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads(), work)
-        cells, scores = path.cells, np.nan_to_num(prices.score(path.cosines)).astype(np.float32)
-        expected = _expected(prices.score(path.cosines), prices.score(path.mismatched)) if len(path.mismatched) else None
-        threshold = _threshold(config, expected)
-        known = _known(cells, anchors)
-        if threshold.value > -np.inf:
-            cells, scores, known = _without(cells, scores, known, threshold.value)
+        cells, scores, known, threshold, expected = _cut(path, prices, anchors, config)
         places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
-        found = AlignedTexts(cells, scores, known, *texts, prices, codes, places, seconds, threshold, expected)
+        aligned = AlignedTexts(cells, scores, known, *texts, prices, codes, places, seconds, threshold, expected)
         if output is not None:
-            found.write(output, format=format)
-    return found
+            aligned.write(output, format=format)
+    return aligned
 
 
-def read_side(given: Side, split: bool | None, language: str) -> tuple[Texts, Sequence[Sentence] | None]:
+def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Sequence[Sentence] | None]:
     """Return the lines of one side, and where they stand if it was running text.
 
     Raises:
@@ -327,10 +392,25 @@ def read_side(given: Side, split: bool | None, language: str) -> tuple[Texts, Se
     return Texts.of([line.strip() for line in lines]), None
 
 
-def _expected(scores: np.ndarray, mismatched: np.ndarray) -> Expected:
-    """Estimate how many beads are right: by what their sources score with the beads around."""
-    bead = ~np.isnan(scores)
-    return from_mismatches(scores[bead], mismatched[bead], int(bead.sum()))
+def _cut(
+    path: AlignedPath, prices: Prices, anchors: Sequence[tuple[tuple[int, int], tuple[int, int]]], config: AlignConfig
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Threshold, Expected | None]:
+    """Score a path's beads, and turn those below the threshold into gaps.
+
+    Returns:
+        Cells, scores, which steps are anchors, the threshold, and how many beads are expected to be right.
+    """
+    scores, expected = prices.score(path.cosines), None
+    if len(path.mismatched):  # what a bead's source scores with the beads around tells how many of the beads are right
+        bead, mismatched = ~np.isnan(scores), prices.score(path.mismatched)
+        expected = from_mismatches(scores[bead], mismatched[bead], int(bead.sum()))
+    threshold = _threshold(config, expected)
+    given, ends = set(anchors), [tuple(cell) for cell in path.cells.tolist()]
+    known = np.fromiter((step in given for step in pairwise(ends)), bool, len(ends) - 1)
+    cells, scores = path.cells, np.nan_to_num(scores).astype(np.float32)
+    if threshold.value > -np.inf:
+        cells, scores, known = _without(cells, scores, known, threshold.value)
+    return cells, scores, known, threshold, expected
 
 
 def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:
@@ -339,13 +419,6 @@ def _threshold(config: AlignConfig, expected: Expected | None) -> Threshold:
         return _ALL if config.min_score is None else Threshold(config.min_score, "given")
     value = max(expected.choose(precision=config.precision), -np.inf if config.min_score is None else config.min_score)
     return Threshold(value, "mismatched neighbours", *expected.between(value, None), expected.unsure)
-
-
-def _known(cells: np.ndarray, anchors: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> np.ndarray:
-    """Return which steps of a path are anchors, bool (k - 1,)."""
-    given = set(anchors)
-    ends = [tuple(cell) for cell in cells.tolist()]
-    return np.fromiter((step in given for step in pairwise(ends)), bool, len(ends) - 1)
 
 
 def _without(
