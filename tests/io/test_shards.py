@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -171,6 +173,16 @@ def test_the_slices_of_an_array_in_any_order(tmp_path):
     run_shards(stage, ExecutionConfig("array", 1, 3), threads=1)
     assert made(stage) == SQUARES
     assert runs(tmp_path) == list(range(7))
+
+
+def test_a_slice_that_waits_is_told_by_the_end_of_the_folder_that_all_is_done(tmp_path):
+    stage, how = stage_in(tmp_path), ExecutionConfig("array", 0, 2, wait=60)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run_shards, stage, how)
+        while not stage.side_car(6).exists():
+            time.sleep(0.01)
+        stage.folder.rename(tmp_path / "gone")  # at once, as whoever removes it does not
+        assert waiting.result(timeout=50) is None
 
 
 def test_batch_queues_tell_the_slice(monkeypatch):

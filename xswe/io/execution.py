@@ -196,7 +196,7 @@ def _here(
 
 
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
-    """Wait until the slices of others are done.
+    """Wait until the slices of others are done, or who has made the output of all has removed the folder.
 
     Raises:
         Unfinished: they are not, after the time that the settings allow.
@@ -204,6 +204,8 @@ def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
+        if not (stage.folder / "manifest.json").is_file():
+            return
         if time.monotonic() >= deadline:
             slices = sorted({shard % count for shard in missing})
             listed = ", ".join(map(str, slices[:20])) + ", …" * (len(slices) > 20)
