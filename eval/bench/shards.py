@@ -94,14 +94,14 @@ def timed(work: Callable[[], Any]) -> dict[str, float]:
     return {name: round(value, 3) for name, value in taken.items()}
 
 
-def encoding(settings: dict[str, Any], place: Path) -> dict[str, Any]:
+def encoding(settings: dict[str, Any], place: Path, dtype: str) -> dict[str, Any]:
     """Encode by shards and without, in turns."""
     model, text = xswe.load(settings["model"]), place / "a.txt"
     write_pairs(Path(settings["data"]), settings["lines"], text)
     ways = {
-        "stream": lambda: xswe.encode_file(model, text, place / "a.npy", threads=1),
-        "shards": lambda: xswe.encode_file(model, [text, place / "none.txt"], place / "b.npy", threads=1),
-        "parts": lambda: xswe.encode_file(model, text, place / "parts" / "*.npy", threads=1),
+        "stream": lambda: xswe.encode_file(model, text, place / "a.npy", dtype=dtype, threads=1),
+        "shards": lambda: xswe.encode_file(model, [text, place / "none.txt"], place / "b.npy", dtype=dtype, threads=1),
+        "parts": lambda: xswe.encode_file(model, text, place / "parts" / "*.npy", dtype=dtype, threads=1),
     }
     (place / "none.txt").write_bytes(b"")  # a second file makes shards of it, whoever does them
     rounds: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
@@ -250,25 +250,28 @@ def mine(settings: dict[str, Any], place: Path, lines: int) -> Work:
 
 
 # What two workers share, and the lines of it (a side).
-VERBS = {"encode": (encode, 6_000_000), "extract": (extraction, 12_000), "mine": (mine, 400_000)}
+VERBS = {"encode": (encode, 4_000_000), "extract": (extraction, 12_000), "mine": (mine, 300_000)}
 
 
 def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
     """Do the same by this process, by one worker and by two."""
     ways = {"here": ExecutionConfig(), **{str(n): ExecutionConfig("ray", workers=n) for n in (1, 2)}}
-    found: dict[str, Any] = {"size": settings["size"], "cores": len(os.sched_getaffinity(0))}
+    found: dict[str, Any] = {}
     for verb in chosen(settings["verbs"], "verbs", list(VERBS)):
         make, lines = VERBS[verb]
         small = make(settings, place, 1000)  # what is compiled, and what workers import, is told apart
         small(ways["here"])
         small(ways["2"])
-        work = make(settings, place, round(settings["size"] * lines))
+        lines = round(settings["size"] * lines)
+        work = make(settings, place, lines)
         rows = {}
         for way, execution in ways.items():
             rows[way] = a_run(work, execution)
             print(verb, way, rows[way], flush=True)
         one, two, here = rows["1"], rows["2"], rows["here"]
         found[verb] = {
+            "lines": lines,
+            "cores": len(os.sched_getaffinity(0)),
             "runs": rows,
             "speedup": round(one["work_seconds"] / two["work_seconds"], 3),
             "speedup_of_all": round((one["seconds"] - one["start_seconds"]) / (two["seconds"] - two["start_seconds"]), 3),
@@ -287,7 +290,7 @@ def main(settings: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         place = Path(folder)
         if "encode" in parts:
-            found["encode"] = encoding(settings, place)
+            found["encode"] = {dtype: encoding(settings, place, dtype) for dtype in ("float32", "int8")}
         counts = numbers(settings["shards"], "shards")
         if "nothing" in parts:
             found["local"] = [handing_out(count, place, ExecutionConfig()) for count in counts]
@@ -299,7 +302,7 @@ def main(settings: dict[str, Any]) -> None:
         if "nothing" in parts and settings["ray"] == "true":
             found["ray"] = [handing_out(count, place, ExecutionConfig("ray")) for count in counts]
         if "workers" in parts:
-            found["workers"] = workers(settings, place)
+            found["workers"] = found.get("workers", {}) | workers(settings, place)
     print(found)
     if output:
         write_json(output, found)

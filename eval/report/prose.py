@@ -326,8 +326,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ),
         (
             "took # times the processor seconds of one stream (`eval/results/shards.json`), into shards that are then "
-            "joined # times:",
-            lambda m: [m("shards")["encode"]["processor_ratios"][how] for how in ("parts", "shards")],
+            "joined # times; `int8`, which writes a quarter, # and # times:",
+            lambda m: [
+                m("shards")["encode"][dtype]["processor_ratios"][how]
+                for dtype in ("float32", "int8")
+                for how in ("parts", "shards")
+            ],
         ),
         (
             "costs # to # ms of the driver's processor, here and on Ray, and its memory grows by # MiB on Ray and not "

@@ -238,12 +238,26 @@ def large(record: Record) -> str:
     return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
 
 
+def workers(record: Record) -> str:
+    """What one worker of a Ray and two do, beside one process (eval/bench/shards.py); no clock of a busy machine."""
+    rows = []
+    for verb, row in record["workers"].items():
+        runs = [row["runs"][way] for way in ("here", "1", "2")]
+        processor = [f"{run['processor_seconds']:,.1f}" for run in runs]
+        idle = max(run["load"] for run in runs) <= row["cores"]
+        clock = [f"{run['work_seconds']:,.1f}" for run in runs[1:]] + [f"{row['speedup']:.2f}"] if idle else ["–"] * 3
+        rows.append([verb, f"{row['lines']:,}", f"{runs[1]['shards']:,}", *processor, *clock])
+    processor = ["processor seconds, one process", "one worker", "two workers"]
+    return markdown(["", "lines", "shards", *processor, "seconds of the shards, one worker", "two", "times as fast"], rows)
+
+
 SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.training": ("bench_train.json", training),
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
     "filter": ("filter_quality.json", noise),
+    "speed.workers": ("shards.json", workers),
     "speed.large": ("mine_large.json", large),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
