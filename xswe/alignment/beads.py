@@ -86,15 +86,10 @@ class AlignConfig:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """One side, as sums of vectors.
+    """One side, as sums of vectors."""
 
-    Attributes:
-        sums: float32 (n, d), of each line; the sum of several is the vector of their text, but for its norm.
-        sizes: float32 (n,), characters of each line.
-    """
-
-    sums: np.ndarray
-    sizes: np.ndarray
+    sums: np.ndarray  # float32 (n, d), of each line; the sum of several is the vector of their text, but for its norm
+    sizes: np.ndarray  # float32 (n,), characters of each line
 
     def __len__(self) -> int:
         return len(self.sums)
@@ -188,15 +183,10 @@ def _crossed(most: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Cells that are looked at, a range of columns a row; see :mod:`xswe.alignment.kernels`.
+    """Cells that are looked at, a range of columns a row; see :mod:`xswe.alignment.kernels`."""
 
-    Attributes:
-        low: int64 (n + 1,), first column of each row, rising.
-        high: int64 (n + 1,), one past its last, rising.
-    """
-
-    low: np.ndarray
-    high: np.ndarray
+    low: np.ndarray  # int64 (n + 1,), first column of each row, rising
+    high: np.ndarray  # int64 (n + 1,), one past its last, rising
 
     @classmethod
     def full(cls, n: int, m: int) -> Band:
@@ -247,17 +237,11 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Two runs of lines that are aligned with each other: all, or those between two anchors.
+    """Two runs of lines that are aligned with each other: all, or those between two anchors."""
 
-    Attributes:
-        source: the lines.
-        target: the lines.
-        band: where the path is sought.
-    """
-
-    source: Lines
-    target: Lines
-    band: Band
+    source: Lines  # the lines
+    target: Lines  # the lines
+    band: Band  # where the path is sought
 
 
 def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -120,7 +120,7 @@ def convert(
             if (folder / "signature.json").is_file():
                 shutil.rmtree(partial)
             else:
-                report = _Conversion(files, languages, config, partial, identity, threads, shard_pairs, shards).run()
+                report = _Conversion(files, languages, config, partial, identity, threads, shards).run(shard_pairs)
                 write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
                 (partial / "progress.json").unlink()
                 (partial / ".lock").unlink(missing_ok=True)
@@ -161,11 +161,10 @@ class _Conversion:
         folder: Path,
         identity: str,
         threads: int,
-        shard_pairs: int,
         shards: CleanedShards | None = None,
     ) -> None:
         self.files, self.languages, self.config, self.folder = files, languages, config, folder
-        self.threads, self.shard_pairs, self.shards = threads, shard_pairs, shards
+        self.threads, self.shards = threads, shards
         self.identity = identity if shards is None else shards.stage.identity  # the blocks that are counted are others
         state: dict[str, Any] = read_json(folder / "progress.json") if (folder / "progress.json").is_file() else {}
         if state.get("identity") != self.identity:
@@ -181,8 +180,8 @@ class _Conversion:
         self.cleaner: Cleaner = make_cleaner(languages, config, threads)
         self.admission = make_admission(config, folder)
 
-    def run(self) -> CorpusReport:
-        """Convert all files, from where the last run stopped."""
+    def run(self, shard_pairs: int) -> CorpusReport:
+        """Convert all files, from where the last run stopped; the place is noted after every so many pairs read."""
         with (
             self.source,
             self.target,
@@ -205,7 +204,7 @@ class _Conversion:
                     self.block += 1
                     since += len(block.rows)
                     progress.update(len(block.rows))
-                    if since >= self.shard_pairs:
+                    if since >= shard_pairs:
                         self.note()
                         since = 0
                 self.report.checksums |= {str(path): digest_of(path) for path in file.files}

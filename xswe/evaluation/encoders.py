@@ -19,23 +19,14 @@ from xswe.text.languages import LANGUAGES
 
 @dataclass(frozen=True)
 class About:
-    """What a result file says of an encoder beside its name; the words are mteb's.
+    """What a result file says of an encoder beside its name; the words are mteb's."""
 
-    Attributes:
-        library: who runs it; the first half of the name in mteb's result tree.
-        framework: what it is made with.
-        static: it is a table of vectors.
-        max_tokens: what is beyond is cut off.
-        license: of the weights, in mteb's spelling; None if unknown.
-        adapted_from: the model that it was made from.
-    """
-
-    library: str = "xswe"
-    framework: tuple[str, ...] = ("NumPy", "safetensors")
-    static: bool = True
-    max_tokens: float = float("inf")
-    license: str | None = None
-    adapted_from: str | None = None
+    library: str = "xswe"  # who runs it; the first half of the name in mteb's result tree
+    framework: tuple[str, ...] = ("NumPy", "safetensors")  # what it is made with
+    static: bool = True  # it is a table of vectors
+    max_tokens: float = float("inf")  # what is beyond is cut off
+    license: str | None = None  # of the weights, in mteb's spelling; None if unknown
+    adapted_from: str | None = None  # the model that it was made from
 
 
 class SentenceEncoder(Protocol):

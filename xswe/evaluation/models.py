@@ -41,27 +41,21 @@ Pathlike = str | tuple[str, ...]
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model as a user names it.
+    """A model as a user names it."""
 
-    Attributes:
-        path: ``KIND:WHERE``, or just where: a folder (of ours, of Model2Vec, of sentence-transformers), a file of word
-            vectors or several (one a language, in one space), ``wordllama``, ``use-multilingual``, ``teacher:NAME``.
-            ``sif:`` before any static one weights it.
-        name: what tables call it.
-        languages: codes of the languages to evaluate it on; None for those it knows (word vectors: those that the
-            file's name says, else English).
-        limit: word vectors to read of each file.
-        tokenizer: for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, by
-            which unknown words are cut short too.
-        texts: for SIF: a file of sentences to count words in; without it the order of the vocabulary stands for the
-            frequency.
-    """
-
+    # ``KIND:WHERE``, or just where: a folder (of ours, of Model2Vec, of sentence-transformers), a file of word vectors
+    # or several (one a language, in one space), ``wordllama``, ``use-multilingual``, ``teacher:NAME``. ``sif:`` before
+    # any static one weights it
     path: Pathlike
-    name: str | None = None
+    name: str | None = None  # what tables call it
+    # codes of the languages to evaluate it on; None for those it knows (word vectors: those that the file's name says,
+    # else English)
     languages: tuple[str, ...] | None = None
-    limit: int | None = None
+    limit: int | None = None  # word vectors to read of each file
+    # for word vectors whose Chinese and Japanese units are a teacher's tokens: its ``tokenizer.json``, by which unknown
+    # words are cut short too
     tokenizer: str | None = None
+    # for SIF: a file of sentences to count words in; without it the order of the vocabulary stands for the frequency
     texts: str | None = None
 
     @classmethod

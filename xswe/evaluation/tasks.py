@@ -71,17 +71,11 @@ TASKS = ("tatoeba", "bucc", "bucc.v2", "sts17", "sts22", "sts22.v2")
 
 @dataclass(frozen=True)
 class Job:
-    """One task of mteb as it will be run.
+    """One task of mteb as it will be run."""
 
-    Attributes:
-        name: what rows call it: mteb's name in small letters.
-        task: mteb's task, restricted to the subsets and splits that are run.
-        subsets: our name of each subset (``en-ja``, ``de``) and mteb's.
-    """
-
-    name: str
-    task: Any
-    subsets: dict[str, str]
+    name: str  # what rows call it: mteb's name in small letters
+    task: Any  # mteb's task, restricted to the subsets and splits that are run
+    subsets: dict[str, str]  # our name of each subset (``en-ja``, ``de``) and mteb's
 
 
 def import_mteb(purpose: str) -> Any:

@@ -89,19 +89,13 @@ def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, scor
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Scored candidate pairs, both ways.
+    """Scored candidate pairs, both ways."""
 
-    Attributes:
-        forward: scores of each source's candidates, float32 (sources, c), in the order of the cosines; -inf for none.
-        forward_ids: int32 (sources, c).
-        backward: scores of each target's candidates, float32 (targets, c).
-        backward_ids: int32 (targets, c).
-    """
-
+    # scores of each source's candidates, float32 (sources, c), in the order of the cosines; -inf for none
     forward: np.ndarray
-    forward_ids: np.ndarray
-    backward: np.ndarray
-    backward_ids: np.ndarray
+    forward_ids: np.ndarray  # int32 (sources, c)
+    backward: np.ndarray  # scores of each target's candidates, float32 (targets, c)
+    backward_ids: np.ndarray  # int32 (targets, c)
 
 
 def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0) -> Candidates:
@@ -129,19 +123,12 @@ def score_candidates(lists: Neighbours, score: Score, k: int = 4, skip: int = 0)
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Selected pairs.
+    """Selected pairs."""
 
-    Attributes:
-        scores: float32 (n,).
-        source: int32 (n,), row of the source.
-        target: int32 (n,), row of the target.
-        rank: int32 (n,), place among the source's candidates from 1 (always 1 but for ``kbest``).
-    """
-
-    scores: np.ndarray
-    source: np.ndarray
-    target: np.ndarray
-    rank: np.ndarray
+    scores: np.ndarray  # float32 (n,)
+    source: np.ndarray  # int32 (n,), row of the source
+    target: np.ndarray  # int32 (n,), row of the target
+    rank: np.ndarray  # int32 (n,), place among the source's candidates from 1 (always 1 but for ``kbest``)
 
     @classmethod
     def of(cls, scores: np.ndarray, source: np.ndarray, target: np.ndarray, rank: np.ndarray | None = None) -> Pairs:

@@ -48,44 +48,26 @@ _EXAMPLES = 8  # of each reason
 
 
 class Shown(NamedTuple):
-    """A pair that is shown.
+    """A pair that is shown."""
 
-    Attributes:
-        row: which of all pairs it is.
-        score: its score; NaN where it has none.
-        source: text.
-        target: text.
-        source_line: what its line is called, "" where lines have no names.
-        target_line: likewise.
-    """
-
-    row: int
-    score: float
-    source: str
-    target: str
-    source_line: str = ""
-    target_line: str = ""
+    row: int  # which of all pairs it is
+    score: float  # its score; NaN where it has none
+    source: str  # text
+    target: str  # text
+    source_line: str = ""  # what its line is called, "" where lines have no names
+    target_line: str = ""  # likewise
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pairs that stand for others.
+    """Pairs that stand for others."""
 
-    Attributes:
-        name: ``above`` and ``below`` the cut, ``top``, ``random`` (among those kept), ``band``.
-        low: the least score of those that it stands for.
-        high: the highest.
-        size: how many it stands for.
-        rows: places among all pairs, in the order in which they are shown.
-        pairs: the same with their texts; empty until they are read.
-    """
-
-    name: str
-    low: float
-    high: float
-    size: int
-    rows: tuple[int, ...]
-    pairs: tuple[Shown, ...] = ()
+    name: str  # ``above`` and ``below`` the cut, ``top``, ``random`` (among those kept), ``band``
+    low: float  # the least score of those that it stands for
+    high: float  # the highest
+    size: int  # how many it stands for
+    rows: tuple[int, ...]  # places among all pairs, in the order in which they are shown
+    pairs: tuple[Shown, ...] = ()  # the same with their texts; empty until they are read
 
 
 def draw_groups(scores: np.ndarray, threshold: float, seed: int = 0) -> tuple[Group, ...]:
@@ -129,15 +111,10 @@ def with_texts(groups: Iterable[Group], texts: dict[int, Shown]) -> tuple[Group,
 
 @dataclass
 class Reservoir:
-    """Examples of each reason, each as likely as any other.
+    """Examples of each reason, each as likely as any other."""
 
-    Attributes:
-        counts: how many were offered, by reason.
-        kept: those that are kept.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    kept: dict[str, list[Any]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # how many were offered, by reason
+    kept: dict[str, list[Any]] = field(default_factory=dict)  # those that are kept
     _draw: random.Random = field(default_factory=lambda: random.Random(0))
 
     def offer(self, reason: str, value: Any = None) -> None:
@@ -228,19 +205,12 @@ def number_key(text: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Traits:
-    """What the pair filters need to know of every line of a side.
+    """What the pair filters need to know of every line of a side."""
 
-    Attributes:
-        sizes: UTF-8 bytes, int64 (n,).
-        identities: uint64 (n,), see :func:`identity_key`; empty where the filter is off.
-        numbers: uint64 (n,), see :func:`number_key`; empty where the filter is off.
-        texts: the lines.
-    """
-
-    sizes: np.ndarray
-    identities: np.ndarray
-    numbers: np.ndarray
-    texts: Sequence[str]
+    sizes: np.ndarray  # UTF-8 bytes, int64 (n,)
+    identities: np.ndarray  # uint64 (n,), see :func:`identity_key`; empty where the filter is off
+    numbers: np.ndarray  # uint64 (n,), see :func:`number_key`; empty where the filter is off
+    texts: Sequence[str]  # the lines
 
 
 def allowed(
@@ -304,27 +274,16 @@ _COLUMNS = {"numbers": np.int64, "identities": np.uint64, "figures": np.uint64}
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The lines of one side that are searched, memory-mapped.
+    """The lines of one side that are searched, memory-mapped."""
 
-    Attributes:
-        texts: their texts.
-        numbers: their line numbers in the file from 1, int64 (n,).
-        ids: their ids, None if the file has none.
-        vectors: their unit vectors.
-        traits: what the pair filters need.
-        read: lines of the file.
-        dropped: how many lines were left out, by reason.
-        examples: some of those, drawn at random.
-    """
-
-    texts: Texts
-    numbers: np.ndarray
-    ids: Texts | None
-    vectors: Vectors
-    traits: Traits
-    read: int
-    dropped: dict[str, int]
-    examples: dict[str, list[str]] = field(default_factory=dict)
+    texts: Texts  # their texts
+    numbers: np.ndarray  # their line numbers in the file from 1, int64 (n,)
+    ids: Texts | None  # their ids, None if the file has none
+    vectors: Vectors  # their unit vectors
+    traits: Traits  # what the pair filters need
+    read: int  # lines of the file
+    dropped: dict[str, int]  # how many lines were left out, by reason
+    examples: dict[str, list[str]] = field(default_factory=dict)  # some of those, drawn at random
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -290,15 +290,10 @@ class GoldSearch:
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """Lines put beside those of a side.
+    """Lines put beside those of a side."""
 
-    Attributes:
-        vectors: of the gold texts that the side does not hold already, float32 (g, d).
-        hashes: of the side's texts and then of these, uint64 (n + g,).
-    """
-
-    vectors: Vectors
-    hashes: np.ndarray
+    vectors: Vectors  # of the gold texts that the side does not hold already, float32 (g, d)
+    hashes: np.ndarray  # of the side's texts and then of these, uint64 (n + g,)
 
 
 def read_gold(path: str | Path) -> list[tuple[str, str]]:

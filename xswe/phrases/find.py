@@ -71,15 +71,10 @@ class Hit:
 
 @dataclass(frozen=True)
 class PhraseJob:
-    """Search the passages of a shard.
+    """Search the passages of a shard."""
 
-    Attributes:
-        folder: of the stage, whose manifest holds the rest.
-        heavy: whether the model is an encoder.
-    """
-
-    folder: Path
-    heavy: bool
+    folder: Path  # of the stage, whose manifest holds the rest
+    heavy: bool  # whether the model is an encoder
 
     def open(self) -> tuple[WordSource, np.ndarray, SpanConfig, TextPlan]:
         """Load the model and the plan."""
@@ -104,21 +99,13 @@ class PhraseJob:
 
 @dataclass
 class PhraseShards:
-    """Passages of a file, and who searches them.
+    """Passages of a file, and who searches them."""
 
-    Attributes:
-        model: its name, by which each process loads it.
-        passages: text file, a passage a line.
-        folder: for the shards, which all can write.
-        execution: who does it.
-        lines: how many passages there are; known at the end.
-    """
-
-    model: str
-    passages: str
-    folder: Path
-    execution: ExecutionConfig
-    lines: int = 0
+    model: str  # its name, by which each process loads it
+    passages: str  # text file, a passage a line
+    folder: Path  # for the shards, which all can write
+    execution: ExecutionConfig  # who does it
+    lines: int = 0  # how many passages there are; known at the end
 
     def find(self, search: Search, queries: Sequence[str]) -> None:
         """Fill the lists of a search, and its passages that hold a hit.

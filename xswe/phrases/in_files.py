@@ -38,25 +38,15 @@ _AROUND = 40  # characters of context on either side of an example
 
 @dataclass(frozen=True)
 class PhraseFiles:
-    """What is read and written.
+    """What is read and written."""
 
-    Attributes:
-        queries: text file; ``-`` for standard input.
-        passages: likewise.
-        output: file; ``-`` for standard output.
-        mode: ``phrases``, or ``terms`` for distinct candidates, counted.
-        languages: of the phrases and of the passages, empty where they do not matter.
-        on_error: what a damaged line of the passages does.
-        split: cut the passages into sentences; None for documents only (HTML, EPUB, DOCX, PDF).
-    """
-
-    queries: str
-    passages: str
-    output: str
-    mode: str = "phrases"
-    languages: tuple[str, ...] = ()
-    on_error: OnError = "raise"
-    split: bool | None = None
+    queries: str  # text file; ``-`` for standard input
+    passages: str  # likewise
+    output: str  # file; ``-`` for standard output
+    mode: str = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages, empty where they do not matter
+    on_error: OnError = "raise"  # what a damaged line of the passages does
+    split: bool | None = None  # cut the passages into sentences; None for documents only (HTML, EPUB, DOCX, PDF)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -167,29 +167,20 @@ class TrainConfig:
 
 @dataclass
 class Trained:
-    """What the stages of a run made.
+    """What the stages of a run made."""
 
-    Attributes:
-        model: the model.
-        stages: the embedding after each step, by name, in order; matrices of the steps before the last may be wider.
-        by_language: the same, a model for each language; they differ where languages share no vectors.
-        held_out: for each language pair the two sides of its held-out part, for a single language its only side.
-        teacher: for a single language, the distilled teacher's vectors of the held-out sentences.
-        training: all training texts of a language.
-        counts: (languages, units), how often each unit occurs in each language's training text.
-        report: counts of the corpus, forward passes, variance of the components, history of the refinement.
-        seconds: how long each stage took.
-    """
-
-    model: StaticModel
+    model: StaticModel  # the model
+    # the embedding after each step, by name, in order; matrices of the steps before the last may be wider
     stages: dict[str, StaticModel]
+    # the same, a model for each language; they differ where languages share no vectors
     by_language: dict[str, dict[str, StaticModel]]
+    # for each language pair the two sides of its held-out part, for a single language its only side
     held_out: dict[str, tuple[Texts, ...]]
-    teacher: np.ndarray | None
-    training: Callable[[str], Texts | TextView]
-    counts: np.ndarray
-    report: dict[str, Any]
-    seconds: dict[str, float]
+    teacher: np.ndarray | None  # for a single language, the distilled teacher's vectors of the held-out sentences
+    training: Callable[[str], Texts | TextView]  # all training texts of a language
+    counts: np.ndarray  # (languages, units), how often each unit occurs in each language's training text
+    report: dict[str, Any]  # counts of the corpus, forward passes, variance of the components, history of the refinement
+    seconds: dict[str, float]  # how long each stage took
 
 
 def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teacher | None) -> None:

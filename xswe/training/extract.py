@@ -62,37 +62,24 @@ class ExtractConfig:
 
 @dataclass(frozen=True, eq=False)
 class LanguageSample:
-    """What extraction needs of one language.
+    """What extraction needs of one language."""
 
-    Attributes:
-        code: the language.
-        texts: the chosen sentences only, in the order of ``contexts.sentences``.
-        contexts: which units each of them stands for.
-        counts: int64 (units,), how often each unit occurs in the language's corpus.
-    """
-
-    code: str
-    texts: Texts
-    contexts: Contexts
-    counts: np.ndarray
+    code: str  # the language
+    texts: Texts  # the chosen sentences only, in the order of ``contexts.sentences``
+    contexts: Contexts  # which units each of them stands for
+    counts: np.ndarray  # int64 (units,), how often each unit occurs in the language's corpus
 
 
 @dataclass(frozen=True, eq=False)
 class Extraction:
-    """The outcome.
+    """The outcome."""
 
-    Attributes:
-        matrix: float32 (units, d), the mean states; zero for a unit that was nowhere found. With ``separate`` the
-            languages' tables one under the other; a unit that a language lacks has the mean of the others there.
-        contexts: int64 (units,) or as many as the matrix has rows, sentences each vector is the mean of.
-        passes: sentences encoded.
-        reference_passes: sentences the reference implementation would encode for the same vectors.
-    """
-
+    # float32 (units, d), the mean states; zero for a unit that was nowhere found. With ``separate`` the languages'
+    # tables one under the other; a unit that a language lacks has the mean of the others there
     matrix: np.ndarray
-    contexts: np.ndarray
-    passes: int
-    reference_passes: int
+    contexts: np.ndarray  # int64 (units,) or as many as the matrix has rows, sentences each vector is the mean of
+    passes: int  # sentences encoded
+    reference_passes: int  # sentences the reference implementation would encode for the same vectors
 
 
 @njit(**LEAN)
@@ -344,16 +331,11 @@ _NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it
 
 @dataclass(frozen=True, eq=False)
 class RowVectors:
-    """Vectors of many texts of which some are equal.
+    """Vectors of many texts of which some are equal."""
 
-    Attributes:
-        vectors: float16 (distinct texts, e), unit vectors.
-        index: int64 (n,), which of them each text has.
-        centre: float32 (e,), what is taken off each vector before it is given norm 1 again; None for nothing.
-    """
-
-    vectors: np.ndarray
-    index: np.ndarray
+    vectors: np.ndarray  # float16 (distinct texts, e), unit vectors
+    index: np.ndarray  # int64 (n,), which of them each text has
+    # float32 (e,), what is taken off each vector before it is given norm 1 again; None for nothing
     centre: np.ndarray | None = None
 
     def __len__(self) -> int:

@@ -44,17 +44,11 @@ class GradedConfig:
 
 @dataclass(frozen=True, eq=False)
 class Graded:
-    """Graded pairs of one file, tokenised.
+    """Graded pairs of one file, tokenised."""
 
-    Attributes:
-        left: n bags.
-        right: n bags.
-        scores: float64 (n,), the higher the more alike.
-    """
-
-    left: Bags
-    right: Bags
-    scores: np.ndarray
+    left: Bags  # n bags
+    right: Bags  # n bags
+    scores: np.ndarray  # float64 (n,), the higher the more alike
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -92,17 +86,11 @@ def describe_graded(config: GradedConfig) -> list[object]:
 
 @dataclass(frozen=True, eq=False)
 class GradedLoss:
-    """What a trainer adds to each step: some graded pairs, and their loss.
+    """What a trainer adds to each step: some graded pairs, and their loss."""
 
-    Attributes:
-        files: the graded pairs of each.
-        config: the settings.
-        seed: decides which pairs a step sees.
-    """
-
-    files: Sequence[Graded]
-    config: GradedConfig
-    seed: int = 0
+    files: Sequence[Graded]  # the graded pairs of each
+    config: GradedConfig  # the settings
+    seed: int = 0  # decides which pairs a step sees
 
     def draw(self, step: int) -> tuple[Bags, np.ndarray]:
         """Return the bags of a step's pairs (the left ones, then the right ones) and their scores, each (k,)."""

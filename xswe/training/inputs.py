@@ -106,23 +106,14 @@ def language_pairs(languages: Sequence[str], paths: Any) -> list[tuple[str, str]
 
 @dataclass(frozen=True)
 class Corpus:
-    """The corpus stage of a run, which the later stages read.
+    """The corpus stage of a run, which the later stages read."""
 
-    Attributes:
-        stages: of the run.
-        folder: of the stage: one sub-folder a part, and ``report.json``.
-        identity: of the stage.
-        pairs: the language pairs; of the sentences of a single language that alone.
-        seed: decides what is drawn.
-        threads: how many work.
-    """
-
-    stages: Stages
-    folder: Path
-    identity: str
-    pairs: Sequence[Pair]
-    seed: int = 0
-    threads: int = 1
+    stages: Stages  # of the run
+    folder: Path  # of the stage: one sub-folder a part, and ``report.json``
+    identity: str  # of the stage
+    pairs: Sequence[Pair]  # the language pairs; of the sentences of a single language that alone
+    seed: int = 0  # decides what is drawn
+    threads: int = 1  # how many work
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
         """Memory-map one part: ``train``, ``development`` or ``held_out``."""
@@ -369,17 +360,12 @@ def read_report(stage: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Where each language's rows are.
+    """Where each language's rows are."""
 
-    Attributes:
-        languages: codes.
-        units: what has a vector.
-        separate: each language has a table of its own (they stand one under the other, in one space), so that a string
-            that two languages share has two vectors; else all share one.
-    """
-
-    languages: tuple[str, ...]
-    units: Units
+    languages: tuple[str, ...]  # codes
+    units: Units  # what has a vector
+    # each language has a table of its own (they stand one under the other, in one space), so that a string that two
+    # languages share has two vectors; else all share one
     separate: bool
 
     def place(self, bags: Bags, language: str) -> Bags:

@@ -33,21 +33,14 @@ _LOG_SECONDS = 5.0  # between two writes of the history while a run goes on
 
 
 class PairTexts(NamedTuple):
-    """Which texts of a bitext are equal: equal numbers mark equal texts.
+    """Which texts of a bitext are equal: equal numbers mark equal texts."""
 
-    Attributes:
-        source: int32 (n,), of each pair's source.
-        target: int32 (n,), of its target.
-        negatives: int32 (m,), of the negatives of all pairs, as the targets are numbered; -1 for one that does not count.
-        bounds: int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``.
-        alike: sources are numbered as the targets are: a text may be either.
-    """
-
-    source: np.ndarray
-    target: np.ndarray
+    source: np.ndarray  # int32 (n,), of each pair's source
+    target: np.ndarray  # int32 (n,), of its target
+    # int32 (m,), of the negatives of all pairs, as the targets are numbered; -1 for one that does not count
     negatives: np.ndarray
-    bounds: np.ndarray
-    alike: bool
+    bounds: np.ndarray  # int64 (n + 1,), pair ``i`` has the negatives ``bounds[i]`` to ``bounds[i + 1]``
+    alike: bool  # sources are numbered as the targets are: a text may be either
 
 
 @njit(nogil=True, cache=True)
@@ -121,25 +114,17 @@ def _fill(
 
 @dataclass
 class Schedule:
-    """Batches over several bitexts: each from one bitext, bitexts in proportion to their size, shuffled anew each epoch.
+    """Batches over several bitexts: each from one bitext, bitexts in proportion to their size, shuffled anew each epoch."""
 
-    Attributes:
-        sizes: number of pairs of each bitext.
-        batch: pairs a batch; a bitext smaller than that gives one batch of all its pairs.
-        seed: decides every permutation.
-        neighbours: pairs that :meth:`regroup` keeps together, 0 for none: then batches are drawn at random.
-        groups: for each bitext, its rows ordered so that each run of ``neighbours`` rows stays together.
-        groups_epoch: the epoch that they are for.
-        texts: which texts of each bitext are equal: then no batch has one twice. A pair whose text is in the batch already
-            is postponed to a later one, and another drawn instead; None takes pairs as they come.
-    """
-
-    sizes: tuple[int, ...]
-    batch: int
-    seed: int
-    neighbours: int = 0
+    sizes: tuple[int, ...]  # number of pairs of each bitext
+    batch: int  # pairs a batch; a bitext smaller than that gives one batch of all its pairs
+    seed: int  # decides every permutation
+    neighbours: int = 0  # pairs that :meth:`regroup` keeps together, 0 for none: then batches are drawn at random
+    # for each bitext, its rows ordered so that each run of ``neighbours`` rows stays together
     groups: list[np.ndarray] | None = None
-    groups_epoch: int = -1
+    groups_epoch: int = -1  # the epoch that they are for
+    # which texts of each bitext are equal: then no batch has one twice. A pair whose text is in the batch already is
+    # postponed to a later one, and another drawn instead; None takes pairs as they come
     texts: list[PairTexts] | None = None
     _epoch: int = field(default=-1, init=False)
     _order: np.ndarray = field(init=False, repr=False)

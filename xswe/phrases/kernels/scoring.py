@@ -41,61 +41,36 @@ _LANE, _FIRST, _COUNT, _STARTS, _PLACE, _STRIDE = range(6)  # what is kept of ea
 
 
 class Task(NamedTuple):
-    """What is searched for, as compiled code sees it.
+    """What is searched for, as compiled code sees it."""
 
-    Attributes:
-        floors: float32 (queries,), scores up to this cannot enter the lists.
-        shared: float32 (queries,), the highest of the last scores of full lists, of all threads: nothing below is wanted.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-        distinct: keep one entry for equal phrases, and count them.
-        prune: use the bound.
-        base: number of passage 0.
-    """
-
-    floors: np.ndarray
+    floors: np.ndarray  # float32 (queries,), scores up to this cannot enter the lists
+    # float32 (queries,), the highest of the last scores of full lists, of all threads: nothing below is wanted
     shared: np.ndarray
-    min_size: int
-    max_size: int
-    distinct: bool
-    prune: bool
-    base: int
+    min_size: int  # words of the shortest span
+    max_size: int  # words of the longest
+    distinct: bool  # keep one entry for equal phrases, and count them
+    prune: bool  # use the bound
+    base: int  # number of passage 0
 
 
 class Limits(NamedTuple):
-    """What a span must be above for each query of a block.
+    """What a span must be above for each query of a block."""
 
-    Attributes:
-        exact: float32 (queries,).
-        scores: float32 (queries,), the same with room for rounding.
-        bounds: uint8 (LEVELS, LANES), the same as the bound has it.
-        open: uint64 (1,), a bit for each query that a span can be above at all.
-    """
-
-    exact: np.ndarray
-    scores: np.ndarray
-    bounds: np.ndarray
-    open: np.ndarray
+    exact: np.ndarray  # float32 (queries,)
+    scores: np.ndarray  # float32 (queries,), the same with room for rounding
+    bounds: np.ndarray  # uint8 (LEVELS, LANES), the same as the bound has it
+    open: np.ndarray  # uint64 (1,), a bit for each query that a span can be above at all
 
 
 class Room(NamedTuple):
-    """Room for the spans of one passage.
+    """Room for the spans of one passage."""
 
-    Attributes:
-        products: float32, inner products of words.
-        best: float32, the best cosine of each start.
-        taken: bool, which words are part of a hit.
-        lines: float32 (2, …), what the bound knows of words.
-        sums: uint8 (…, LANES), the bound's sums over the parts of a tile.
-        alive: uint64, the queries that each part of a tile is left to.
-    """
-
-    products: np.ndarray
-    best: np.ndarray
-    taken: np.ndarray
-    lines: np.ndarray
-    sums: np.ndarray
-    alive: np.ndarray
+    products: np.ndarray  # float32, inner products of words
+    best: np.ndarray  # float32, the best cosine of each start
+    taken: np.ndarray  # bool, which words are part of a hit
+    lines: np.ndarray  # float32 (2, …), what the bound knows of words
+    sums: np.ndarray  # uint8 (…, LANES), the bound's sums over the parts of a tile
+    alive: np.ndarray  # uint64, the queries that each part of a tile is left to
 
 
 def make_room(words: int, max_size: int) -> Room:
@@ -297,24 +272,16 @@ def _best_from(
 
 
 class Waiting(NamedTuple):
-    """What is left of two passages, and waits to be scored: of the one that is looked at, and of the last before it.
+    """What is left of two passages, and waits to be scored: of the one that is looked at, and of the last before it."""
 
-    Attributes:
-        passages: int64 (2,), which ones.
-        counts: int64 (2,), how many pieces of each wait.
-        pieces: int64 (2, _MOST, 6): which query; first word; how many there are, with those that spans reach beyond the
-            piece; starts; where the inverse length of the shortest span from the first one on stands; where the next size.
-        good: uint64 (2,), a bit for each query with a list that the passage can enter.
-        low: int64 (2, LANES), the first start from which a span can, counted from the passage's first word.
-        high: int64 (2, LANES), one past the last.
-    """
-
-    passages: np.ndarray
-    counts: np.ndarray
+    passages: np.ndarray  # int64 (2,), which ones
+    counts: np.ndarray  # int64 (2,), how many pieces of each wait
+    # int64 (2, _MOST, 6): which query; first word; how many there are, with those that spans reach beyond the piece;
+    # starts; where the inverse length of the shortest span from the first one on stands; where the next size
     pieces: np.ndarray
-    good: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    good: np.ndarray  # uint64 (2,), a bit for each query with a list that the passage can enter
+    low: np.ndarray  # int64 (2, LANES), the first start from which a span can, counted from the passage's first word
+    high: np.ndarray  # int64 (2, LANES), one past the last
 
 
 def search_block(

@@ -11,19 +11,12 @@ from xswe.io.compiler import INNER, LEAN, stand_alone
 
 
 class Distinct(NamedTuple):
-    """The distinct words of a block, the most frequent first: what is read again and again lies side by side.
+    """The distinct words of a block, the most frequent first: what is read again and again lies side by side."""
 
-    Attributes:
-        rows: int32 (w,), which of them each word is.
-        pieces: int64 (p,), the rows of the whole table that occur, the most frequent first.
-        ids: int32 (n,), places in ``pieces``: the pieces of the distinct words.
-        offsets: int64 (d + 1,), distinct word ``r`` has the pieces ``ids[offsets[r]:offsets[r + 1]]``.
-    """
-
-    rows: np.ndarray
-    pieces: np.ndarray
-    ids: np.ndarray
-    offsets: np.ndarray
+    rows: np.ndarray  # int32 (w,), which of them each word is
+    pieces: np.ndarray  # int64 (p,), the rows of the whole table that occur, the most frequent first
+    ids: np.ndarray  # int32 (n,), places in ``pieces``: the pieces of the distinct words
+    offsets: np.ndarray  # int64 (d + 1,), distinct word ``r`` has the pieces ``ids[offsets[r]:offsets[r + 1]]``
 
 
 def distinct_words(names: np.ndarray, words: np.ndarray, size: int) -> Distinct:
@@ -112,29 +105,17 @@ def _same(names: np.ndarray, words: np.ndarray, i: int, j: int) -> bool:
 
 
 class Top(NamedTuple):
-    """The best hits of ``n`` queries, best first.
+    """The best hits of ``n`` queries, best first."""
 
-    Attributes:
-        scores: float32 (n, k).
-        used: int32 (n,), how many of the k there are.
-        keys: uint64 (n, k), names of the phrases, where equal ones are counted.
-        times: int64 (n, k), how often a phrase was found.
-        spread: int64 (n, k), in how many passages.
-        latest: int64 (n, k), the last of these.
-        passages: int64 (n, k, e), the passages of the first e times.
-        first: int32 (n, k, e), the first word of the span there.
-        last: int32 (n, k, e), one past its last word.
-    """
-
-    scores: np.ndarray
-    used: np.ndarray
-    keys: np.ndarray
-    times: np.ndarray
-    spread: np.ndarray
-    latest: np.ndarray
-    passages: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
+    scores: np.ndarray  # float32 (n, k)
+    used: np.ndarray  # int32 (n,), how many of the k there are
+    keys: np.ndarray  # uint64 (n, k), names of the phrases, where equal ones are counted
+    times: np.ndarray  # int64 (n, k), how often a phrase was found
+    spread: np.ndarray  # int64 (n, k), in how many passages
+    latest: np.ndarray  # int64 (n, k), the last of these
+    passages: np.ndarray  # int64 (n, k, e), the passages of the first e times
+    first: np.ndarray  # int32 (n, k, e), the first word of the span there
+    last: np.ndarray  # int32 (n, k, e), one past its last word
 
     @classmethod
     def empty(cls, n: int, k: int, examples: int = 1) -> Top:
