@@ -115,22 +115,17 @@ def find_terms(
     """
     config = changed(config or SpanConfig(), settings, "a search of phrases")
     source = open_words(model)
-    vectors = source.queries(queries)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
-    wide = replace(config, distinct=True, k=max(POOL, 10 * config.k))
-    others = [text for _, text in decoys]
-    kept: dict[str, Any] = {"checkpoint": checkpoint, "passages_identity": passages_identity}
-    found = find_phrases(source, [*queries, *others], passages, wide, **kept)
-    flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
-    cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
-    forms = [form for form in dict.fromkeys(cores.values()) if form]
-    rows = dict(zip(forms, source.queries(forms), strict=True))
+    phrases, wide = [*queries, *(text for _, text in decoys)], replace(config, distinct=True, k=max(POOL, 10 * config.k))
+    found = find_phrases(source, phrases, passages, wide, checkpoint=checkpoint, passages_identity=passages_identity)
+    cores, rows = _forms(source, found)
+    every = [_terms(*one, cores, rows, config) for one in zip(phrases, source.queries(phrases), found, strict=True)]
     reached: dict[int, list[float]] = {}
-    for (size, text), vector, hits in zip(decoys, source.queries(others), found[len(queries) :], strict=True):
-        reached.setdefault(size, []).append(_most_evidence(_terms(text, vector, hits, cores, rows, config)))
+    for (size, _), terms in zip(decoys, every[len(queries) :], strict=True):
+        reached.setdefault(size, []).append(_most_evidence(terms))
     floors = {size: float(np.median(evidence)) for size, evidence in reached.items()}
-    every = [_terms(*one, cores, rows, config) for one in zip(queries, vectors, found, strict=False)]
+    every = every[: len(queries)]
     if bitext is not None:
         every = _beside(queries, every, bitext)
     return [
@@ -175,6 +170,14 @@ def _bare(text: str) -> str:
     """Return the words of a text between blanks, to be found whole in another; with Han or Kana without blanks."""
     folded = " ".join(_WORD.findall(spelling(text)))
     return folded.replace(" ", "") if has_cjk(folded) else f" {folded} "
+
+
+def _forms(source: WordSource, found: Sequence[Sequence[Hit]]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Return the well-formed part of each span that was found, and the vector of each of these forms."""
+    flat = list({hit.places[0].text: hit for hits in found for hit in hits}.values())
+    cores = dict(zip([hit.places[0].text for hit in flat], core(source, flat), strict=True))
+    forms = [form for form in dict.fromkeys(cores.values()) if form]
+    return cores, dict(zip(forms, source.queries(forms), strict=True))
 
 
 def _most_evidence(terms: Sequence[Term]) -> float:
