@@ -20,7 +20,7 @@ from xswe.io.archives import without_packing
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
-from xswe.io.results import Result
+from xswe.io.results import Listing
 from xswe.io.settings import changed
 from xswe.mining.margin import score_candidates, select
 from xswe.mining.output import write_rows
@@ -165,8 +165,7 @@ def _compared(source: _Collection, target: _Collection, near: Neighbours) -> Nei
 # Folders of documents.
 
 
-@dataclass(frozen=True)
-class AlignedPair:
+class AlignedPair(NamedTuple):
     """A pair of documents that was aligned.
 
     Attributes:
@@ -191,7 +190,7 @@ class AlignedPair:
 
 
 @dataclass(frozen=True)
-class AlignedDocuments(Result):
+class AlignedDocuments(Listing[AlignedPair], row=AlignedPair, held="documents"):
     """Pairs of documents that were aligned; iterating gives :class:`AlignedPair` objects.
 
     Attributes:
@@ -208,12 +207,6 @@ class AlignedDocuments(Result):
     kept: int
     seconds: float
 
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def __iter__(self) -> Iterator[AlignedPair]:
-        return iter(self.documents)
-
     def __str__(self) -> str:
         beads, lines = sum(one.beads for one in self), sum(one.source_lines + one.target_lines for one in self)
         alone = " and ".join(f"{len(names):,}" for names in self.alone)
@@ -222,14 +215,6 @@ class AlignedDocuments(Result):
             f"{len(self):,} pairs of documents aligned{kept}, {alone} without a partner; {lines:,} lines, {beads:,} beads, "
             f"{self.seconds:.1f} s: {self.output}"
         )
-
-    def columns(self) -> tuple[str, ...]:
-        """Return the fields of :class:`AlignedPair`."""
-        return tuple(AlignedPair.__dataclass_fields__)
-
-    def records(self) -> list[tuple[Any, ...]]:
-        """Return the pairs."""
-        return [tuple(asdict(one).values()) for one in self]
 
 
 def align_documents(
@@ -392,7 +377,7 @@ def _into_folder(
                     model, folders[0] / pair[1], folders[1] / pair[2], output=into / name, format=kind, config=config
                 )
                 done.append(_row(found, pair, name))
-                log.write(json.dumps([key, asdict(done[-1])], ensure_ascii=False) + "\n")
+                log.write(json.dumps([key, done[-1]._asdict()], ensure_ascii=False) + "\n")
                 log.flush()
             progress.update(1)
     return done, kept
