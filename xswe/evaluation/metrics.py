@@ -281,16 +281,12 @@ def resample(row: Row, settings: Bootstrap) -> np.ndarray:
         raise ValueError(f"{row.key} has no items to draw from")
     n = items.shape[-1]
     generator = np.random.default_rng([settings.seed, n])
-    correlate = CORRELATIONS[_correlation(row.metric)] if items.ndim == 2 else None
+    correlate = CORRELATIONS[row.metric.rsplit("_", 1)[-1]] if items.ndim == 2 else None
     out = np.empty(settings.rounds)
     for k in range(settings.rounds):
         drawn = items[..., generator.integers(0, n, n)]
         out[k] = correlate(drawn[0], drawn[1]) if correlate else drawn.mean()
     return out
-
-
-def _correlation(metric: str) -> str:
-    return metric.rsplit("_", 1)[-1]
 
 
 def with_interval(row: Row, settings: Bootstrap) -> Row:

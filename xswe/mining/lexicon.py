@@ -142,10 +142,6 @@ def precision(
     for row, column in zip(found.source.tolist(), found.target.tolist(), strict=True):
         lists.setdefault(row, []).append(target[column].casefold())
     place = {word: i for i, word in enumerate(source)}
-    hits = np.array([_hits(lists.get(place[word], []), answers[word.casefold()]) for word in queries])
-    return Precision(float(hits[:, 0].mean()), float(hits[:, 1].mean()), len(queries), len(answers))
-
-
-def _hits(words: list[str], right: set[str]) -> tuple[bool, bool]:
-    """Tell whether the first word, and any of the first five, is a right one."""
-    return not right.isdisjoint(words[:1]), not right.isdisjoint(words[:5])
+    answered = [(lists.get(place[word], []), answers[word.casefold()]) for word in queries]
+    first, five = (np.mean([not right.isdisjoint(words[:n]) for words, right in answered]) for n in (1, 5))
+    return Precision(float(first), float(five), len(queries), len(answers))
