@@ -81,6 +81,8 @@ def test_mistakes_are_named_and_leave_nothing(tmp_path, pairs):
     )
     assert "quickstart, static, paper" in said(ConfigError, pairs, ["en", "de"], recipe="statc")
     assert "pair 1 is ('alone',)" in said(ConfigError, [pairs[0], ("alone",)], ["en", "de"])
+    with_negatives = [("a", "b", "c"), ("d", "e", "f"), ("g", "h")]
+    assert "pair 2 is ('g', 'h')" in said(ConfigError, with_negatives, ["en", "de"])
     assert "one language pair" in said(ConfigError, pairs, ["en", "de", "ja"])
     assert "no such file" in said(InputError, "absent.tsv", ["en", "de"], teacher=None)
     assert not list(tmp_path.iterdir())
