@@ -16,6 +16,7 @@ import xswe
 from xswe.errors import ConfigError, ModelError
 from xswe.io.ragged import Bags
 from xswe.model import folder as precision
+from xswe.model.kernels import sum_rows
 from xswe.model.static import StaticModel, pool, pool_plainly
 from xswe.text.subwords import SubwordUnits
 
@@ -71,6 +72,17 @@ def test_gathering_from_any_precision_equals_numpy_bit_by_bit(dtype, normalise, 
     for threads in (1, 2):
         assert pool(matrix, bags, normalise=normalise, scales=scales, threads=threads).tobytes() == plain.tobytes()
     assert wide.tobytes() == plain.tobytes()
+
+
+def test_sums_of_rows_are_numpys():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(50, 7)).astype(np.float32)
+    bags = Bags.of([rng.integers(0, 50, n).tolist() for n in range(10)])
+    found = np.full((10, 7), np.nan, np.float32)
+    sum_rows(matrix, bags.ids, bags.offsets[:-1], bags.offsets[1:], found)
+    wanted = np.zeros((10, 7))
+    np.add.at(wanted, np.repeat(np.arange(10), bags.lengths), matrix[bags.ids])
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_every_finite_float16_is_read_exactly():
