@@ -5,12 +5,13 @@
     python -m eval.experiments.mutate output=… near=1 workers=2     # a first look, in a third of the time
 
 A mutation is a comparison, an operator, a constant or a connective changed in a copy of the tree (``work=``). The room's
-own tests (``tests/ROOM``) are run against it: first the files that name the changed module or function, then (but for
-``near``) the others, up to the first that fails. A mutation is caught if a test fails that passes without it, or the
-tests take more memory than there is, or more than ``seconds`` of a processor or twice as many in all. A run that was
-stopped goes on. Where the code is another than the one recorded, what no longer stands is dropped and drawn anew, and
-what stands is tried again, beginning with the test that caught it. A survivor's ``why`` is the reason, written by hand,
-why it can make no difference.
+own tests (``tests/ROOM``) and all that import the changed module are run against it: first the files that name the module
+or the function, then (but for ``near``) the others, up to the first that fails. A mutation is caught if a test fails that
+passes without it, or the tests take more memory than there is, or more than ``seconds`` of a processor or twice as many
+in all. A run that was stopped goes on. Where the code is another than the one recorded (``commit``), what no longer
+stands is dropped and drawn anew, and what stands is tried again, beginning with the test that caught it. A survivor's
+``why`` is the reason, written by hand, why it can make no difference; where that was plain beforehand, no test was run
+(``seconds`` 0).
 """
 
 from __future__ import annotations
@@ -241,14 +242,18 @@ class Tree:
         return subprocess.run(call, cwd=self.copy, env=os.environ | ours, **how)
 
     def tests_of(self, place: Place) -> list[list[str]]:
-        """Return the test files of the place's room: those that name its module or function, and the others."""
-        names = re.compile(rf"\b({re.escape(Path(place.file).stem)}|{re.escape(place.function)})\b")
-        files = sorted(str(path.relative_to(self.copy)) for path in (self.copy / "tests" / place.room).rglob("test_*.py"))
-        named = {file: len(names.findall((self.copy / file).read_text("utf-8"))) for file in files}
-        near = [file for file in files if named[file]]
-        near.sort(key=lambda file: (Path(place.file).stem not in file, -named[file]))  # its own tests first
-        others = [file for file in files if file not in near]
-        return [part for part in (near, [] if self.near and near else others) if part]
+        """Return the test files of a place: those that import its module or name it or its function; its room's others."""
+        module, stem = ".".join(Path(place.file).with_suffix("").parts), Path(place.file).stem
+        names = re.compile(rf"\b({re.escape(stem)}|{re.escape(place.function)})\b")
+        near, others = {}, []
+        for path in sorted((self.copy / "tests").rglob("test_*.py")):
+            text, file = path.read_text("utf-8"), str(path.relative_to(self.copy))
+            own = place.room == path.parent.name
+            if module in text or (own and names.search(text)):
+                near[file] = (path.stem != f"test_{stem}", module not in text, -len(names.findall(text)))
+            elif own:
+                others.append(file)
+        return [part for part in (sorted(near, key=near.__getitem__), [] if self.near and near else others) if part]
 
     def compiles(self, place: Place) -> bool:
         """Tell whether a change of this place may be one of compiled code."""
