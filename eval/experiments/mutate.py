@@ -287,7 +287,7 @@ class Tree:
             for files in [*([[known]] if known else []), *self.tests_of(place)]:
                 done = self.pytest(files, cache)
                 if done.returncode < 0:
-                    return "caught: killed, for the time or the memory it took"
+                    return f"caught: killed by signal {-done.returncode}"
                 if done.returncode not in (0, 4 if files == [known] else 0, 5):  # 4: there is no such test any more
                     failed = FAILED.search(done.stdout)
                     return f"caught: {failed.group(1) if failed else 'the tests did not start'}"
