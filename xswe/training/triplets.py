@@ -31,34 +31,48 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SpanTraining:
-    """Settings of the span-max training."""
+    """Settings of the span-max training.
 
-    max_steps: int = 0  # steps taken, 0 for none
-    batch_size: int = 512  # triplets a batch
-    learning_rate: float = 2e-4  # Adam's learning rate; it falls linearly to zero over the second half
-    scale: float = 30.0  # lambda (SLICE: 30)
-    # of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the ``cosine`` as it is, which is as sharp
-    # at half the scale
+    Attributes:
+        max_steps: steps taken, 0 for none.
+        batch_size: triplets a batch.
+        learning_rate: Adam's learning rate; it falls linearly to zero over the second half.
+        scale: lambda (SLICE: 30).
+        similarity: of a phrase and a span: the cosine ``normalised`` to [0, 1] (SLICE), or the ``cosine`` as it is, which
+            is as sharp at half the scale.
+        min_size: words of the shortest span.
+        max_size: words of the longest (SLICE: 10 in training, 20 at test); pairs with a longer side are left out.
+        around: most sentences put before, and after, the hidden one.
+        neighbours: fraction of the passages that are cut from the bitext as it stands, the others join sentences from
+            anywhere in it; set it to 0 for a bitext that is no running text.
+        hard: how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the
+            nearest is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE).
+        optimiser: ``lazy`` or ``dense``.
+        pairs: of each bitext, at most so many are learnt from, in runs from all over it, and as many of the triples, drawn
+            at random; 0 leaves the bitexts out, and takes all triples.
+        triples: files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths``
+            names its own; see :func:`xswe.training.triplets.find_triples`.
+        eval_steps: steps between looks at the development pairs; the best table seen is the result.
+        seed: decides the triplets.
+        threads: how many threads share a step.
+    """
+
+    max_steps: int = 0
+    batch_size: int = 512
+    learning_rate: float = 2e-4
+    scale: float = 30.0
     similarity: Similarity = "normalised"
-    min_size: int = 1  # words of the shortest span
-    max_size: int = 10  # words of the longest (SLICE: 10 in training, 20 at test); pairs with a longer side are left out
-    around: int = 2  # most sentences put before, and after, the hidden one
-    # fraction of the passages that are cut from the bitext as it stands, the others join sentences from anywhere in it;
-    # set it to 0 for a bitext that is no running text
+    min_size: int = 1
+    max_size: int = 10
+    around: int = 2
     neighbours: float = 0.5
-    # how many passages of other triplets of the batch are tried as the one that does not hold the phrase; the nearest
-    # is taken, for random ones soon teach nothing. 0 takes the random ones (SLICE)
     hard: int = 8
-    optimiser: Literal["lazy", "dense"] = "lazy"  # ``lazy`` or ``dense``
-    # of each bitext, at most so many are learnt from, in runs from all over it, and as many of the triples, drawn at
-    # random; 0 leaves the bitexts out, and takes all triples
+    optimiser: Literal["lazy", "dense"] = "lazy"
     pairs: int = 200_000
-    # files or data sets of (phrase, passage that says it, passage that does not), named as ``corpus.paths`` names its
-    # own; see :func:`xswe.training.triplets.find_triples`
     triples: tuple[Any, ...] = ()
-    eval_steps: int = 100  # steps between looks at the development pairs; the best table seen is the result
-    seed: int = 0  # decides the triplets
-    threads: int = 1  # how many threads share a step
+    eval_steps: int = 100
+    seed: int = 0
+    threads: int = 1
 
     def __post_init__(self) -> None:
         if self.max_steps < 0 or self.batch_size < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
