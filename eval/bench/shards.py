@@ -249,8 +249,8 @@ def mine(settings: dict[str, Any], place: Path, lines: int) -> Work:
     return work
 
 
-# What two workers share, and the lines of it (a side).
-VERBS = {"encode": (encode, 4_000_000), "extract": (extraction, 12_000), "mine": (mine, 300_000)}
+# What two workers share, the lines of it (a side), and those that both are warmed up with.
+VERBS = {"encode": (encode, 4_000_000, 20_000), "extract": (extraction, 12_000, 800), "mine": (mine, 300_000, 20_000)}
 
 
 def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
@@ -258,10 +258,10 @@ def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
     ways = {"here": ExecutionConfig(), **{str(n): ExecutionConfig("ray", workers=n) for n in (1, 2)}}
     found: dict[str, Any] = {}
     for verb in chosen(settings["verbs"], "verbs", list(VERBS)):
-        make, lines = VERBS[verb]
-        small = make(settings, place, 1000)  # what is compiled, and what workers import, is told apart
+        make, lines, few = VERBS[verb]
+        small = make(settings, place, few)  # what is compiled, and what workers import, is told apart
         small(ways["here"])
-        small(ways["2"])
+        small(replace(ways["2"], shard=1 << 18))  # shards enough for both
         lines = round(settings["size"] * lines)
         work = make(settings, place, lines)
         rows = {}
