@@ -105,10 +105,12 @@ def by_faiss(lists: Callable[[int], tuple[str, int]], folder: Path, threads: int
 
     def neighbours(here: Vectors, there: Vectors) -> tuple[np.ndarray, np.ndarray]:
         index = faiss.index_factory(DIM, name)
+        inverted = faiss.downcast_index(faiss.extract_index_ivf(index))
+        inverted.do_polysemous_training = False  # minutes, for a way to search that is not used, nor trained on a card
+        inverted.nprobe = probes
         index.train(there.take(np.arange(len(there))))
         for _, block in there.blocks(BLOCK):
             index.add(block)
-        faiss.extract_index_ivf(index).nprobe = probes
         found = [index.search(block, K) for _, block in here.blocks(BLOCK)]
         distances = np.concatenate([squares for squares, _ in found])
         return 1 - distances / 2, np.concatenate([ids for _, ids in found]).astype(np.int32)

@@ -230,8 +230,10 @@ def agreement_in_short(record: Record) -> str:
 def large(record: Record) -> str:
     """How mining by clusters grows with the lines (eval/bench/mine_large.py)."""
     rows = []
-    for row in sorted(record["rows"], key=lambda row: (row["lines"], row["kills"])):
-        what = f"{row['lines']:,}" + (f", killed {['', 'once', 'twice'][row['kills']]}" if row["kills"] else "")
+    others = {"faiss": ", faiss, few lists", "stopes": ", faiss as in stopes"}
+    for row in sorted(record["rows"], key=lambda row: (row["lines"], row["method"] in others, row["kills"])):
+        what = f"{row['lines']:,}{others.get(row['method'], '')}"
+        what += f", killed {['', 'once', 'twice'][row['kills']]}" if row["kills"] else ""
         sizes = [f"{row[key]:.2f}" for key in ("peak_gib", "peak_own_gib", "work_disk_gib")]
         rows.append([what, f"{row['processor_seconds']:,.0f}", *sizes, _percent(row["recall"])])
     sizes = ["resident, GiB", "of it not mapped from files", "work folder, GiB"]
