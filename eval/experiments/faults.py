@@ -344,7 +344,7 @@ def once(fault: str, case: Case, whole: Whole, nodes: Any, chance: random.Random
             "first_exit": after,
             "runs": runs,
             "same_bytes": case.content(output) == whole.content,
-            "lines_said": len(said.splitlines()) if after not in (0, -9) else 0,
+            "lines_said": sum(not line.startswith("INFO ") for line in said.splitlines()) if after not in (0, -9) else 0,
             "said": said[-300:] if after not in (0, -9) else "",
             "left_behind": sorted(path.name for path in folder.iterdir() if path != output),
             "seconds": round(time.monotonic() - started, 1),

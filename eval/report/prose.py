@@ -212,17 +212,25 @@ def _levers(measured: Measured) -> list[float]:
 def _growth(measured: Measured) -> list[float]:
     """Return the power of the lines with which the seconds of mining by clusters grow, and the most lines' hours."""
     rows = measured("mine_large")["rows"]
-    small, large = (one(rows, lines=lines) for lines in (300_000, 10_000_000))
+    small, large = (one(rows, lines=lines, method="xswe") for lines in (300_000, 10_000_000))
     growth = math.log(large["processor_seconds"] / small["processor_seconds"]) / math.log(large["lines"] / small["lines"])
     return [growth, large["seconds"] / 3600, large["processor_seconds"] / 3600]
 
 
+def _broken(measured: Measured) -> list[float]:
+    """Return how many runs were broken, all and of each verb, and how many of them while they were at work."""
+    rows = measured("faults")["runs"]
+    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "phrases")
+    counts = [sum(row["verb"] == verb for row in rows) for verb in verbs]
+    return [len(rows), *counts, sum(row["hit_while_at_work"] for row in rows)]
+
+
 def _empty_shards(measured: Measured) -> list[float]:
-    """Return what an empty shard costs in ms, least and most, how many MiB Ray's driver grows, and its start in s."""
+    """Return what an empty shard costs in ms, least and most, how many MiB the driver grows, and Ray's start in s."""
     record = measured("shards")
     costs = [row["processor_ms_a_shard"] for row in (*record["local"], *record["ray"]) if row["shards"] >= 100]
-    memory = [row["resident_mib"] for row in record["ray"]]
-    return [min(costs), max(costs), max(memory) - min(memory), record["ray_start_seconds"]]
+    memory = [[row["resident_mib"] for row in record[kind]] for kind in ("ray", "local")]
+    return [min(costs), max(costs), *(max(one) - min(one) for one in memory), record["ray_start_seconds"]]
 
 
 def _novels(measured: Measured) -> list[float]:
@@ -320,6 +328,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     ],
     "docs/how-to/several-machines.md": [
         (
+            "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
+            "`filter`, # of `dedup`, # of `search`, # of `train`, # of `phrases`)",
+            lambda m: _broken(m)[:-1],
+        ),
+        ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
+        (
             "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
             "clock, killed once on the way, and # processor hours",
             _growth,
@@ -334,9 +348,9 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             ],
         ),
         (
-            "costs # to # ms of the driver's processor, here and on Ray, and its memory grows by # MiB on Ray and not "
-            "at all here "
-            "(10 to 1,000 tried); Ray itself took # s to start",
+            "costs # to # ms of the driver's processor, here and on Ray (with other work on the machine), and "
+            "its memory grows by # MiB on Ray and # MiB "
+            "here (10 to 100,000 tried); Ray itself took # s to start",
             _empty_shards,
         ),
     ],
