@@ -3,12 +3,16 @@
     python -m eval.experiments.terms [model=mini] [terms=300] [lines=20000] [threads=1] [output=eval/results/terms.json]
 
 The terms are made of the documentation of software in ``XSWE_DATA`` (``train/en-*/msdocs.tsv.gz``) at run time: English
-nouns of one to three words far more frequent there than in Tatoeba, each with the run of words (zh, ja: characters) of the
-other side that its lines share the most (Dice of at least 0.5; no function word at its rim). They come from the first
-40,000 pairs; the passages are the last ``lines`` lines of the other side, in which the answer stands at least three times.
-``cosine``: candidates as they were ranked before, by cosine alone; ``evidence``: as they are. An answer may differ in case,
-inflection and spelling (``same_term``). Weights were chosen on the terms of odd place of de and ja (``tuned``); ``held``
-are the others. ``silent``: the share for which nothing is found; ``absent`` are nouns of Tatoeba that are not there.
+nouns of one to three words far more frequent there than in Tatoeba, each with the run of words (zh: of jieba's; ja:
+characters) of the other side that its lines share the most (Dice of at least 0.5; no function word at its rim). They come
+from the first 40,000 pairs; the passages are the last ``lines`` lines of the other side, where at least three lines say the
+term by its answer, as their English side shows. What else a MUSE dictionary (``lexicon``) has for the term is right, too,
+if at least three lines and a fifth of those with the term say it (``further``: how many terms have such an answer).
+
+``cosine``: candidates as they were ranked before, by cosine alone; ``evidence``: as they are; ``bitext``: with the
+passages' other side. An answer may differ in case, inflection and spelling (``same_term``). Weights were chosen on half of
+an earlier list of terms; ``tuned`` and ``held`` are the terms of odd and of even place in this one. ``silent``: the share
+for which nothing is found; ``absent`` are nouns of Tatoeba that are not there.
 """
 
 from __future__ import annotations
@@ -17,10 +21,12 @@ import gzip
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate, islice, product
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import xswe
 from eval.settings import RESULTS, run_script
@@ -30,7 +36,8 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.search import SpanConfig
 from xswe.phrases.terms import find_terms, same_term
-from xswe.text.languages import RIM_WORDS
+from xswe.text.languages import RIM_WORDS, has_cjk
+from xswe.text.segmenters import Segmenter, make_segmenter
 
 DEFAULTS: dict[str, Any] = {
     "model": "mini",
@@ -40,6 +47,7 @@ DEFAULTS: dict[str, Any] = {
     "output": str(RESULTS / "terms.json"),
 }
 _LEARNT = 40_000  # pairs that the answers are made of
+_LEAST, _SHARE = 3, 0.2  # lines that say a term by its answer; of those with the term, that say it by another
 _RUNS = {"de": r"[^\W\d_]+(?:-[^\W\d_]+)*", "ja": r"[一-鿿々ァ-ヺー]+(?: [一-鿿々ァ-ヺー]+)*", "zh": r"[一-鿿]+"}
 RIM = set(RIM_WORDS["de"].split())
 _SMALL = frozenset(
@@ -76,13 +84,20 @@ def with_article(text: str) -> Iterator[str]:
         yield from (" ".join(words[:size]) for size in range(1, len(words) + 1))
 
 
+@cache
+def _chinese() -> Segmenter:
+    return make_segmenter("jieba", "zh", None)
+
+
 def foreign(text: str, language: str) -> Iterator[str]:
-    """Yield what may be a term: up to three words, or eight characters of Chinese, or a run of Han and Katakana."""
+    """Yield what may be a term: up to three words, or eight characters of Chinese ones, or a run of Han and Katakana."""
     if language == "ja":
         yield from (run for run in re.findall(_RUNS["ja"], text) if len(run) <= 16)
     elif language == "zh":
         for run in re.findall(_RUNS["zh"], text):
-            yield from (run[i : i + n] for n in range(2, 9) for i in range(len(run) - n + 1))
+            words = _chinese().lines([run]).split()
+            for i in range(len(words)):
+                yield from (one for one in accumulate(words[i:]) if 1 < len(one) <= 8)
     else:
         words = [found.span() for found in re.finditer(_RUNS["de"], text)]
         for size in (1, 2, 3):
@@ -106,8 +121,26 @@ def frequencies(texts: Iterable[Iterable[str]]) -> Counter[str]:
     return counts
 
 
-def make_terms(data: Path, language: str, passages: Sequence[str], most: int) -> list[tuple[str, str]]:
-    """Return English terms and their answers."""
+def holding(terms: set[str], texts: Iterable[str]) -> dict[str, list[int]]:
+    """Return which texts hold each term."""
+    found: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        for term in set(english(text)) & terms:
+            found.setdefault(term, []).append(i)
+    return found
+
+
+def make_terms(
+    data: Path, language: str, searched: Sequence[tuple[str, str]], most: int
+) -> tuple[list[str], list[list[str]]]:
+    """Return English terms, and the answers of each: the first of other pairs, further ones of a dictionary.
+
+    Args:
+        data: the folder of the data.
+        language: of the answers.
+        searched: the passages with their English side.
+        most: how many terms.
+    """
     folder = data / "train" / f"en-{language}"
     pairs = read(folder / "msdocs.tsv.gz", _LEARNT)
     general = frequencies(english(a) for a, _ in read(folder / "tatoeba.tsv.gz", _LEARNT))
@@ -120,10 +153,7 @@ def make_terms(data: Path, language: str, passages: Sequence[str], most: int) ->
                 del whole[part]
     usual = {t for t, n in whole.items() if t[-1] == "s" or nouns[t] >= 0.2 * n}
     chosen = {t for t in usual if whole[t] <= 400 and whole[t] >= 8 * (1 + general[t]) and len(t) > 3}
-    lines: dict[str, list[int]] = {}
-    for i, (a, _) in enumerate(pairs):
-        for term in set(english(a)) & chosen:
-            lines.setdefault(term, []).append(i)
+    lines = holding(chosen, (a for a, _ in pairs))
     runs = [set(foreign(b, language)) for _, b in pairs]
     there = frequencies(runs)
     found: list[tuple[float, str, str]] = []
@@ -135,13 +165,27 @@ def make_terms(data: Path, language: str, passages: Sequence[str], most: int) ->
         alone = language == "ja" and len(answer) < 2
         if dice >= 0.5 and not alone and answer.casefold() != term and not function_word_at_rim(answer, language):
             found.append((dice, term, answer))
-    occur = [(d, t, a) for d, t, a in found if sum(a in line for line in passages) >= 3]
+    said = {term: [searched[i][1] for i in there] for term, there in holding(chosen, (a for a, _ in searched)).items()}
+    occur = [(d, t, a) for d, t, a in found if sum(a in line for line in said.get(t, ())) >= _LEAST]
     best: dict[str, tuple[float, str, str]] = {}
     for one in sorted(occur, reverse=True):
         best.setdefault(one[2].casefold(), one)  # a term an answer
     kept = sorted(best.values(), reverse=True)[: 2 * most]
     kept.sort(key=lambda one: hash_of(one[1]))
-    return [(term, answer) for _, term, answer in kept[:most]]
+    dictionary = read(data / "lexicon" / f"muse.en-{language}.tsv.gz")
+    return [term for _, term, _ in kept[:most]], [[a, *further(t, a, said[t], dictionary)] for _, t, a in kept[:most]]
+
+
+def further(term: str, answer: str, said: Sequence[str], dictionary: Sequence[tuple[str, str]]) -> list[str]:
+    """Return what a dictionary has for a term beside its answer, and enough of the lines that say it have, too."""
+    forms, least = {term, term.removesuffix("s"), f"{term}s"}, max(_LEAST, _SHARE * len(said))
+    words = dict.fromkeys(word for known, word in dictionary if known in forms and not same_term(word, answer))
+    lines = [re.findall(r"\w+", line) for line in said]
+
+    def held(word: str, tokens: list[str]) -> bool:
+        return any(word in token if has_cjk(word) else same_term(word, token) for token in tokens)
+
+    return [word for word in words if sum(held(word, tokens) for tokens in lines) >= least]
 
 
 def foreign_to(data: Path, language: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
@@ -160,11 +204,12 @@ def hash_of(text: str) -> int:
     return number
 
 
-def places(lists: Sequence[Sequence[Sequence[str]]], answers: Sequence[str]) -> list[int]:
-    """Return where the right one stands in each list, from 0; 99 if nowhere. An entry's spellings are all one entry."""
+def places(lists: Sequence[Sequence[Sequence[str]]], answers: Sequence[Sequence[str]]) -> list[int]:
+    """Return where a right one stands in each list, from 0; 99 if nowhere. An entry's spellings are all one entry."""
     out = []
-    for entries, answer in zip(lists, answers, strict=True):
-        out.append(next((i for i, forms in enumerate(entries) if any(same_term(one, answer) for one in forms)), 99))
+    for entries, right in zip(lists, answers, strict=True):
+        same = (any(same_term(*both) for both in product(forms, right)) for forms in entries)
+        out.append(next((i for i, one in enumerate(same) if one), 99))
     return out
 
 
@@ -178,24 +223,45 @@ def measure(model: StaticModel, language: str, settings: dict[str, Any]) -> list
     """Return the rows of one language."""
     data = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     every = read(data / "train" / f"en-{language}" / "msdocs.tsv.gz")
-    passages = [b for _, b in every[max(_LEARNT, len(every) - settings["lines"]) :]]
-    made = make_terms(data, language, passages, settings["terms"])
-    terms, answers = [t for t, _ in made], [a for _, a in made]
-    config = SpanConfig(distinct=True, k=5, threads=settings["threads"])
-    how = SpanConfig(k=5, threads=settings["threads"])
-    by_cosine = [[[hit.places[0].text] for hit in hits] for hits in find_phrases(model, terms, passages, config)]
-    found = find_terms(model, terms, passages, how)
-    by_evidence = [[(one.text, *one.variants) for one in entries] for entries in found]
+    pairs = every[max(_LEARNT, len(every) - settings["lines"]) :]
+    passages = [b for _, b in pairs]
+    terms, answers = make_terms(data, language, pairs, settings["terms"])
+    asked, how = [*terms, *foreign_to(data, language, every)], SpanConfig(k=5, threads=settings["threads"])
+    with patch("xswe.phrases.terms.find_phrases", cache_of(find_phrases)) as search:
+        found = {
+            "evidence": find_terms(model, asked, passages, how),
+            "bitext": find_terms(model, asked, passages, how, bitext=pairs),
+        }
+        hits = search()[: len(terms)]
+    listed = {"cosine": [[[hit.places[0].text] for hit in few[: how.k]] for few in hits]}
+    listed |= {order: [[(one.text, *one.variants) for one in few] for few in lists] for order, lists in found.items()}
     rows = []
-    for title, lists in (("cosine", by_cosine), ("evidence", by_evidence)):
-        where = places(lists, answers)
+    for order, lists in listed.items():
+        where = places(lists[: len(terms)], answers)
         for part, some in (("all", where), ("tuned", where[1::2]), ("held", where[0::2])):
-            rows.append({"language": language, "order": title, "terms": part, "n": len(some), **shares(some)})
-    absent = [bool(entries) for entries in find_terms(model, foreign_to(data, language, every), passages, how)]
-    row = {"language": language, "order": "evidence", "terms": "absent", "n": len(absent), "first": None, "five": None}
-    rows.append({**row, "silent": 1 - sum(absent) / max(1, len(absent))})
-    rows[3]["silent"] = sum(not entries for entries in found) / max(1, len(found))
+            row = {"language": language, "order": order, "terms": part, "n": len(some), **shares(some)}
+            if part == "all":
+                row |= {"further": sum(len(right) > 1 for right in answers)}
+            if part == "all" and order in found:
+                row |= {"silent": sum(not few for few in lists[: len(terms)]) / max(1, len(terms))}
+            rows.append(row)
+    for order, lists in found.items():
+        absent = lists[len(terms) :]
+        row = {"language": language, "order": order, "terms": "absent", "n": len(absent), "first": None, "five": None}
+        rows.append({**row, "silent": sum(not few for few in absent) / max(1, len(absent))})
     return rows
+
+
+def cache_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is called once, and gives what it gave then."""
+    results: list[Any] = []
+
+    def call(*given: Any, **named: Any) -> Any:
+        if not results:
+            results.append(function(*given, **named))
+        return results[0]
+
+    return call
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -204,7 +270,7 @@ def main(settings: dict[str, Any]) -> None:
     assert isinstance(model, StaticModel)
     for language in (code for code in ("de", "ja", "zh") if code in model.languages):
         rows += measure(model, language, settings)
-    header = ("language", "order", "terms", "n", "first", "five", "silent")
+    header = ("language", "order", "terms", "n", "first", "five", "silent", "further")
     print(table(header, [[row.get(name) for name in header] for row in rows]))
     write_json(Path(settings["output"]), rows)
 

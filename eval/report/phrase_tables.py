@@ -88,9 +88,10 @@ def first_stage(record: Mapping[str, Any]) -> str:
 
 def terms(record: list[Mapping[str, Any]]) -> str:
     """Where the right translation of a term stands (eval/experiments/terms.py)."""
-    facts, shares = ("language", "order", "terms", "n"), ("first", "five", "silent")
-    rows = [[*(str(row[name]) for name in facts), *(_share(row.get(name)) for name in shares)] for row in record]
-    return markdown(["language", "ranked by", "terms", "how many", "right one first", "among five", "nothing shown"], rows)
+    facts, shares = ("language", "order", "terms", "n", "further"), ("first", "five", "silent")
+    rows = [[*(str(row.get(name, "")) for name in facts), *(_share(row.get(name)) for name in shares)] for row in record]
+    titles = ["right one first", "among five", "nothing shown"]
+    return markdown(["language", "ranked by", "terms", "how many", "with further answers", *titles], rows)
 
 
 def _share(value: float | None) -> str | None:

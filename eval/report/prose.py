@@ -299,14 +299,12 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/phrases.md": [
         ("the right one stands first for # % in German, # % in Japanese and # % in Chinese", _terms("terms", "first")),
         ("(by cosine alone: #, #, #)", _terms("terms", "first", "cosine")),
-        ("among five for #, # and # %; for", _terms("terms", "five")),
-        ("for #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
-        (
-            "for Chinese among five: # in place of #)",
-            lambda m: [_terms("terms", "five", terms=terms)(m)[2] for terms in ("held", "tuned")],
-        ),
-        ("the right one stands first for #, # and # %, among five", _terms("terms_base", "first")),
-        ("among five for #, # and # %. ", _terms("terms_base", "five")),
+        ("among five for #, # and # %; with bitext it", _terms("terms", "five")),
+        ("with bitext it stands first for #, # and # %", _terms("terms", "first", "bitext")),
+        ("and among five for #, # and # %. For", _terms("terms", "five", "bitext")),
+        ("For #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
+        ("has the right one first for #, # and # %, among five", _terms("terms_base", "first")),
+        ("among five for #, # and # %. `train", _terms("terms_base", "five")),
     ],
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
