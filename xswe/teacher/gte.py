@@ -132,9 +132,9 @@ class GteEncoder:
         scale = query.shape[-1] ** -0.5
         found = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
         found = found.transpose(1, 2).contiguous().reshape(*states.shape[:-1], -1)
-        states = self._norm(states + self._linear(found, f"{at}.self_attn.o_proj"), f"{at}.post_attention_layernorm")
-        gated = gelu(self._linear(states, f"{at}.mlp.gate_proj")) * self._linear(states, f"{at}.mlp.up_proj")
-        return self._norm(states + self._linear(gated, f"{at}.mlp.down_proj"), f"{at}.post_mlp_layernorm")
+        states = self._norm(self._linear(found, f"{at}.self_attn.o_proj").add_(states), f"{at}.post_attention_layernorm")
+        gated = gelu(self._linear(states, f"{at}.mlp.gate_proj")).mul_(self._linear(states, f"{at}.mlp.up_proj"))
+        return self._norm(self._linear(gated, f"{at}.mlp.down_proj").add_(states), f"{at}.post_mlp_layernorm")
 
     def _linear(self, states: torch.Tensor, at: str) -> torch.Tensor:
         return linear(states, self._weights[f"{at}.weight"], self._weights.get(f"{at}.bias"))
@@ -146,5 +146,7 @@ class GteEncoder:
 
 def _turned(side: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
     """Turn each pair of dimensions by the angle of the position."""
-    half = side.shape[-1] // 2
-    return (side * cosines) + (torch.cat((-side[..., half:], side[..., :half]), dim=-1) * sines)
+    half, out = side.shape[-1] // 2, side * cosines
+    out[..., :half] -= side[..., half:] * sines[..., :half]
+    out[..., half:] += side[..., :half] * sines[..., half:]
+    return out
