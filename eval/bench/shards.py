@@ -253,10 +253,9 @@ def mine(settings: dict[str, Any], place: Path, lines: int) -> Work:
 VERBS = {"encode": (encode, 4_000_000, 20_000), "extract": (extraction, 12_000, 800), "mine": (mine, 300_000, 20_000)}
 
 
-def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
-    """Do the same by this process, by one worker and by two."""
+def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Do the same by this process, by one worker and by two; yields what each verb took."""
     ways = {"here": ExecutionConfig(), **{str(n): ExecutionConfig("ray", workers=n) for n in (1, 2)}}
-    found: dict[str, Any] = {}
     for verb in chosen(settings["verbs"], "verbs", list(VERBS)):
         make, lines, few = VERBS[verb]
         small = make(settings, place, few)  # what is compiled, and what workers import, is told apart
@@ -269,7 +268,7 @@ def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
             rows[way] = a_run(work, execution)
             print(verb, way, rows[way], flush=True)
         one, two, here = rows["1"], rows["2"], rows["here"]
-        found[verb] = {
+        found = {
             "lines": lines,
             "cores": len(os.sched_getaffinity(0)),
             "runs": rows,
@@ -279,8 +278,8 @@ def workers(settings: dict[str, Any], place: Path) -> dict[str, Any]:
             "processor_two_to_one": round(two["processor_seconds"] / one["processor_seconds"], 3),
             "processor_one_to_here": round(one["processor_seconds"] / here["processor_seconds"], 3),
         }
-        print(verb, {name: value for name, value in found[verb].items() if name != "runs"}, flush=True)
-    return found
+        print(verb, {name: value for name, value in found.items() if name != "runs"}, flush=True)
+        yield verb, found
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -302,7 +301,10 @@ def main(settings: dict[str, Any]) -> None:
         if "nothing" in parts and settings["ray"] == "true":
             found["ray"] = [handing_out(count, place, ExecutionConfig("ray")) for count in counts]
         if "workers" in parts:
-            found["workers"] = found.get("workers", {}) | workers(settings, place)
+            for verb, row in workers(settings, place):
+                found.setdefault("workers", {})[verb] = row
+                if output:
+                    write_json(output, found)
     print(found)
     if output:
         write_json(output, found)
