@@ -86,7 +86,7 @@ def run_stages(
     shared: Path | None = None,
     execution: ExecutionConfig = LOCAL,
 ) -> Trained:
-    """Train a model.
+    """Train a model; nothing but stages is written.
 
     Args:
         config: the settings.
@@ -97,9 +97,6 @@ def run_stages(
             pair it reads the side in the model's first language (the source, where neither is).
         shared: the folder that the stages lie in, where several runs share them; None for the run folder.
         execution: who does the extraction; the rest is done in this process.
-
-    Returns:
-        The model and what is known about how it came about; nothing but stages is written.
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
