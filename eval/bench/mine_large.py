@@ -165,7 +165,7 @@ def attempt(name: str, folder: Path, threads: int, kill_after: float | None) -> 
         turn = 0
         while not over.wait(0.2):
             peaks[:2] = map(max, peaks, resident(child.pid))
-            if turn % 25 == 0:
+            if turn % 25 == 0 and name == "xswe":  # faiss has all in memory
                 peaks[2] = max(peaks[2], disk(folder / "work"))
             turn += 1
             if kill_after and processor_seconds(child.pid) > kill_after:

@@ -217,6 +217,12 @@ def _growth(measured: Measured) -> list[float]:
     return [growth, large["seconds"] / 3600, large["processor_seconds"] / 3600]
 
 
+def _faiss(measured: Measured) -> list[float]:
+    """Return how many times the processor seconds and the memory of mining by clusters faiss takes."""
+    ours, theirs = (one(measured("mine_large")["rows"], lines=100_000, method=name) for name in ("xswe", "faiss"))
+    return [theirs[key] / ours[key] for key in ("processor_seconds", "peak_gib")]
+
+
 def _broken(measured: Measured) -> list[float]:
     """Return how many runs were broken, all and of each verb, and how many of them while they were at work."""
     rows = measured("faults")["runs"]
@@ -336,6 +342,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "clock, killed once on the way, and # processor hours",
             _growth,
         ),
+        ("took # times the processor seconds and # times the memory, one after the other on the same", _faiss),
         (
             "took # times the processor seconds of one stream (`eval/results/shards.json`), into shards that are then "
             "joined # times; `int8`, which writes a quarter, # and # times:",
