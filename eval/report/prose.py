@@ -310,7 +310,9 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         ("and among five for #, # and # %. For", _terms("terms", "five", "bitext")),
         ("For #, # and # % of everyday nouns", _terms("terms", "silent", terms="absent")),
         ("has the right one first for #, # and # %, among five", _terms("terms_base", "first")),
-        ("among five for #, # and # %. `train", _terms("terms_base", "five")),
+        ("among five for #, # and # %, with bitext for", _terms("terms_base", "five")),
+        ("with bitext for #, # and #, and", _terms("terms_base", "first", "bitext")),
+        ("and #, # and # %. `train", _terms("terms_base", "five", "bitext")),
     ],
     "docs/how-to/reproduce.md": [("of a model a pair: # (en-de), # (en-zh), # (en-ja)", Measured.paper)],
     "docs/how-to/search.md": [
