@@ -14,10 +14,10 @@ EXTRAS = tomllib.loads((LIBRARY.parent / "pyproject.toml").read_text())["project
 
 
 def complaints():
-    """The library and extra that each DependencyError of the code names."""
+    """The library and extra that each ``needs`` and each DependencyError of the code names."""
     for path in sorted(LIBRARY.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "DependencyError":
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("needs", "DependencyError"):
                 values = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
                 if len(values) == 2:
                     yield path.relative_to(LIBRARY), *values

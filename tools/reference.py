@@ -33,9 +33,9 @@ _LAST = ("evaluation", "errors")  # the rooms that come after the others
 
 def parts() -> dict[str, list[str]]:
     """Return the public names by the room of the library that they come from."""
-    found: dict[str, list[str]] = {"model": ["load"]}
-    for name, place in xswe._PUBLIC.items():
-        found.setdefault(re.split("[.:]", place)[1], []).append(name)
+    found: dict[str, list[str]] = {"model": ["load"], "errors": ["errors"]}
+    for name, (module, _) in xswe._PUBLIC.items():
+        found.setdefault(module.split(".")[1], []).append(name)
     # Functions first, then the classes that they return.
     sorted_names = {room: sorted(names, key=lambda name: (name[0].isupper(), name)) for room, names in found.items()}
     return dict(sorted(sorted_names.items(), key=lambda item: (item[0] in _LAST, item[0] != "model")))

@@ -114,7 +114,7 @@ def test_an_interrupted_search_goes_on_to_the_same_result(vectors, method, tmp_p
     a, b = vectors(4500, 1500)
     config = SearchConfig(method=method, threads=2, memory=1e-6, clusters=24, probes=3)
     whole = find_neighbours(a, b, 3, config)
-    monkeypatch.setattr(work, "_SECONDS_BETWEEN_SAVES", 0.0)
+    monkeypatch.setattr(work, "_SECONDS_BETWEEN_SAVES", 0.001)
     original, saves = work.Checkpoint.save, []
 
     def failing(self, done, lists):
@@ -125,7 +125,6 @@ def test_an_interrupted_search_goes_on_to_the_same_result(vectors, method, tmp_p
             raise KeyboardInterrupt
 
     monkeypatch.setattr(work.Checkpoint, "save", failing)
-    monkeypatch.setattr(work.Checkpoint.__init__, "__defaults__", (0.001,))
     for _ in range(30):
         try:
             found = find_neighbours(a, b, 3, config, tmp_path / "state")
