@@ -204,6 +204,7 @@ def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[d
                 row |= {
                     "calibrated": "gold" if gold else "mismatches",
                     "lines": lines,
+                    "gold": len(right),
                     "found": len(here),
                     "f1": f1,
                 }

@@ -267,7 +267,7 @@ def choose_pairs(
         one_to_one = pairs if config.select == "max" else found("max")[0]
         struck = [found("max", n + 1)[0].scores for n in range(config.struck)]
         lines = min(len(lists.forward), len(lists.backward)) // (2 if within else 1)  # at most so many pairs
-        how = RISE[config.score], config.score in MARGINS, TOLD_SHARE
+        how = RISE[config.score], config.score in MARGINS, TOLD_SHARE[config.score]
         expected = from_mismatches(one_to_one.scores, struck[0], lines, struck[-1], *how)
     if isinstance(config.threshold, (int, float)):
         threshold = Threshold(float(config.threshold), "given")

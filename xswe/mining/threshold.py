@@ -52,10 +52,10 @@ MARGINS = ("ratio", "distance", "csls")
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
 # threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be TOLD_SHARE for a
 # precision to be told: on planted sets of 20,000 lines (eval/experiments/mining_quality.py) that have a translation for
-# half or all of them it is at most 4.8 points off (by cosine 5.4), of 10 % up to 18, of 1 % up to 40. The cause: a line
-# with a translation is struck out, too, and its next best scores higher than noise of another kind does.
+# half or all of them it is at most 4.8 points off (by cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause:
+# a line with a translation is struck out, too, and its next best scores higher than noise of another kind does.
 LEAST_SHARE = 0.05
-TOLD_SHARE = 0.25
+TOLD_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
 LEAST_PRECISION = 0.6
 LEAST_PAIRS = 50
 
@@ -240,7 +240,7 @@ def from_mismatches(
     # One more than are seen, as target-decoy searches count (Levitsky et al., 2017): nothing above is no proof of nothing.
     weight = wrong_fraction(scores, mismatches)
     right = _right(weight * (above + 1))
-    if margin and len(right) and right[-1] >= TOLD_SHARE * lines:  # below, the weight is too uncertain to count twice
+    if margin and len(right) and right[-1] >= least_share * lines:  # below, the weight is too uncertain to count twice
         # A line finds a wrong partner above a score among all lines with this chance, and among some of them, the fraction
         # of which is the weight, with the chance that it does not miss all of these.
         chance = (above + 1) / (len(wrong) + 1)
