@@ -151,9 +151,8 @@ def mine_negatives(
     order = np.argsort(first)  # distinct targets in the order of the bitext
     own = np.argsort(order)[place]
     targets = positives.take(first[order])
-    room: AbstractContextManager[
-        str | Path
-    ]  # of the vectors and, with an output, the search that a killed run goes on with
+    # Of the vectors and, with an output, the search that a killed run goes on with.
+    room: AbstractContextManager[str | Path]
     room = scratch("xswe-negatives-") if output is None else work_folder(str(output), None, False)
     with room as folder:
         sides = [

@@ -230,7 +230,8 @@ def from_mismatches(
         further: float32, of the pairs selected once every line's *two* best neighbours are struck out.
         rise: of the score, see :data:`RISE`; where not 0, ``further`` is needed.
         margin: whether lines compete for partners by one of the :data:`MARGINS`.
-        least_share: of the lines, expected to be in a right pair, for a precision to be told.
+        least_share: of the lines, expected to be in a right pair, for a precision to be told, and for a margin's wrong
+            pairs to be expected among lines without a translation only.
     """
     if rise and further is not None:
         mismatches = raised(mismatches, further, rise * wrong_fraction(scores, mismatches))
