@@ -65,7 +65,7 @@ def main(settings: dict[str, Any]) -> None:
     rows: list[dict[str, Any]] = []
     for language in chosen(settings["languages"], "languages", list(TATOEBA)):
         for share in SHARES:
-            pairs, *others = planted_lines(root, language, settings["lines"], share, "alike")
+            pairs, *others = planted_lines(root, f"en-{language}", settings["lines"], share, "alike")
             sides = [[*(pair[k] for pair in pairs), *others[k]] for k in (0, 1)]
             lines = len(sides[0]) + len(sides[1])
             row = {"judge": name, "model": settings["model"], "pair": f"en-{language}", "share": share, "lines": lines}

@@ -1,6 +1,6 @@
 """How good mined pairs are: sets in the shape of BUCC, and planted pairs, made from the data that XSWE_DATA names.
 
-    python -m eval.experiments.mining_quality model=DIR [noise=20000] [lines=20000] [output=FILE.json]
+    python -m eval.experiments.mining_quality model=DIR [pairs=de-ja,zh-ja] [noise=20000] [lines=20000] [output=FILE.json]
 
 **BUCC-shaped**: WMT23 pairs (out of domain) hidden among sentences of the training files that are no translations of each
 other, as far as those files know. Half of the hidden pairs and of the noise tune the threshold, the other half is measured,
@@ -8,7 +8,9 @@ by the shared task's protocol (precision, recall and F1 of the set of pairs). **
 have a translation on the other side (half of them unseen in training), the others are noise: of the same sources
 (``alike``), where what nearly translates each other counts as wrong, so that the precision is a lower bound; English of
 other sources (``apart``), where it is exact; and with word salad and boilerplate for half of it (``messy``). The threshold
-is the automatic one; ``gold`` is given 300 of the planted pairs. Does what it expects come true?
+is the automatic one; ``gold`` is given 300 of the planted pairs. Does what it expects come true? Pairs without English
+(``de-ja``, ``zh-ja``) are those that say the same English sentence, as many as there are; their noise says English
+sentences that the other side has not. Rows of other pairs stay in the file.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 
 import xswe
 from eval.experiments.bucc import BuccFiles, extract_by, read_gold_ids, score, tune
-from eval.settings import REQUIRED, run_script
+from eval.settings import REQUIRED, chosen, run_script
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.mining.threshold import GoldSearch, gold_scores, precision_recall_f1
@@ -35,10 +37,14 @@ from xswe.search.types import Neighbours, SearchConfig
 
 SCORES = ("cosine", "ratio", "distance")
 TATOEBA = {"de": "deu", "ja": "jpn", "zh": "cmn"}
-DEFAULTS: dict[str, Any] = {"model": REQUIRED, "noise": 20_000, "lines": 20_000, "output": ""}
+PAIRS = ("en-de", "en-ja", "en-zh", "de-ja", "zh-ja")
+DEFAULTS: dict[str, Any] = {"model": REQUIRED, "pairs": ",".join(PAIRS), "noise": 20_000, "lines": 20_000, "output": ""}
 SHARES = (0.01, 0.1, 0.5, 1.0)
 NOISE = ("alike", "apart", "messy")
-_APART = {"de": ("en-ja/kyoto-wiki",), "ja": ("en-de/newstest08-18", "en-zh/python-docs"), "zh": ("en-ja/kyoto-wiki",)}
+_APART = {
+    **{"en-de": ("en-ja/kyoto-wiki",), "en-ja": ("en-de/newstest08-18", "en-zh/python-docs")},
+    **{"en-zh": ("en-ja/kyoto-wiki",), "de-ja": ("en-de/newstest08-18",), "zh-ja": ("en-zh/python-docs",)},
+}
 _EVERYDAY = ("tatoeba", "tanaka", "captions-3am")  # short sentences, most of which are said again elsewhere in the file
 _GOLD = 300
 _ONE_THREAD = MineConfig(neighbours=SearchConfig(threads=1))
@@ -140,24 +146,56 @@ def bucc_shaped(
     return out
 
 
-def planted_lines(root: Path, language: str, lines: int, share: float, noise: str) -> tuple[Texts, list[str], list[str]]:
+def bitext(root: Path, pair: str, draw: random.Random) -> tuple[Texts, Texts, list[str], list[str]]:
+    """Return pairs that no training has seen, pairs of the training files, and lines of both sides to draw noise from."""
+    first, second = pair.split("-")
+    if first == "en":
+        pairs = _training(root, second)
+        draw.shuffle(pairs)
+        rest = pairs[len(pairs) // 3 :]
+        half = len(rest) // 2
+        return hidden_pairs(root, second, True), pairs, [a for a, _ in rest[:half]], [b for _, b in rest[half:]]
+    read = {code: _training(root, code) for code in (first, second)}
+    pairs = _same_english(read[first], read[second])
+    unseen = _same_english(*(read_rows(root / "dev" / f"wmt23.en-{code}.tsv") for code in (first, second)))
+    sides = []
+    for own, other in ((first, second), (second, first)):
+        said = {letters(a) for a, _ in read[other]}
+        sides.append([b for a, b in read[own] if letters(a) not in said])
+    for lines in (unseen, pairs, *sides):
+        draw.shuffle(lines)
+    return unseen, pairs, sides[0], sides[1]
+
+
+def _training(root: Path, language: str) -> Texts:
+    """Return the English-foreign pairs of the training files, but for those of everyday sentences."""
+    files = sorted((root / "train" / f"en-{language}").glob("*.tsv.gz"))
+    return [pair for path in files if path.name.split(".")[0] not in _EVERYDAY for pair in read_rows(path)]
+
+
+def _same_english(first: Texts, second: Texts) -> Texts:
+    """Return the pairs of sentences that say the same English one."""
+    there = dict(reversed(second))
+    return list(dict.fromkeys((b, there[a]) for a, b in first if a in there))
+
+
+def planted_lines(root: Path, pair: str, lines: int, share: float, noise: str) -> tuple[Texts, list[str], list[str]]:
     """Return pairs to plant, and lines of both sides that have no translation."""
-    draw, folder = random.Random(0), root / "train" / f"en-{language}"
-    files = [path for path in sorted(folder.glob("*.tsv.gz")) if path.name.split(".")[0] not in _EVERYDAY]
-    pairs = [pair for path in files for pair in read_rows(path)]
-    draw.shuffle(pairs)
-    unseen = hidden_pairs(root, language, True)[: round(lines * share) // 2]
+    draw = random.Random(0)
+    hidden, pairs, *rest = bitext(root, pair, draw)
+    lines = min(lines, len(hidden) + len(pairs))
+    unseen = hidden[: round(lines * share) // 2]
     seen = pairs[: round(lines * share) - len(unseen)]
-    rest = pairs[len(pairs) // 3 :]
     count = lines - len(unseen) - len(seen)
-    source = list(dict.fromkeys(a for a, _ in rest[: len(rest) // 2]))[:count]
+    source = list(dict.fromkeys(rest[0]))[:count]
     if noise == "apart":
-        english = [a for name in _APART[language] for a, _ in read_rows(root / "train" / f"{name}.tsv.gz")]
-        draw.shuffle(english)
-        source = list(dict.fromkeys(english))[:count]
+        side = 0 if pair.startswith("en") else 1
+        apart = [row[side] for name in _APART[pair] for row in read_rows(root / "train" / f"{name}.tsv.gz")]
+        draw.shuffle(apart)
+        source = list(dict.fromkeys(apart))[:count]
     there = {letters(a) for a in [*source, *(a for a, _ in unseen + seen)]}
     translated = {letters(b) for a, b in pairs if letters(a) in there} | {letters(b) for _, b in unseen}
-    target = [b for b in dict.fromkeys(b for _, b in rest[len(rest) // 2 :]) if letters(b) not in translated][:count]
+    target = [b for b in dict.fromkeys(rest[1]) if letters(b) not in translated][:count]
     if noise == "messy":
         source, target = (_messy(draw, side, [pair[k] for pair in pairs]) for k, side in enumerate((source, target)))
     return unseen + seen, source, target
@@ -173,11 +211,11 @@ def _messy(draw: random.Random, side: list[str], texts: list[str]) -> list[str]:
     return [*salad, *plates, *side[len(salad) + len(plates) :]]
 
 
-def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[dict[str, object]]:
+def planted(model: StaticModel, root: Path, pair: str, lines: int) -> list[dict[str, object]]:
     """True pairs among lines without a translation, at the threshold found without gold, and with some."""
     out: list[dict[str, object]] = []
     for share, noise in product(SHARES, NOISE):
-        pairs, *others = planted_lines(root, language, lines, share, noise)
+        pairs, *others = planted_lines(root, pair, lines, share, noise)
         if share == 1 and noise != "alike":
             continue
         texts = [[*(pair[k] for pair in pairs), *others[k]] for k in (0, 1)]
@@ -198,12 +236,12 @@ def planted(model: StaticModel, root: Path, language: str, lines: int) -> list[d
                 row = {
                     "set": f"planted {share:.0%}",
                     "noise": noise,
-                    "pair": f"en-{language}",
+                    "pair": pair,
                     "score": kind,
                 }
                 row |= {
                     "calibrated": "gold" if gold else "mismatches",
-                    "lines": lines,
+                    "lines": len(texts[0]),
                     "gold": len(right),
                     "found": len(here),
                     "f1": f1,
@@ -218,9 +256,9 @@ def main(settings: dict[str, Any]) -> None:
     root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     model = xswe.load(settings["model"])
     noise, lines = settings["noise"], settings["lines"]
-    languages = [code for code in TATOEBA if code in model.languages]
-    rows = [row for code in languages for row in bucc_shaped(model, root, code, noise)]
-    rows += [row for code in languages for row in planted(model, root, code, lines)]
+    pairs = [pair for pair in chosen(settings["pairs"], "pairs", PAIRS) if set(pair.split("-")) <= set(model.languages)]
+    rows = [row for pair in pairs if pair.startswith("en") for row in bucc_shaped(model, root, pair[3:], noise)]
+    rows += [row for pair in pairs for row in planted(model, root, pair, lines)]
     header = [
         "set",
         "noise",
@@ -237,8 +275,11 @@ def main(settings: dict[str, Any]) -> None:
     ]
     print(table(header, [[row.get(name) for name in header] for row in rows]))
     if settings["output"]:
-        Path(settings["output"]).parent.mkdir(parents=True, exist_ok=True)
-        Path(settings["output"]).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        path = Path(settings["output"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        rows = [*(row for row in kept if row["pair"] not in pairs), *rows]
+        path.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

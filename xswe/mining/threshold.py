@@ -51,9 +51,10 @@ MARGINS = ("ratio", "distance", "csls")
 
 # Least share of the shorter side's lines that are expected to be in a right pair, least expected precision at the best
 # threshold, and least number of pairs, for a threshold to mean something. Of a search the share must be TOLD_SHARE for a
-# precision to be told: on planted sets of 20,000 lines (eval/experiments/mining_quality.py) that have a translation for
-# half or all of them it is at most 4.8 points off (by cosine, of half, 5.4), of 10 % up to 18, of 1 % up to 40. The cause:
-# a line with a translation is struck out, too, and its next best scores higher than noise of another kind does.
+# precision to be told: on planted sets of 20,000 lines of five pairs of languages (eval/experiments/mining_quality.py) that
+# have a translation for half or all of them it is at most 4.8 points off (by cosine, of half, 5.4), of 10 % up to 18, of
+# 1 % up to 40. The cause: a line with a translation is struck out, too, and its next best scores higher than noise of
+# another kind does.
 LEAST_SHARE = 0.05
 TOLD_SHARE = {"cosine": 0.6} | dict.fromkeys(MARGINS, 0.25)
 LEAST_PRECISION = 0.6
