@@ -79,6 +79,12 @@ def test_a_name_that_promises_another_format_is_refused(name):
         output_format("auto", name)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("bucc", "a.tsv.gz"), ("laser", "a.jsonl"), ("jsonl", "a.tmx")])
+def test_a_format_under_the_name_of_another_is_refused(kind, name):
+    with pytest.raises(ConfigError, match=f"format={kind}: .* is the name of"):
+        output_format(kind, name, ("en", "ja"))
+
+
 def test_memories_need_the_languages():
     assert output_format("auto", "a.tmx", ("en", "ja")) == "tmx"
     with pytest.raises(ConfigError, match=r"set languages, as in languages=\[en,ja\]"):

@@ -34,6 +34,7 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".tex": "latex",
     ".tmx": "tmx",
+    ".tsv": "laser",
     ".xlf": "xliff",
     ".xliff": "xliff",
     ".xlsx": "xlsx",
@@ -63,8 +64,8 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     """Return the format: the wanted one, or for ``auto`` that of the file name (``laser`` if it says nothing).
 
     Raises:
-        ConfigError: there is no such format, the name promises a format that pairs are not written in, or the format
-            needs the languages, a file, or a file without packing.
+        ConfigError: there is no such format, the name promises another one or one that pairs are not written in, or the
+            format needs the languages, a file, or a file without packing.
         DependencyError: the library that writes it is not installed.
     """
     known = get_args(Format)
@@ -72,8 +73,10 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
         raise ConfigError(f"format={wanted!r}: use one of {', '.join(known)}")
     suffix = without_packing(Path(output)).suffix.lower()
     if wanted == "auto" and suffix in _FOREIGN:
-        raise ConfigError(f"{output}: pairs are not written as {suffix}; use .tsv, {', '.join(_SUFFIXES)}, or say format=")
+        raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
+    if kind != (named := _SUFFIXES.get(suffix, kind)):
+        raise ConfigError(f"format={kind}: {output} is the name of {named}; leave format= out, or give another name")
     if kind in ("parquet", "xlsx"):
         if output == "-" or packing_of(output):
             raise ConfigError(f"format={kind} is not written packed or to standard output: give output=pairs.{kind}")
