@@ -45,7 +45,7 @@ SECTIONS = {
 }
 SET_BY_THE_COMMAND = {"seed", "threads"}
 TRAIN = ("train", "contexts.per_unit=100")  # which the default recipe lowers
-MINE = ("mine", "model=m")
+MINE = ("mine", "model=m", "output=o")
 
 
 def composed(verb: str, *overrides: str) -> dict:
@@ -275,7 +275,9 @@ def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
             "model=m source=a.txt output=o.tsv threshold=1.1 precision=.9",
             "precision does nothing without threshold=auto",
         ),
+        ("mine", "model=m mode=score input=a.tsv output=o.tsv execution=ray", "execution does nothing with mode=score"),
         ("mine", "model=m source=a.txt output=o.tsv neighbours.probes=3", "neighbours.probes does nothing without"),
+        ("filter", "model=m input=a.tsv output=o.tsv threshold=.5 precision=.9", "precision does nothing without"),
         ("filter", "model=m input=a.tsv output=o.tsv rerank_share=.5", "rerank_share does nothing without rerank="),
         ("filter", "model=m source=a.txt target=b.txt output=o.tsv columns=[1,0]", "columns does nothing without input="),
         ("dedup", "input=a.txt output=o.txt threshold=null storage=int8", "storage does nothing with threshold=null"),

@@ -46,11 +46,14 @@ def environment():
     return {**os.environ, "XSWE_PROGRESS": "0"}
 
 
+USUAL = {"dtype": "float32", "threads": 1, "split": None, "language": None, "execution": {"kind": "local"}}
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_file_becomes_rows(folder, lines, expected, tmp_path, threads):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     values = {"model": str(folder / "model"), "input": str(tmp_path / "a.txt.gz"), "threads": threads}
-    said = run({**values, "output": str(tmp_path / "a.npy"), "dtype": "float32"})
+    said = run({**USUAL, **values, "output": str(tmp_path / "a.npy")})
     assert np.load(tmp_path / "a.npy").tobytes() == expected.tobytes()
     assert f"{len(lines):,} lines, 16 dimensions, float32" in said
     assert f" on {threads} thread" in said
@@ -103,9 +106,9 @@ def test_a_run_killed_in_the_middle_is_taken_up_and_ends_with_the_same_bytes(fol
     ],
 )
 def test_mistakes_name_the_cure(folder, tmp_path, change, found):
-    values = {"model": str(folder / "model"), "input": "none", "output": str(tmp_path / "a.npy"), "dtype": "float32"}
+    values = {"model": str(folder / "model"), "input": "none", "output": str(tmp_path / "a.npy")}
     with pytest.raises(ConfigError, match=found):
-        run({**values, "threads": 1, **change})
+        run({**USUAL, **values, **change})
     assert not list(tmp_path.iterdir())
 
 
@@ -113,7 +116,7 @@ def test_a_link_stays_a_link(folder, tmp_path):
     (tmp_path / "a.txt").write_text("a cat\n")
     (tmp_path / "link.npy").symlink_to(tmp_path / "there.npy")
     values = {"model": str(folder / "model"), "input": str(tmp_path / "a.txt"), "output": str(tmp_path / "link.npy")}
-    run({**values, "dtype": "float32", "threads": 1})
+    run({**USUAL, **values})
     assert (tmp_path / "link.npy").is_symlink()
     assert len(np.load(tmp_path / "there.npy")) == 1
 
@@ -123,7 +126,7 @@ def test_encoding_a_file_imports_neither_torch_nor_transformers(folder, tmp_path
     code = (
         "import sys\n"
         "from xswe.commands.encode import run\n"
-        f"run(dict(model={str(folder / 'model')!r}, input='a.txt', output='a.npy', dtype='float32', threads=1))\n"
+        f"run({USUAL | {'model': str(folder / 'model'), 'input': 'a.txt', 'output': 'a.npy'}!r})\n"
         "found = {'torch', 'transformers', 'sklearn', 'datasets', 'mteb', 'pyarrow', 'numba'} & set(sys.modules)\n"
         "assert not found, found\n"
     )

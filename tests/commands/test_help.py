@@ -30,7 +30,9 @@ def named(values, section=""):
 
 @pytest.mark.parametrize("verb", ["train", "corpus", "mine", "encode", "evaluate", "search"])
 def test_every_setting_is_in_the_help_and_no_other(verb):
-    must = {"mine": ["model=m"], "encode": ["model=m", "input=a", "output=b"], "evaluate": ["model=m"]}.get(verb, [])
+    must = {"mine": ["model=m", "output=o"], "encode": ["model=m", "input=a", "output=b"], "evaluate": ["model=m"]}.get(
+        verb, []
+    )
     choices = ("pair.", "recipe.", "distilled.", "execution.kind")
     known = {name for name in named(composed(verb, *must)) if not name.startswith(choices)}
     told = {setting.name for setting in settings(verb)} - {*help_module._GROUPS.get(verb, {}), "execution"}

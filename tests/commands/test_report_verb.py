@@ -51,7 +51,7 @@ def test_phrases_write_their_page(folder):
         (("compare", "models=[mini]", "output=a.html", "report=a.html"), "the output, too"),
         (
             ("mine", "mode=score", "model=mini", "input=bitext.tsv", "output=a.tsv", "report=a.html"),
-            "report= is for mode=mine",
+            "report does nothing with mode=score",
         ),
         (("report", "output=a.html"), "needs one of mined=, run=, hits=, compare=, space="),
         (("report", "run=.", "mined=bitext.tsv"), "needs one of"),

@@ -61,30 +61,42 @@ def bitext_files(values: Mapping[str, Any], what: str) -> list[str]:
     return [str(path) for path in ([given] if given else moses)]
 
 
-_CLUSTERS = ("neighbours.clusters", "neighbours.probes", "neighbours.seed")
+# Settings that only another makes use of, in every verb that has both: the other, and its value ("" for any).
+_NEEDS = {
+    **dict.fromkeys(("neighbours.clusters", "neighbours.probes", "neighbours.seed"), ("neighbours.method", "clusters")),
+    **dict.fromkeys(("turns", "keep"), ("method", "itermax")),
+    **dict.fromkeys(("heat", "share"), ("method", "transport")),
+    "best": ("select", "kbest"),
+    "columns": ("input", ""),
+    "examples": ("mode", "terms"),
+    "near": ("first_stage", "words"),
+    "precision": ("threshold", "auto"),
+    "rerank_share": ("rerank", ""),
+}
 
 
-def refuse_unused(verb: str, values: Mapping[str, Any], unused: Mapping[str, Iterable[str]]) -> None:
+def refuse_unused(verb: str, values: Mapping[str, Any], unused: Mapping[str, Iterable[str]] | None = None) -> None:
     """Refuse settings that nothing looks at, where they are not as they usually are.
 
     Args:
         verb: the verb, whose file in ``conf/`` says how they usually are.
         values: its composed settings.
-        unused: by the reason, as in ``without rerank=``, the settings (``section.name`` of one within a section).
+        unused: what a table cannot say: by the reason, as in ``with what=links``, the settings (``section.name`` of one
+            within a section).
 
     Raises:
         ConfigError: one of them is set.
     """
-    usual, given = OmegaConf.load(resource("conf") / f"{verb}.yaml"), OmegaConf.create(dict(values))
-    for why, names in unused.items():
-        for name in names:
-            if OmegaConf.select(given, name) != OmegaConf.select(usual, name):
-                raise ConfigError(f"{name} does nothing {why}: leave it out")
-
-
-def without_clusters(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the settings that an exact search does not look at."""
-    return _CLUSTERS if values["neighbours"]["method"] == "exact" else ()
+    own, given = OmegaConf.load(resource("conf") / f"{verb}.yaml"), OmegaConf.create(dict(values))
+    usual = OmegaConf.merge({"execution": asdict(LOCAL)}, own)
+    refused = [(name, why) for why, names in (unused or {}).items() for name in names]
+    for name, (other, value) in _NEEDS.items():
+        held = OmegaConf.select(given, other)
+        if other.partition(".")[0] in values and (held != value if value else not held):
+            refused.append((name, f"without {other}={value}"))
+    for name, why in refused:
+        if OmegaConf.select(given, name) != OmegaConf.select(usual, name):
+            raise ConfigError(f"{name} does nothing {why}: leave it out")
 
 
 def is_cut(path: object, split: bool | None) -> bool:

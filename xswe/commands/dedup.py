@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from xswe.commands.config import aside, refuse_unused, settings, without_clusters
+from xswe.commands.config import aside, refuse_unused, settings
 from xswe.io.files import check_output
 from xswe.mining.dedup import DedupConfig, dedup
 from xswe.model.ensemble import load_any, locate
@@ -16,8 +16,8 @@ def run(values: dict[str, Any]) -> str:
     """Deduplicate, and return the summary (on standard error where the lines go to standard output)."""
     given, output = str(values["input"]), str(values["output"])
     vectors = ["storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device"]
-    unused = {"with threshold=null, which compares no vectors": vectors if values["threshold"] is None else ()}
-    refuse_unused("dedup", values, unused | {"without neighbours.method=clusters": without_clusters(values)})
+    none = values["threshold"] is None
+    refuse_unused("dedup", values, {"with threshold=null, which compares no vectors": vectors if none else ()})
     for path in (output, values["rejects"]):
         if path is not None:
             check_output(path, [given] if given != "-" else [])

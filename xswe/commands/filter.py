@@ -18,8 +18,7 @@ from xswe.progress import took
 def run(values: dict[str, Any]) -> str:
     """Filter, and return the summary (on standard error where the pairs go to standard output)."""
     paths, output = bitext_files(values, "filter"), str(values["output"])
-    unused = {"without rerank=": () if values["rerank"] else ["rerank_share"]}
-    refuse_unused("filter", values, unused | {"without input=": () if values["input"] else ["columns"]})
+    refuse_unused("filter", values)
     check_output(output, [path for path in paths if path != "-"])
     output_format("auto", output, ("", ""))  # known before any work is done
     config = settings(BitextFilter, values, "filter", evidence=check_report(values, paths))

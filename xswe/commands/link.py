@@ -22,11 +22,7 @@ def run(values: dict[str, Any]) -> str:
     check_output(output, [path for path in paths if path != "-"])
     if what not in ("links", "lexicon", "terms"):
         raise ConfigError(f"what={what!r}: choose one of links, lexicon, terms")
-    unused = {"with what=links": ["most", "min_count"] if what == "links" else ()}
-    unused["without input="] = () if values["input"] else ["columns"]
-    unused["without method=itermax"] = () if values["method"] == "itermax" else ["turns", "keep"]
-    unused["without method=transport"] = () if values["method"] == "transport" else ["heat", "share"]
-    refuse_unused("link", values, unused)
+    refuse_unused("link", values, {"with what=links": ["most", "min_count"] if what == "links" else ()})
     config = settings(LinkConfig, values, "link")
     model = xswe.load(values["model"])
     codes = tuple(values["languages"]) or tuple(model.pair)

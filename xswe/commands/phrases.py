@@ -19,9 +19,7 @@ def run(values: dict[str, Any]) -> str:
     files = settings(PhraseFiles, values, "phrases", **own)
     how = {"distinct": files.mode == "terms", "threads": values["threads"] or available_threads()}
     config = settings(SpanConfig, values, "phrases", **how)
-    unused = {"without mode=terms": () if files.mode == "terms" else ["examples"]}
-    unused["without first_stage=words"] = () if config.first_stage == "words" else ["near"]
-    refuse_unused("phrases", values, unused)
+    refuse_unused("phrases", values)
     check_report(values, [files.queries, files.passages])
     execution = build(ExecutionConfig, values["execution"], "execution")
     found = find_in_files(str(values["model"]), files, config, counterparts, execution)

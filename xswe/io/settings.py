@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from xswe.errors import ConfigError
@@ -45,6 +46,22 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
         cure = meant(unknown[0], names) or f"; {where or 'it'} has {', '.join(names)}"
         raise ConfigError(f"{before}{unknown[0]}: there is no such setting{cure}")
     return cls(**{name: _convert(hints[name], values[name], f"{before}{name}") for name in names if name in values})
+
+
+def arguments(call: Callable[..., Any], values: Mapping[str, Any], where: str, *places: str) -> dict[str, Any]:
+    """Return what a call takes by name of plain values, checking types: keyword arguments, and ``places`` beside them.
+
+    Raises:
+        ConfigError: a value of the wrong type, named as in the section ``where``.
+    """
+    hints, names = typing.get_type_hints(call), list(places)
+    for parameter in inspect.signature(call).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:  # Unpack of a TypedDict
+            further = typing.get_type_hints(typing.get_args(hints[parameter.name])[0])
+            hints, names = hints | further, [*names, *further]
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    return {name: _convert(hints[name], values[name], f"{where}.{name}") for name in names if name in values}
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:

@@ -202,13 +202,13 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
     Raises:
         ModelError: there is none of that name; the message says where it was looked for.
     """
-    path = Path(model)
+    path = Path(str(model))  # of a command line, a number may be a name
     if model in PRETRAINED and not (path / "config.json").is_file():
         return pretrained(str(model))
     if isinstance(model, Path) or path.exists():
         return path
-    if _REPOSITORY.fullmatch(model):
-        return from_hub(model, revision, token=token)
+    if _REPOSITORY.fullmatch(str(model)):
+        return from_hub(str(model), revision, token=token)
     return path
 
 
