@@ -1,14 +1,18 @@
-"""How small may a model be? Dimensions x vocabulary x precision against bytes, for a float32 model of four languages.
+"""How small may a model be? Dimensions x vocabulary x precision x shared rows against bytes, for models of four languages.
 
     python -m eval.experiments.mini_tradeoff model=runs/en-de-zh-ja/…/model output=eval/results/mini_tradeoff.json
     python -m eval.experiments.mini_tradeoff model=MODEL dims=128,192,256 units=16000,24000,32000 dtypes=float16,int8
+    python -m eval.experiments.mini_tradeoff model=mini,models/base dims=256 units=0 dtypes=int8 shared=0,2,3,4,8 turned=0
+        output=eval/results/shared.json
 
-``units=0`` keeps all, ``turned`` turns the vectors before dimensions are cut (0, 1 or both), ``limit`` takes so many pairs
-of each set, to try the script out.
+``units=0`` keeps all, ``turned`` turns the vectors before dimensions are cut (0, 1 or both), ``shared`` lets units of int8
+share rows in parts of so many dimensions (0: no), ``limit`` takes so many pairs of each set, to try the script out. Several
+models have commas between them. What the output has stays there and is not measured again.
 
 Choose by the development columns (WMT23, STS-B); the Tatoeba test is there to be reported. All figures are means over
 de, ja and zh: accuracy of the nearest neighbour by cosine, both directions, and Spearman's correlation across languages.
-Bytes are those of ``model.safetensors`` and ``tokenizer.json``, and of both as a wheel packs them (deflate).
+``without bitext`` is the accuracy between de, ja and zh in the sample corpus, as in ``static_levers.py``. Bytes are those
+of the vectors and of ``tokenizer.json``, and of both as a wheel packs them (deflate).
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +32,7 @@ import xswe
 from eval.settings import REQUIRED, chosen, numbers, run_script
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.evaluation.metrics import bitext_items, similarity_correlation
-from xswe.io.files import write_json
+from xswe.io.files import resource, write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import table
 from xswe.model.export import ExportConfig, reshape
@@ -38,8 +42,10 @@ from xswe.text.languages import LANGUAGES
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 OTHERS = ("de", "ja", "zh")
-FIGURES = ["wmt23 dev", "wmt23 dev, margin", "stsb-xling dev", "tatoeba test", "tatoeba test, margin"]
-COLUMNS = ["dims", "turned", "units", "dtype", "MB", "MB deflated", *FIGURES]
+SAMPLE = ("en", "de", "zh", "ja")  # the columns of the sample corpus
+FIGURES = ["wmt23 dev", "wmt23 dev, margin", "stsb-xling dev", "tatoeba test", "tatoeba test, margin", "without bitext"]
+CHOICE = ["model", "dims", "turned", "units", "dtype", "shared"]
+COLUMNS = [*CHOICE, "MB", "MB deflated", *FIGURES]
 DTYPES = ("float32", "float16", "int8")
 DEFAULTS: dict[str, Any] = {
     "model": REQUIRED,
@@ -47,7 +53,7 @@ DEFAULTS: dict[str, Any] = {
     "units": "16000,24000,0",
     "dtypes": ",".join(DTYPES),
 }
-DEFAULTS |= {"turned": "0,1", "limit": 0, "threads": 1, "output": ""}
+DEFAULTS |= {"turned": "0,1", "shared": "0", "limit": 0, "threads": 1, "output": ""}
 
 
 def bitexts(name: str) -> Iterator[tuple[list[str], list[str]]]:
@@ -98,6 +104,13 @@ def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[flo
             out[f"{name}, margin"].append(float(bitext_items(a, b, margin=True)["accuracy"].mean()))
     for scores, left, right in sets["stsb-xling dev"]:
         out["stsb-xling dev"].append(similarity_correlation(encode(left), encode(right), scores)["spearman"])
+    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+    unit = {
+        code: encode(list(texts))
+        for code, texts in zip(SAMPLE, zip(*(r.split("\t") for r in rows), strict=True), strict=True)
+    }
+    for a, b in combinations(OTHERS, 2):
+        out["without bitext"].append(float(bitext_items(unit[a], unit[b])["accuracy"].mean()))
     return [float(np.mean(out[figure])) for figure in FIGURES]
 
 
@@ -105,37 +118,38 @@ def sizes(model: StaticModel) -> list[float]:
     """Return megabytes on the disk, and deflated."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model")
-        files = [(Path(folder) / "model" / name).read_bytes() for name in ("model.safetensors", "tokenizer.json")]
+        names = ("codes.safetensors" if model.shared else "model.safetensors", "tokenizer.json")
+        files = [(Path(folder) / "model" / name).read_bytes() for name in names]
     return [sum(map(len, files)) / 1e6, sum(len(zlib.compress(raw, 6)) for raw in files) / 1e6]
 
 
 def main(settings: dict[str, Any]) -> None:
     """Measure and print the table."""
-    model = xswe.load(settings["model"])
     cut = slice(settings["limit"] or None)
     sets: dict[str, list] = {
         "wmt23 dev": [(a[cut], b[cut]) for a, b in bitexts("wmt23")],
         "tatoeba test": [(a[cut], b[cut]) for a, b in bitexts("tatoeba")],
         "stsb-xling dev": [tuple(column[cut] for column in columns) for columns in scored()],
     }
-    rows = []
-    ranges = (numbers(settings[name], name, least) for name, least in (("units", 0), ("dims", 1), ("turned", 0)))
-    choices = list(product(*ranges, chosen(settings["dtypes"], "dtypes", DTYPES)))
-    for units, dim, turned, dtype in track(choices, "trade-off"):
-        if dim > model.dim or (dim == model.dim and turned) or units > len(model.matrix):
+    output = Path(settings["output"]) if settings["output"] else None
+    rows = json.loads(output.read_text())["rows"] if output and output.exists() else []
+    ranges = (
+        numbers(settings[name], name, least) for name, least in (("units", 0), ("dims", 1), ("turned", 0), ("shared", 0))
+    )
+    choices = list(product(settings["model"].split(","), *ranges, chosen(settings["dtypes"], "dtypes", DTYPES)))
+    for name, units, dim, turned, shared, dtype in track(choices, "trade-off"):
+        model = xswe.load(name)
+        if dim > model.dim or (dim == model.dim and turned) or units > len(model.matrix) or (shared and dtype != "int8"):
             continue  # turning alone changes nothing
-        config = ExportConfig(dtype=dtype, dim=dim, rotate=bool(turned), keep=units)
-        small = reshape(model, config)
-        rows.append(
-            [dim, bool(turned), len(small.matrix), dtype, *sizes(small), *measure(small, sets, settings["threads"])]
-        )
-    shown = [[*row[:4], *(f"{size:.2f}" for size in row[4:6]), *row[6:]] for row in rows]
-    print(table(COLUMNS, shown))
-    if settings["output"]:
-        write_json(
-            Path(settings["output"]),
-            {"model": settings["model"], "rows": [dict(zip(COLUMNS, row, strict=True)) for row in rows]},
-        )
+        choice = [name, dim, bool(turned), units or len(model.matrix), dtype, shared]
+        if any([row.get(key) for key in CHOICE] == choice for row in rows):
+            continue
+        small = reshape(model, ExportConfig(dtype=dtype, dim=dim, rotate=bool(turned), keep=units, shared=shared))
+        figures = [*choice, *sizes(small), *measure(small, sets, settings["threads"])]
+        rows.append(dict(zip(COLUMNS, figures, strict=True)))
+        if output:
+            write_json(output, {"model": settings["model"], "rows": rows})
+    print(table(COLUMNS, [list(row.values()) for row in rows]))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,11 @@ def test_export(model_folder, tmp_path):
     assert export.run(values).endswith(f"bytes: {tmp_path / 's'}")
     config = json.loads((tmp_path / "s" / "config.json").read_text())
     assert (config["hidden_dim"], config["vocabulary_size"], config["embedding_dtype"]) == (4, 2900, "float16")
+    shared = settings("export", f"model={tmp_path / 's'}", f"output={tmp_path}/t", "shared=2")
+    export.run(shared)
+    assert xswe.load(tmp_path / "t").shared == 2
+    export.run(shared | {"model": f"{tmp_path}/t", "output": f"{tmp_path}/u", "shared": 0})  # stays as it is
+    assert (tmp_path / "u" / "codes.safetensors").read_bytes() == (tmp_path / "t" / "codes.safetensors").read_bytes()
     with pytest.raises(ConfigError, match="keep=8000"):
         export.run(values | {"keep": 0})
 

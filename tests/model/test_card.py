@@ -76,6 +76,13 @@ def test_a_card_without_anything_known(model):
     assert "not recorded" in text
 
 
+def test_a_card_says_where_units_share_rows(model):
+    text = card(model.share_rows(2), name="small", settings={})
+    assert "256 rows for each 2 dimensions" in text
+    assert "Other libraries do not open the folder" in text
+    assert "The folder also opens" not in text
+
+
 def test_word_models_say_that_other_libraries_come_close():
     units = WordUnits(["cat"], WordSplitter(("en",), {}, None), None)
     text = card(StaticModel(units, np.ones((1, 2), np.float32)), name="w", settings={})

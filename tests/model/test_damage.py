@@ -22,8 +22,8 @@ from xswe.text.subwords import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
-KINDS = ("float32", "float16", "int8", "words", "words-int8")
-FILES = ("config.json", "model.safetensors", "tokenizer.json", "words.json", "backoff.json")
+KINDS = ("float32", "float16", "int8", "shared", "words", "words-int8")
+FILES = ("config.json", "model.safetensors", "codes.safetensors", "tokenizer.json", "words.json", "backoff.json")
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,7 @@ def folders(tokenizer_json, tmp_path_factory):
     for kind in KINDS:
         units = words if kind.startswith("words") else subwords
         model = StaticModel(units, rng.normal(size=(len(units.tokens), 8)).astype(np.float32))
+        model = model.share_rows(3) if kind == "shared" else model
         model.save(root / kind, dtype="int8" if kind.endswith("int8") else kind if kind.startswith("float") else None)
     return root
 
@@ -97,7 +98,7 @@ DAMAGE = {
     "not a number": lambda f: tensors(f, embeddings=np.full((3000, 8), np.nan, np.float32)),
     "infinite": lambda f: tensors(f, embeddings=np.full((3000, 8), np.inf, np.float32)),
     "a directory": lambda f: ((f / "model.safetensors").unlink(), (f / "model.safetensors").mkdir()),
-    "a newer format": lambda f: edit(f, "config.json", lambda c: c.update(format_version=2)),
+    "a newer format": lambda f: edit(f, "config.json", lambda c: c.update(format_version=3)),
     "a version that is no number": lambda f: edit(f, "config.json", lambda c: c.update(format_version="1; rm")),
     "a version below one": lambda f: edit(f, "config.json", lambda c: c.update(format_version=-1)),
     "another library": lambda f: edit(f, "config.json", lambda c: c.update(model_type="bert")),
@@ -135,7 +136,7 @@ def test_whole_folders_load(kind, folders):
     assert xswe.load(folders / kind).encode("The cat, 猫で.").any()
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ("int8", "words") for name in FILES])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in ("int8", "shared", "words") for name in FILES])
 def test_a_missing_file(kind, name, folders, tmp_path):
     folder = copy(folders, kind, tmp_path)
     if not (folder / name).exists():
@@ -170,6 +171,28 @@ def test_damaged_factors_of_int8(kind, factors, change, folders, tmp_path):
         xswe.load(folder)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.pop("scale"),
+        lambda t: t.update(scale=np.full(1, np.inf, np.float32)),
+        lambda t: t.update(codes=t["codes"][:, :2].copy()),
+        lambda t: t.update(codes=t["codes"].astype(np.uint16)),
+        lambda t: t.update(rows=t["rows"][:, :255].copy()),
+        lambda t: t.update(rows=t["rows"][..., :2].copy()),
+    ],
+)
+def test_damaged_codes(change, folders, tmp_path):
+    from safetensors.numpy import load_file
+
+    folder = copy(folders, "shared", tmp_path)
+    found = load_file(folder / "codes.safetensors")
+    change(found)
+    save_file(found, folder / "codes.safetensors")
+    with pytest.raises(ModelError, match=r"codes\.safetensors: damaged .*again"):
+        xswe.load(folder)
+
+
 def test_a_tokenizer_of_another_size(folders, tmp_path):
     folder = copy(folders, "float32", tmp_path)
     edit(folder, "tokenizer.json", lambda t: t["model"]["vocab"].append(["newpiece", -9.0]))
@@ -186,7 +209,7 @@ def test_words_with_gaps(folders, tmp_path):
 
 def test_pickles_and_code_are_never_run(folders, tmp_path):
     trace = tmp_path / "executed"
-    for name in FILES[:3]:
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
         folder = copy(folders, "float32", tmp_path)
         (folder / name).write_bytes(pickle.dumps(Trap(trace)))
         with pytest.raises(ModelError, match=name.replace(".", r"\.")):
@@ -210,7 +233,7 @@ def test_pickles_and_code_are_never_run(folders, tmp_path):
 @given(data=st.data())
 def test_random_damage_loads_or_raises_one_error(folders, tmp_path, data):
     """Bytes changed, cut out or put in, anywhere: a model, or one typed error of one line."""
-    kind = data.draw(st.sampled_from(("int8", "words")))
+    kind = data.draw(st.sampled_from(("int8", "shared", "words")))
     folder = copy(folders, kind, tmp_path)
     name = data.draw(st.sampled_from([name for name in FILES if (folder / name).exists()]))
     raw = (folder / name).read_bytes()

@@ -170,6 +170,9 @@ def test_the_first_words_of_a_list_stay(tokenizer):
         (lambda m: ExportConfig(format="gguf"), "word2vec"),
         (lambda m: ExportConfig(format="bits", dtype="int8"), "leave dtype out"),
         (lambda m: reshape(m, ExportConfig(dtype="float8")), "float16"),
+        (lambda m: reshape(m, ExportConfig(shared=9)), "1 to 8 dimensions"),
+        (lambda m: ExportConfig(format="onnx", shared=4), "int8 folder"),
+        (lambda m: ExportConfig(dtype="float16", shared=4), "int8 folder"),
     ],
 )
 def test_what_cannot_be_is_said(model, change, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from xswe.model import folder as precision
 from xswe.model.kernels import sum_rows
 from xswe.model.static import StaticModel, pool, pool_plainly
 from xswe.text.subwords import SubwordUnits
+from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")
 PRECISIONS = ("float32", "float16", "int8")
@@ -182,3 +184,88 @@ def test_finite_is_told_as_numpy_tells_it(matrix, dtype):
     with np.errstate(over="ignore"):
         matrix = matrix.astype(dtype)
     assert precision.is_finite(matrix) == bool(np.isfinite(matrix).all())
+
+
+def test_parts_that_are_few_rows_already_stay_what_they_are():
+    """Two hundred rows a part, the last part narrower: each unit finds its own."""
+    rng = np.random.default_rng(3)
+    matrix = np.concatenate([rng.normal(size=(200, 3)).astype(np.float32)[rng.integers(0, 200, 1500)] for _ in range(4)], 1)
+    matrix[7] = 0.0
+    found, scales = precision.share(matrix[:, :11], 3, np.ones(1500))
+    assert np.abs(precision.restore(found, scales) - matrix[:, :11]).max() <= 0.501 * scales[0]
+    assert not found[7].any()
+    again = precision.unpack(precision.pack(found, float(scales[0]), 3), 11)
+    assert (again[0].tobytes(), again[1].tobytes()) == (found.tobytes(), scales.tobytes())
+
+
+def test_shared_rows_are_few_and_near(model):
+    model = model.truncate(8)
+    shared = model.share_rows(4)
+    parts = [shared.matrix[:, start : start + 4] for start in range(0, model.dim, 4)]
+    assert max(len(np.unique(part, axis=0)) for part in parts) <= 256
+    assert not shared.matrix[~model.matrix.any(axis=1)].any()
+
+    def off(some, units):
+        return np.linalg.norm((some.vectors - model.vectors)[units]) / np.linalg.norm(model.vectors[units])
+
+    # 256 rows drawn at random are off by 0.53, the whole norm is 1.
+    everything, frequent = slice(None), np.arange(len(model.matrix)) % 5 == 0
+    assert off(shared, everything) < 0.45
+    assert off(model.share_rows(2), everything) < 0.5 * off(shared, everything)
+    counted = replace(model, counts=np.where(frequent, 60_000, 0).astype(np.uint16)[None].repeat(len(ALL), 0))
+    assert off(counted.share_rows(4), frequent) < 0.9 * off(shared, frequent)
+    assert model.share_rows(4).identity == shared.identity != model.quantize("int8").identity
+
+
+def test_a_folder_of_shared_rows_is_the_same_model(model, texts, tmp_path):
+    shared = replace(model.truncate(11), counts=np.ones((len(ALL), len(model.matrix)), np.uint8)).share_rows(4)
+    shared.save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert (config["format_version"], config["embedding_dtype"], config["shared"]) == (2, "int8", 4)
+    assert (tmp_path / "m" / "codes.safetensors").stat().st_size < (len(model.matrix) + 256 * 4) * 3 + 400
+    again = xswe.load(tmp_path / "m")
+    assert (again.dtype, again.shared, again.identity) == ("int8", 4, shared.identity)
+    assert again.description == {"teacher": "none"}
+    assert again.encode(texts).tobytes() == shared.encode(texts).tobytes()
+    again.prune(2900).save(tmp_path / "n")
+    small = xswe.load(tmp_path / "n")
+    assert (small.shared, small.encode(texts).tobytes()) == (4, again.prune(2900).encode(texts).tobytes())
+    # What other libraries are to open has rows of its own.
+    again.save(tmp_path / "m", dtype="int8")
+    ordinary = xswe.load(tmp_path / "m")
+    assert not (tmp_path / "m" / "codes.safetensors").exists()
+    assert (ordinary.shared, ordinary.identity) == (0, shared.identity)
+    assert [m.shared for m in (again.truncate(8), again.rotate(), again.quantize("float16"))] == [0, 0, 0]
+
+
+def test_other_libraries_find_no_matrix_where_rows_are_shared(model, texts, tmp_path):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    model2vec = pytest.importorskip("model2vec")
+    from xswe.model.st_module import sentence_transformer
+
+    shared = model.truncate(8).share_rows(4)
+    shared.save(tmp_path / "m")
+    with pytest.raises(ValueError, match="Could not find"):
+        sentence_transformers.SentenceTransformer(str(tmp_path / "m"), device="cpu")
+    with pytest.raises(ValueError, match="Could not find"):
+        model2vec.StaticModel.from_pretrained(str(tmp_path / "m"))
+    theirs = sentence_transformer(tmp_path / "m", device="cpu").encode(texts)
+    np.testing.assert_allclose(theirs, shared.encode(texts), atol=1e-6)
+
+
+def test_words_share_rows_too(tokenizer, tmp_path):
+    units = WordUnits(["the", "cat", "sleeps"], WordSplitter(("en",), {}, tokenizer), tokenizer)
+    shared = StaticModel(units, np.eye(3, 6, dtype=np.float32)).share_rows(4)
+    shared.save(tmp_path / "m")
+    np.testing.assert_array_equal(xswe.load(tmp_path / "m").vectors, np.eye(3, 6, dtype=np.float32))
+
+
+def test_what_cannot_be_shared_is_said(model, tmp_path):
+    for width in (0, 9):
+        with pytest.raises(ConfigError, match="1 to 8 dimensions"):
+            model.share_rows(width)
+    with pytest.raises(ModelError, match="int8 matrix only"):
+        replace(model, shared=4)
+    with pytest.raises(ModelError, match="call share_rows first"):
+        replace(model.quantize("int8"), shared=8).save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()

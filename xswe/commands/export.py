@@ -14,7 +14,7 @@ from xswe.model.export import ExportConfig, export
 
 def run(values: dict[str, Any]) -> str:
     """Export a model and say how large it has become."""
-    settings = {name: values[name] for name in ("format", "keep", "dtype", "dim", "rotate")}
+    settings = {name: values[name] for name in ("format", "keep", "dtype", "dim", "rotate", "shared")}
     config = build(ExportConfig, settings, "export")
     model = load_single(locate(values["model"]))
     counts = None

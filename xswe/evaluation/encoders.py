@@ -179,4 +179,4 @@ def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) 
     sentences = pool(weighted, bags, normalise=False).astype(np.float64)
     direction = np.linalg.eigh(sentences.T @ sentences)[1][:, -1]
     projected = weighted - np.outer(weighted @ direction, direction)
-    return replace(model, matrix=np.ascontiguousarray(projected, np.float32), scales=None)
+    return replace(model, matrix=np.ascontiguousarray(projected, np.float32), scales=None, shared=0)

@@ -240,7 +240,7 @@ def card(
     parts = [
         _front_matter(model, name, settings, rows, licence),
         f"# {name}\n\n{_summary(model)}",
-        _USE.format(name=name, examples=_examples(model.languages)),
+        _USE.format(name=name, examples=_examples(model.languages)) + (_OPENS_NOT if model.shared else _OPENS),
         _made(model, settings, versions or {}),
         _data(sources, licence, why),
         _figures(rows),
@@ -284,10 +284,11 @@ def _summary(model: StaticModel) -> str:
     names = [LANGUAGES[code].name for code in model.languages]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     size = model.matrix.nbytes + (0 if model.scales is None else model.scales.nbytes)
+    shared = f" in memory; in the folder 256 rows for each {model.shared} dimensions" if model.shared else ""
     return (
         f"Static embeddings that encode sentences of {listed} in one space, on a CPU. A text's vector is the mean of the\n"
         f"vectors of its units, scaled to norm 1: inner products are cosines. {len(model.matrix):,} units of {model.dim} "
-        f"dimensions\n({model.dtype}, {size / 1e6:,.1f} MB). The units are {_KINDS[model.units.kind]}."
+        f"dimensions\n({model.dtype}, {size / 1e6:,.1f} MB{shared}). The units are {_KINDS[model.units.kind]}."
     )
 
 
@@ -309,8 +310,11 @@ model = xswe.load("{name}")  # this folder, or its name on the hub
 vectors = model.encode({examples})
 ```
 
-The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
+"""
+_OPENS = """The folder also opens, with no code of its own, in `sentence_transformers.SentenceTransformer` and in
 `model2vec.StaticModel.from_pretrained`."""
+_OPENS_NOT = """Other libraries do not open the folder, whose units share rows: `xswe.model.st_module.sentence_transformer`
+makes a `SentenceTransformer` of it, `python -m xswe export dtype=int8` a folder for all."""
 
 
 def _made(model: StaticModel, settings: Mapping[str, Any], versions: Mapping[str, str]) -> str:

@@ -121,6 +121,7 @@ class ExportConfig:
         dim: keep this many dimensions, 0 for all.
         rotate: turn the vectors first, so that the first dimensions carry the most; cosines stay as they are.
         keep: keep the most frequent units, so many; 0 for all.
+        shared: let units share 256 rows in each part of so many dimensions, see ``StaticModel.share_rows``; 0 for no parts.
     """
 
     format: Format = "folder"
@@ -128,12 +129,15 @@ class ExportConfig:
     dim: int = 0
     rotate: bool = False
     keep: int = 0
+    shared: int = 0
 
     def __post_init__(self) -> None:
         if self.format not in get_args(Format):
             raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
         if self.dtype not in (None, "float32") and self.format in ("word2vec", "word2vec-binary", "bits"):
             raise ConfigError(f"dtype={self.dtype}: format={self.format} has a precision of its own; leave dtype out")
+        if self.shared and (self.format != "folder" or self.dtype not in (None, "int8")):
+            raise ConfigError(f"shared={self.shared}: rows are shared in an int8 folder; leave format and dtype out")
 
 
 def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None = None) -> StaticModel:
@@ -145,7 +149,9 @@ def reshape(model: StaticModel, config: ExportConfig, counts: np.ndarray | None 
         model = model.rotate()
     if config.dim:
         model = model.quantize("float32").truncate(config.dim)
-    return model.quantize(dtype)
+    if config.shared:
+        return model.share_rows(config.shared)
+    return model if config.dtype is None and model.dtype == dtype else model.quantize(dtype)
 
 
 def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.ndarray | None = None) -> Path:

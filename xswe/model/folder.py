@@ -1,7 +1,8 @@
 """The model folder on disk, and the precisions that its matrix may have.
 
 A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
-quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth.
+quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth. In the folder an int8 row may be a
+quarter of that again: where units share the rows of parts, it is a byte a part (product quantisation; Jégou et al. 2011).
 
 Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese. What
 tells those apart is how often each language uses the word, per unit of its text.
@@ -86,6 +87,95 @@ def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(numbers, -127, 127, out=numbers).astype(np.int8), scales.astype(np.float32)
 
 
+SHARED = 256  # rows of a part
+WIDEST = 8  # dimensions of a part: so many int8 numbers are one integer of 64 bits
+_SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often each moves
+
+
+def share(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quantise rows so that in each part of ``width`` dimensions they are 256 different ones at most.
+
+    Args:
+        rows: float32 (n, d), finite.
+        width: dimensions of a part; of the last one, what is left.
+        weights: float (n,), how much each row counts, none below 0.
+
+    Returns:
+        int8 (n, d) and float32 (n,), as :func:`quantise` does; all scales are equal, and rows of zeros stay so.
+    """
+    made = np.empty(rows.shape, np.float32)
+    for start in range(0, rows.shape[1], width):
+        made[:, start : start + width] = _nearest_centres(rows[:, start : start + width], weights, start)
+    scale = max(float(np.abs(made).max(initial=0.0)) / 127.0, float(np.finfo(np.float32).tiny))
+    return np.rint(made / np.float32(scale)).astype(np.int8), np.full(len(rows), scale, np.float32)
+
+
+def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+    """Return the nearest of 256 centres to each row, found by k-means on rows drawn by their weight."""
+    generator = np.random.default_rng([37, seed])
+    size = min(_SAMPLE, 4 * len(rows))
+    sample = np.ascontiguousarray(rows[generator.choice(len(rows), size, p=weights / weights.sum())])
+    centres = np.unique(sample, axis=0)
+    if len(centres) > SHARED:
+        centres = sample[generator.choice(len(sample), SHARED, replace=False)]
+        for _ in range(_ROUNDS):
+            own = _nearest(sample, centres)
+            counts = np.bincount(own, minlength=SHARED)
+            sums = np.stack([np.bincount(own, column, SHARED) for column in sample.T], axis=1)
+            centres[counts > 0] = (sums[counts > 0] / counts[counts > 0, None]).astype(np.float32)
+    if not rows.any(axis=1).all():
+        centres[np.abs(centres).sum(axis=1).argmin()] = 0.0
+    return centres[_nearest(rows, centres)]
+
+
+def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return which centre is nearest to each row, int64 (n,)."""
+    offsets, step = 0.5 * (centres**2).sum(axis=1), 1 << 13
+    blocks = (rows[start : start + step] @ centres.T - offsets for start in range(0, len(rows), step))
+    return np.concatenate([block.argmax(axis=1) for block in blocks])
+
+
+def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
+    """Return what a folder keeps of an int8 matrix whose units share rows.
+
+    Returns:
+        ``codes``, uint8 (units, parts), which row of each part a unit has; ``rows``, int8 (parts, 256, width), filled up
+        with zeros; ``scale``, float32 (1,), what all are multiplied with.
+
+    Raises:
+        ModelError: a part has more than 256 different rows.
+    """
+    parts = range(0, matrix.shape[1], width)
+    codes, rows = np.empty((len(matrix), len(parts)), np.uint8), np.zeros((len(parts), SHARED, width), np.int8)
+    for part, start in enumerate(parts):
+        wide = np.zeros((len(matrix), WIDEST), np.int8)
+        block = matrix[:, start : start + width]
+        wide[:, : block.shape[1]] = block
+        found, code = np.unique(wide.view(np.int64)[:, 0], return_inverse=True)
+        if len(found) > SHARED:
+            raise ModelError(f"a part of the matrix has {len(found)} rows, {SHARED} can be shared: call share_rows first")
+        codes[:, part], rows[part, : len(found)] = code, found.view(np.int8).reshape(-1, WIDEST)[:, :width]
+    return {"codes": codes, "rows": rows, "scale": np.array([scale], np.float32)}
+
+
+def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix and the scales of what :func:`pack` made.
+
+    Raises:
+        ValueError: the tensors do not fit each other, or the dimensions.
+    """
+    codes, rows, scale = (tensors[name] for name in ("codes", "rows", "scale"))
+    if codes.dtype != np.uint8 or codes.ndim != 2 or rows.dtype != np.int8 or rows.shape[:2] != (codes.shape[1], SHARED):
+        raise ValueError(f"codes are {codes.dtype} {codes.shape}, rows {rows.dtype} {rows.shape}")
+    if not 0 <= codes.shape[1] * rows.shape[2] - dim < rows.shape[2] or scale.shape != (1,) or not is_finite(scale):
+        raise ValueError(f"{codes.shape[1]} parts of {rows.shape[2]} dimensions are not {dim}, or the scale is no number")
+    matrix, width = np.empty((len(codes), dim), np.int8), rows.shape[2]
+    for part, start in enumerate(range(0, dim, width)):
+        block = matrix[:, start : start + width]
+        block[:] = rows[part, codes[:, part], : block.shape[1]]
+    return matrix, np.full(len(codes), scale[0], np.float32)
+
+
 def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
     """Convert float32 rows to another precision.
 
@@ -132,16 +222,18 @@ def is_finite(rows: np.ndarray) -> bool:
 # model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
 # three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
 # ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
+# Where units share rows, ``codes.safetensors`` of :func:`pack` stands for ``model.safetensors``, which alone the other
+# libraries read: they find no file of that name, rather than vectors that mean something else.
 # Nothing in a folder is ever executed.
 
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # of folders whose units share rows; others are written as 1, which earlier versions read
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
-_COUNTS = "counts.safetensors"
+_COUNTS, _CODES = "counts.safetensors", "codes.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
 _OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
-_OWN |= {"embedding_dtype", "units"}
+_OWN |= {"embedding_dtype", "units", "shared"}
 _MODULES = [
     {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"},
     {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
@@ -157,6 +249,7 @@ class Contents(NamedTuple):
     scales: np.ndarray | None  # float32 (units,), the factor of each row of an int8 matrix; None for the others
     # unsigned integers (languages, units), how often each unit occurred in each language; None if not known
     counts: np.ndarray | None = None
+    shared: int = 0  # dimensions of a part of an int8 matrix in which units share rows; 0 where they do not
 
 
 def load_units(folder: Path) -> Units:
@@ -179,26 +272,30 @@ def save(contents: Contents, folder: Path) -> None:
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
-    units, matrix, description, scales, counts = contents
+    units, matrix, description, scales, counts, shared = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
-        tensors = {"embeddings": matrix}
-        if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
-            tensors |= write_portable(units, temporary, scales)
-        elif scales is not None:
-            tensors["weights"] = scales
-        save_tensors(temporary / "model.safetensors", tensors)
+        if shared and scales is not None:
+            save_tensors(temporary / _CODES, pack(matrix, float(scales.max(initial=0.0)), shared))
+        else:
+            tensors = {"embeddings": matrix}
+            if isinstance(units, WordUnits):  # these have a file of their own; tokenizer.json serves other libraries
+                tensors |= write_portable(units, temporary, scales)
+            elif scales is not None:
+                tensors["weights"] = scales
+            save_tensors(temporary / "model.safetensors", tensors)
         if counts is not None:
             save_tensors(temporary / _COUNTS, {"counts": smallest(counts)})
         config = {
             "model_type": MODEL_TYPE,
-            "format_version": FORMAT_VERSION,
+            "format_version": FORMAT_VERSION if shared else 1,
             "hidden_dim": int(matrix.shape[1]),
             "vocabulary_size": len(matrix),
             "normalize": True,
             "max_length": None,  # model2vec: no text is cut
             "embedding_dtype": matrix.dtype.name,
             "units": units.settings,
+            **({"shared": shared} if shared else {}),
             **description,
         }
         write_json(temporary / "config.json", config)
@@ -213,7 +310,8 @@ def load(folder: Path) -> Contents:
         ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
     """
     config = _read_config(folder)
-    matrix, scales = _read_matrix(folder / "model.safetensors", config)
+    shared = _read_shared(folder, config)
+    matrix, scales = shared or _read_matrix(folder / "model.safetensors", config)
     try:
         units = load_units(folder)
     except (ConfigError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -222,7 +320,8 @@ def load(folder: Path) -> Contents:
         name = "words.json" if units.kind == "words" else "tokenizer.json"
         raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
     counts = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(matrix))
-    return Contents(units, matrix, {k: v for k, v in config.items() if k not in _OWN}, scales, counts)
+    description = {k: v for k, v in config.items() if k not in _OWN}
+    return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0)
 
 
 def _read_counts(path: Path, languages: int, units: int) -> np.ndarray | None:
@@ -261,6 +360,22 @@ def _read_config(folder: Path) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         raise ModelError(f"{path}: format version {version} is newer than {FORMAT_VERSION}; upgrade xswe")
     return config
+
+
+def _read_shared(folder: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Read the matrix and the scales of a model whose units share rows; None of any other."""
+    path, width = folder / _CODES, config.get("shared")
+    if not width:
+        return None
+    if not path.is_file():
+        raise ModelError(f"{path}: missing; fetch or export the model again")
+    try:
+        tensors = _read_tensors(path, ("codes", "rows", "scale"))
+        if tensors["rows"].shape[-1:] != (width,) or config.get("embedding_dtype") != "int8":
+            raise ValueError(f"config.json says {config.get('embedding_dtype')} in parts of {width}")
+        return unpack(tensors, config["hidden_dim"])
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"{path}: damaged ({error}); fetch or export the model again") from None
 
 
 def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.ndarray | None]:
@@ -318,7 +433,7 @@ def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
 
 # What a model folder may hold; nothing else of a repository is fetched.
 _MODEL = (
-    *("config.json", "model.safetensors", "tokenizer.json", "words.json", "backoff.json", "counts.safetensors"),
+    *("config.json", "model.safetensors", _CODES, "tokenizer.json", "words.json", "backoff.json", _COUNTS),
     *("modules.json", "1_Normalize/*", "README.md"),
 )
 FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an ensemble's

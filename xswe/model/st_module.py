@@ -66,7 +66,7 @@ class StaticUnits(InputModule):
     def trained(self) -> StaticModel:
         """Return the model with the vectors as they are now."""
         matrix = self.embedding.weight.detach().cpu().float().numpy().copy()
-        return replace(self.model, matrix=matrix, scales=None)
+        return replace(self.model, matrix=matrix, scales=None, shared=0)
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model's own files into ``output_path``, beside what sentence-transformers keeps there."""
