@@ -22,6 +22,7 @@ import statistics
 import tempfile
 import time
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from itertools import combinations, pairwise
@@ -62,6 +63,7 @@ DEFAULTS: dict[str, Any] = {
     "output": str(RESULTS / "static_levers.json"),
 }
 OBJECTIVE = Objective(margin=0.35)
+NEAR = 0.02  # a rotation whose matrix is nowhere so far from identity turns nothing
 NOISE = 20_000  # lines a side among which pairs are hidden
 UNSEEN = ("zh",)  # languages of which there are so many lines that no training has seen
 
@@ -80,8 +82,7 @@ class Variation:
         imitated: weight of a second loss, by which translations keep the similarities to the rest of the batch that the
             start finds (learning without forgetting; Li and Hoiem 2016).
         graded: graded pairs beside.
-        averaged: trainings, each with a seed of its own, of whose tables the mean is taken. All begin with the same table
-            and stay so near it that nothing need be turned first.
+        averaged: trainings, each with a seed of its own, of whose tables the mean is taken.
         shape: what is done at the end.
     """
 
@@ -265,6 +266,30 @@ def trained(start: np.ndarray, variation: Variation, seed: int, settings: dict[s
     return matrix, seconds
 
 
+def averaged(tables: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the mean of several trainings' tables, each turned to lie as the first does.
+
+    Trainings that begin with the same table stay so near it that turning them would do no more than round.
+
+    Args:
+        tables: float32 (units, d), of one vocabulary.
+
+    Returns:
+        float32 (units, d).
+
+    Raises:
+        ConfigError: the tables are not of one shape.
+    """
+    first, turned = tables[0], []
+    for table in tables:
+        if table.shape != first.shape:
+            raise ConfigError(f"tables of {first.shape} and {table.shape} have no mean: give those of one vocabulary")
+        left, _, right = np.linalg.svd(table.T.astype(np.float64) @ first)
+        rotation = left @ right
+        turned.append(table if np.abs(rotation - np.eye(len(rotation))).max() < NEAR else table @ rotation)
+    return np.mean(turned, axis=0, dtype=np.float64).astype(np.float32)
+
+
 def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[StaticModel, float]:
     """Make the model of a variation; also the seconds of the processor that it took."""
     pieces, threads = variation.pieces or settings["pieces"], settings["threads"]
@@ -273,7 +298,7 @@ def varied(variation: Variation, seed: int, settings: dict[str, Any]) -> tuple[S
     if variation.max_steps:
         seeds = range(seed * variation.averaged, (seed + 1) * variation.averaged)
         tables, costs = zip(*(trained(matrix, variation, k, settings) for k in seeds), strict=True)
-        matrix, seconds = np.mean(tables, axis=0, dtype=np.float64).astype(np.float32), sum(costs)
+        matrix, seconds = averaged(tables), sum(costs)
     begun = time.process_time()
     if variation.shape.on:
         matrix = shaped(matrix, corpus, bags, variation.shape)
