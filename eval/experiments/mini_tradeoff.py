@@ -149,7 +149,8 @@ def main(settings: dict[str, Any]) -> None:
         rows.append(dict(zip(COLUMNS, figures, strict=True)))
         if output:
             write_json(output, {"model": settings["model"], "rows": rows})
-    print(table(COLUMNS, [list(row.values()) for row in rows]))
+    shown = [[f"{row[key]:.2f}" if key.startswith("MB") else row[key] for key in COLUMNS] for row in rows]
+    print(table(COLUMNS, shown))
 
 
 if __name__ == "__main__":

@@ -187,6 +187,27 @@ def trade_off(record: Record) -> str:
     return markdown(["pieces", "dimensions", "numbers", "MB", "MB in the wheel", *metrics], rows)
 
 
+def shared(record: Record) -> str:
+    """Size against accuracy where units share rows, beside fewer units and dimensions (mini_tradeoff.py), largest first."""
+    rows = [
+        [
+            row["model"],
+            f"{row['units']:,}",
+            f"{row['dims']}{', turned' if row['turned'] else ''}",
+            f"256 rows for {row['shared']} dimensions" if row["shared"] else "int8",
+            f"{row['MB']:.1f}",
+            f"{row['MB deflated']:.1f}",
+            *(_percent(row[metric]) for metric in ("wmt23 dev", "wmt23 dev, margin")),
+            _percent(row["wmt23 dev, margin"] - row["wmt23 dev"]),
+            *(_percent(row[metric]) for metric in ("without bitext", "stsb-xling dev", "tatoeba test")),
+        ]
+        for row in sorted(record["rows"], key=lambda row: (row["model"] == "mini", -row["MB"]))
+    ]
+    sizes = ["model", "pieces", "dimensions", "numbers", "MB", "MB in a wheel"]
+    figures = ["WMT23", "by margin", "cosine behind", "without bitext", "STS-B across", "Tatoeba test"]
+    return markdown([*sizes, *figures], rows)
+
+
 def agreement(record: Record) -> str:
     """How well three libraries agree on one folder (agreement.py)."""
     rows = [
@@ -268,6 +289,7 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.pages": ("report.json", pages),
     "speed.corpora": ("corpus.json", corpora),
     "trade-off": ("mini_tradeoff.json", trade_off),
+    "shared": ("shared.json", shared),
     "agreement": ("agreement.json", agreement),
     "agreement.in_short": ("agreement.json", agreement_in_short),
 }
