@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from xswe.io.files import file_digest, resource, whole_folder
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 from xswe.text.tokenizers import train_subwords
+from xswe.text.words import WordSplitter
 
 progress.silence()
 # A first call compiles, and other processes work beside: time is no judge of a test.
@@ -117,6 +119,11 @@ def tiny_teacher(tmp_path_factory: pytest.TempPathFactory, tokenizer_json: str) 
     GteModel(config).save_pretrained(folder)
     wrapped.save_pretrained(folder)
     return folder
+
+
+def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
+    """Count the words of texts one by one: what ``frequent_words`` must equal."""
+    return Counter(word.form for text in texts for word in splitter(text))
 
 
 EVAL = Path(__file__).parents[1] / "eval"

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 PROGRAM = """
-import hashlib, sys
+import hashlib
+from collections import Counter
 from pathlib import Path
 from xswe.text.tokenizers import train_subwords
-from xswe.text.words import WordSplitter, count_words, most_frequent
+from xswe.text.words import WordSplitter, most_frequent
 from xswe.io.files import resource
 
 sample = resource("corpora") / "sample" / "sentences.tsv"
@@ -18,7 +19,7 @@ rows = [line.split("\\t") for line in sample.read_text(encoding="utf-8").splitli
 texts = [row[k] for row in rows[:400] for k in range(4)]
 tokenizer = train_subwords(texts, ("en", "de", "zh", "ja"), 2500)
 splitter = WordSplitter(("en", "ja"), {"ja": "teacher"}, tokenizer)
-words = most_frequent({"en": count_words([row[0] for row in rows[:400]], splitter)}, {"en": 300})
+words = most_frequent({"en": Counter(word.form for row in rows[:400] for word in splitter(row[0]))}, {"en": 300})
 print(hashlib.sha256((tokenizer.to_str() + "|".join(words)).encode()).hexdigest())
 """
 

@@ -83,9 +83,10 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     from xswe.model.static import StaticModel as Model
+    from xswe.text.counting import frequent_words
     from xswe.text.subwords import SubwordUnits
     from xswe.text.tokenizers import load_tokenizer, train_subwords
-    from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+    from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
     generator = np.random.default_rng(0)
 
@@ -99,7 +100,7 @@ def build(folder: Path, corpora: dict[str, list[str]], settings: dict[str, Any])
     Model(units, matrix(len(units))).save(folder / "sub-words")
     for name, segmenters in (("words", {"zh": "teacher", "ja": "teacher"}), ("bare", {"zh": "jieba", "ja": "fugashi"})):
         splitter = WordSplitter(LANGUAGES, segmenters, pieces)
-        counts = {code: count_words(texts, splitter) for code, texts in corpora.items()}
+        counts = {code: frequent_words(texts, splitter, settings["words"]) for code, texts in corpora.items()}
         found = most_frequent(counts, dict.fromkeys(counts, settings["words"]))[: settings["words"]]
         words = found + [f"neverseen{i}" for i in range(settings["words"] - len(found))]
         words = [words[i] for i in generator.permutation(len(words))]

@@ -30,8 +30,9 @@ from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
+from xswe.text.counting import frequent_words
 from xswe.text.tokenizers import pieces_only
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 
 DEFAULTS: dict[str, Any] = {"tokenizer": "", "model": "", "sentences": 64, "rounds": 2, "dtype": "bfloat16"}
@@ -59,7 +60,7 @@ def samples_of(teacher: TransformerTeacher, count: int) -> tuple[WordUnits, list
     texts = {code: column for code, column in sample_sentences(count).items() if code in LANGUAGES}
     pieces = pieces_only(teacher.tokenizer)
     splitter = WordSplitter(LANGUAGES, {"ja": "teacher"}, pieces)
-    counts = {code: count_words(column, splitter) for code, column in texts.items()}
+    counts = {code: frequent_words(column, splitter, 10_000) for code, column in texts.items()}
     units = WordUnits(most_frequent(counts, dict.fromkeys(LANGUAGES, 10_000)), splitter, pieces)
     samples = []
     for code, column in texts.items():

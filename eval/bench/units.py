@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -28,7 +29,7 @@ from xswe.teacher.transformer import mini_folder
 from xswe.text.counting import frequent_words
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 PAIR = ("en", "ja")
 DEFAULTS: dict[str, Any] = {"texts": 60_000, "plain": 2000, "repeats": 10, "output": "units.json"}
@@ -74,11 +75,15 @@ def main(settings: dict[str, Any]) -> None:
     state = json.loads(pieces.to_str()) | {"added_tokens": []}
     subwords = SubwordUnits(Tokenizer.from_str(json.dumps(state)), "subwords", PAIR)
     rows, count = [], partial(frequent_words, splitter=splitter, most=20_000)
+
+    def plainly(texts: list[str]) -> Counter[str]:
+        return Counter(word.form for text in texts for word in splitter(text))
+
     for code, side in zip(PAIR, sides, strict=True):
         few, texts = side[-settings["plain"] :], Texts.of(side)
         several = Texts.of(side * settings["repeats"])
         rows += [
-            compared(f"{code} count", few, several, partial(count_words, splitter=splitter), count),
+            compared(f"{code} count", few, several, plainly, count),
             compared(f"{code} words: bags", few, texts, words._plainly, words.bags),
             compared(f"{code} words: places", few, texts, words._locate_plainly, words.locate),
             compared(f"{code} sub-words: places", few, texts, subwords._locate_by_tokenizer, subwords.locate),

@@ -26,10 +26,11 @@ from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel
+from xswe.text.counting import frequent_words
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import pieces_only, train_subwords, with_folding
 from xswe.text.units import Units
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 LANGUAGES = ("en", "de", "zh", "ja")
@@ -57,7 +58,9 @@ def units_of_every_kind(texts: dict[str, list[str]]) -> Iterator[tuple[str, Unit
 
     def words(languages: tuple[str, ...], segmenters: dict[str, str], backoff: bool) -> WordUnits:
         splitter = WordSplitter(languages, segmenters, subwords)
-        counts = {code: count_words(texts[code][::2], splitter) for code in languages}  # the other half is unseen
+        counts = {
+            code: frequent_words(texts[code][::2], splitter, 50_000) for code in languages
+        }  # the other half is unseen
         return WordUnits(most_frequent(counts, dict.fromkeys(languages, 50_000)), splitter, subwords if backoff else None)
 
     teacher = {"zh": "teacher", "ja": "teacher"}

@@ -30,7 +30,7 @@ from xswe.io.lines import read_lines
 from xswe.io.results import table, write_text
 from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
-from xswe.mining.threshold import best_threshold, precision_recall_f1
+from xswe.mining.threshold import Expected
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
@@ -163,6 +163,19 @@ def extract_by(model: AnyModel, files: BuccFiles, config: MineConfig, scores: Se
             )
             for pairs in found
         ]
+
+
+def best_threshold(scores: np.ndarray, correct: np.ndarray, total: int) -> float:
+    """Return the threshold of the best F1 on pairs each of which is known to be right or wrong, of ``total`` right ones."""
+    order = np.argsort(-scores.astype(np.float64), kind="stable")
+    right = np.cumsum(correct[order]).astype(np.float64)
+    return Expected(scores[order].astype(np.float64), right, total).choose(right / max(total, 1))
+
+
+def precision_recall_f1(found: int, correct: int, total: int) -> tuple[float, float, float]:
+    """Return precision, recall and F1 of a set of pairs against a set of gold pairs; 0 where undefined."""
+    precision, recall = correct / found if found else 0.0, correct / total if total else 0.0
+    return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0
 
 
 def tune(extracted: Extracted, gold: set[IdPair]) -> float:

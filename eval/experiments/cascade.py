@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 import xswe
+from eval.experiments.bucc import best_threshold, precision_recall_f1
 from eval.experiments.mining_quality import TATOEBA, planted_lines
 from eval.settings import chosen, run_script
 from xswe.evaluation.models import open_encoder
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, mine_vectors
-from xswe.mining.threshold import best_threshold, precision_recall_f1
 
 DEFAULTS: dict[str, Any] = {
     **{"model": "mini", "judge": "use-multilingual", "languages": "de,ja", "lines": 5000},

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import xswe
-from eval.experiments.bucc import BuccFiles, extract_by, read_gold_ids, score, tune
+from eval.experiments.bucc import BuccFiles, extract_by, precision_recall_f1, read_gold_ids, score, tune
 from eval.settings import REQUIRED, chosen, run_script
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
-from xswe.mining.threshold import GoldSearch, gold_scores, precision_recall_f1
+from xswe.mining.threshold import GoldSearch, gold_scores
 from xswe.model.static import StaticModel
 from xswe.search.types import Neighbours, SearchConfig
 

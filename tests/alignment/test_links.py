@@ -101,7 +101,7 @@ def test_the_counterpart_of_a_span(mini):
 def test_every_form_of_links(mini, tmp_path):
     links = xswe.align_words(mini, ["A <cat> sleeps."], ["Eine Katze schläft."], method="intersection")
     links.write(tmp_path / "a.pharaoh")
-    assert (tmp_path / "a.pharaoh").read_text() == "".join(links.pharaoh()) == "0-0 1-1 2-2\n"
+    assert (tmp_path / "a.pharaoh").read_text() == "0-0 1-1 2-2\n"
     links.write(tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text("utf-8")
     assert "&lt;" in page

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xswe.errors import ConfigError
 from xswe.mining.margin import Candidates, Pairs, neighbourhood, score_candidates, score_cosines, select
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_vectors
-from xswe.mining.threshold import best_threshold, from_mismatches, on_gold, precision_recall_f1, raised, wrong_fraction
+from xswe.mining.threshold import Expected, from_mismatches, on_gold, raised, wrong_fraction
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
 
@@ -162,14 +162,16 @@ def test_gold_threshold_is_the_best_of_all_by_brute_force():
     scores = generator.integers(0, 12, 60).astype(np.float32)
     correct = generator.random(60) < scores / 12
     total = int(correct.sum()) + 5
-    found = best_threshold(scores, correct, total)
+    order = np.argsort(-scores, kind="stable")
+    right = np.cumsum(correct[order])
+    found = Expected(scores[order].astype(np.float64), right, 60).choose(right / total)
 
     def f1(threshold):
         kept = scores >= threshold
-        return precision_recall_f1(int(kept.sum()), int((kept & correct).sum()), total)[2]
+        return 2 * (kept & correct).sum() / (kept.sum() + total)
 
     assert f1(found) == pytest.approx(max(f1(t) for t in np.arange(-1, 13, 0.25)))
-    assert best_threshold(scores[:0], correct[:0], 3) == -np.inf
+    assert Expected(np.zeros(0), np.zeros(0), 60).choose(np.zeros(0)) == -np.inf
 
 
 @pytest.mark.parametrize(("planted", "within"), [(2700, 0.02), (1500, 0.03), (300, None)])
@@ -181,11 +183,9 @@ def test_threshold_from_mismatches_without_any_gold(vectors, planted, within):
     mined = mine_vectors(a, b, MineConfig(neighbours=ONE))
     everything = mine_vectors(a, b, MineConfig(threshold=None, neighbours=ONE)).pairs
     right = (everything.source == everything.target) & (everything.source < planted)
-    best = best_threshold(everything.scores, right, planted)
-    kept = everything.scores >= best
-    best_f1 = precision_recall_f1(int(kept.sum()), int(right[kept].sum()), planted)[2]
-    correct = int(((mined.pairs.source == mined.pairs.target) & (mined.pairs.source < planted)).sum())
-    precision, _, f1 = precision_recall_f1(len(mined.pairs), correct, planted)
+    best_f1 = max(2 * right[:n].sum() / (n + planted) for n in range(1, len(right) + 1))  # pairs are best first
+    correct = ((mined.pairs.source == mined.pairs.target) & (mined.pairs.source < planted)).sum()
+    precision, f1 = correct / len(mined.pairs), 2 * correct / (len(mined.pairs) + planted)
     assert f1 > best_f1 - 0.05
     if within is None:  # a tenth of the lines: the threshold is good, what is expected of it is not
         assert mined.threshold.precision is None

@@ -9,10 +9,11 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 import xswe
+from tests.conftest import count_words
 from xswe.model.portable import write_portable
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
 model2vec = pytest.importorskip("model2vec")

@@ -15,7 +15,7 @@ from xswe.mining.side import FilterConfig
 from xswe.search import exact, neighbours
 from xswe.search import exact as work
 from xswe.search.kernels import NONE, empty_lists, merge, sweep
-from xswe.search.neighbours import find_neighbours, neighbours_within
+from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
 from xswe.search.vectors import Vectors, VectorWriter, quantise
 
@@ -81,11 +81,6 @@ def test_merge_is_the_same_in_any_order_and_holds_no_id_twice(candidates, k, ran
 def test_exact_equals_the_whole_matrix(vectors, n, m, k):
     a, b = vectors(n, m)
     assert_neighbours(find_neighbours(a, b, k, ONE), a, b, k)
-
-
-def test_lists_are_as_long_as_margins_need_where_nothing_is_said(vectors):
-    a, b = vectors(9, 8)
-    assert find_neighbours(a, b).k == neighbours_within(a).k == MineConfig().k
 
 
 def test_neither_threads_nor_memory_change_the_result(vectors):

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from tests.conftest import count_words
 from tests.text.test_word_lookup import SETTINGS, pieces_of, tricky
 from xswe.io.ragged import Texts
 from xswe.text import counting
 from xswe.text.counting import frequent_words
-from xswe.text.words import WordSplitter, count_words, most_frequent
+from xswe.text.words import WordSplitter, most_frequent
 
 ALL = ("en", "de", "zh", "ja")
 

@@ -7,12 +7,13 @@ import pickle
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from tests.conftest import count_words
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import load_units
 from xswe.text.segmenters import TextPieces
-from xswe.text.words import WordSplitter, WordUnits, count_words
+from xswe.text.words import WordSplitter, WordUnits
 
 WHOLE = {"zh": "teacher-text", "ja": "teacher-text"}
 PIECES = ["▁", "▁Windows", "▁10", "を選択", "です。", "。", "「", "▁我", "们", "們", "可以", "▁the", "▁cat", "s", "A", "a"]

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 
+from tests.conftest import count_words
 from xswe.io.ragged import Bags, Texts
 from xswe.text.languages import CJK_CHARACTERS, cjk_codes, cjk_runs, has_cjk, has_kana, is_punctuation, kana_codes
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 BARE = {"zh": "jieba", "ja": "fugashi"}
 PIECES = {"zh": "teacher", "ja": "teacher"}

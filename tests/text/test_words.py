@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from tests.conftest import count_words
 from xswe.errors import ConfigError
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import load_units
 from xswe.text.languages import cjk_runs, has_kana, is_punctuation
 from xswe.text.segmenters import make_segmenter
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 FUGASHI = {"zh": "jieba", "ja": "fugashi"}
 PIECES = {"zh": "teacher", "ja": "teacher"}

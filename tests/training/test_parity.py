@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from tokenizers import pre_tokenizers
 
+from tests.conftest import count_words
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
 from xswe.corpus.formats import find_pairs, read_pairs
 from xswe.io.ragged import Texts
 from xswe.model.static import pool
 from xswe.text.languages import has_cjk
 from xswe.text.tokenizers import pieces_only
-from xswe.text.words import WordSplitter, WordUnits, count_words, most_frequent
+from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 from xswe.training.sentence_pca import SentencePCA
 

@@ -156,10 +156,6 @@ class WordLinks(Result):
             for (i, j), score, (a, b) in zip(pair.links, pair.scores, pair.linked, strict=True):
                 yield (number, a, b, round(score, 6), *pair.source_words[i], *pair.target_words[j])
 
-    def pharaoh(self) -> Iterator[str]:
-        """Yield a line a pair: ``0-0 1-2``, numbers of words from 0."""
-        return _pharaoh(self)
-
     def html(self) -> str:
         """Return a page of its own: each pair with its words in colours, the same for words that are linked."""
         return "".join(_page(self))

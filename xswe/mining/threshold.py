@@ -256,27 +256,6 @@ def _right(false: np.ndarray) -> np.ndarray:
     return np.minimum(np.maximum.accumulate(np.maximum(kept - false, 0)), kept)
 
 
-def best_threshold(scores: np.ndarray, correct: np.ndarray, total: int) -> float:
-    """Return the threshold of the best F1 on pairs each of which is known to be right or wrong, -inf without any.
-
-    Args:
-        scores: float32 (n,), of found pairs.
-        correct: bool (n,), which of them are right.
-        total: number of right pairs.
-    """
-    if not len(scores):
-        return float("-inf")
-    order = np.argsort(-scores.astype(np.float64), kind="stable")
-    right = np.cumsum(correct[order])
-    return _best_cut(scores[order].astype(np.float64), right / np.arange(1, len(order) + 1), right / max(total, 1), None)
-
-
-def precision_recall_f1(found: int, correct: int, total: int) -> tuple[float, float, float]:
-    """Return precision, recall and F1 of a set of pairs against a set of gold pairs; 0 where undefined."""
-    precision, recall = correct / found if found else 0.0, correct / total if total else 0.0
-    return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0
-
-
 _NOTHING = np.zeros(0, np.int64)
 
 

@@ -201,7 +201,7 @@ _MOST_LINES = 2**31 - 1
 def find_neighbours(
     source: Vectors | np.ndarray | str | Path,
     target: Vectors | np.ndarray | str | Path,
-    k: int = 4,
+    k: int,
     config: SearchConfig | None = None,
     checkpoint: Path | None = None,
 ) -> Neighbours:
@@ -225,7 +225,7 @@ def find_neighbours(
 
 def neighbours_within(
     vectors: Vectors | np.ndarray | str | Path,
-    k: int = 4,
+    k: int,
     config: SearchConfig | None = None,
     checkpoint: Path | None = None,
 ) -> Neighbours:

@@ -42,7 +42,7 @@ def frequent_words(
     Texts that are mapped into memory are given back as they are read. The result does not depend on the threads.
 
     Returns:
-        The words and how often each occurs, as :func:`xswe.text.words.count_words` counts them.
+        The words and how often each occurs.
     """
     start_compiler()
     ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -354,14 +354,6 @@ def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
     if [index[word] for word in vocabulary] != list(range(len(vocabulary))):
         raise ModelError(f"{path}: its ids have gaps; fetch or train the model again")
     return vocabulary, parse_tokenizer(json.dumps(state).encode(), path).normalizer
-
-
-def count_words(texts: Iterable[str], splitter: WordSplitter) -> Counter[str]:
-    """Count the words of texts one by one: what :func:`xswe.text.counting.frequent_words` must equal."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(word.form for word in splitter(text))
-    return counts
 
 
 def own_words(counts: Mapping[str, Counter[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:
