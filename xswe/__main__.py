@@ -211,7 +211,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from omegaconf import DictConfig
     from omegaconf.errors import OmegaConfBaseException
 
-    from xswe.commands.config import as_keys, plain
+    from xswe.commands.config import as_keys, plain, shaped
     from xswe.errors import Unfinished, XsweError
     from xswe.io.files import resource
 
@@ -222,7 +222,7 @@ def _run(verb: str, overrides: list[str]) -> int:
         logging.getLogger("xswe").setLevel(logging.INFO)
         values: dict[str, Any] = {}
         try:
-            values = plain(config)
+            values = shaped(verb, plain(config))
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
             if said := command.run(values):  # nothing where the standard output is the result
                 print(said)  # noqa: T201

@@ -12,7 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 import xswe
-from xswe.commands.config import as_keys, plain
+from xswe.commands.config import as_keys, plain, shaped
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
@@ -300,3 +300,41 @@ def test_what_a_verb_does_not_look_at_is_refused(verb, overrides, said, tmp_path
     (tmp_path / "kept").mkdir()
     with pytest.raises(ConfigError, match=re.escape(said)):
         importlib.import_module(f"xswe.commands.{verb}").run(composed(verb, *overrides.split()))
+
+
+@pytest.mark.parametrize(
+    ("verb", "overrides", "said"),
+    [
+        ("compare", "models=mini data=x", "data=x: data has settings of its own"),
+        ("mine", "model=m source=a.txt output=o.tsv neighbours=exact", "neighbours=exact: neighbours has settings"),
+        ("export", "model=[mini] output=o", "model=['mini']: give one name, without brackets"),
+        ("encode", "model=m input=a.txt output={a:b}", "output={'a': 'b'}: give one name"),
+    ],
+)
+def test_a_setting_of_another_shape_is_refused(verb, overrides, said):
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        shaped(verb, composed(verb, *overrides.split()))
+
+
+def test_one_name_is_a_list_of_one_where_a_list_is_asked_for():
+    assert shaped("serve", composed("serve", "corpora=a.en-de.tsv"))["corpora"] == ["a.en-de.tsv"]
+    assert shaped("evaluate", composed("evaluate", "model={path:a.vec}", "tasks=a.tsv"))["tasks"] == ["a.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "overrides"),
+    [
+        ("corpus", "corpus.paths=[a.txt]"),
+        ("ensemble", "models=[mini,mini]"),
+        ("export", "model=mini"),
+        ("import", "input=a.txt pair=en"),
+        ("train", "pair=en-ja"),
+    ],
+)
+def test_a_folder_is_not_called_as_a_file(verb, overrides, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a\tb\n", "utf-8")
+    command = importlib.import_module(f"xswe.commands.{verb}{'_' * (verb == 'import')}")
+    with pytest.raises(ConfigError, match=r"output=\S*o\.tsv: a folder is written there; leave \.tsv out"):
+        command.run(composed(verb, *overrides.split(), "output=o.tsv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

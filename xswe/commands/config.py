@@ -19,6 +19,7 @@ from xswe.io.settings import build
 from xswe.text.sentences import is_document
 
 T = TypeVar("T")
+_TEXTS = ("model", "output", "report")  # settings that are one path or name in every verb that has them
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -36,6 +37,27 @@ def plain(config: DictConfig) -> dict[str, Any]:
             raise
         key, name = error.full_key, found[1]
         raise ConfigError(f"{key} is under the folder that {name} names, which is not set: export {name}=DIR") from None
+
+
+def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return a verb's composed settings with one text as a list where a list is asked for.
+
+    Args:
+        verb: whose file in ``conf/`` tells lists and sections from other settings.
+        values: the settings.
+
+    Raises:
+        ConfigError: a section was given a value of its own, or one path or name is a list or a mapping.
+    """
+    usual = (resource("conf") / f"{verb}.yaml").read_text(encoding="utf-8")
+    for name in set(re.findall(r"^(\w+): *(?:#.*)?$", usual, re.MULTILINE)) & values.keys():
+        if not isinstance(values[name], Mapping):
+            raise ConfigError(f"{name}={values[name]}: {name} has settings of its own, {name}.…=; --help lists them")
+    for name in _TEXTS:
+        if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
+            raise ConfigError(f"{name}={values[name]}: give one name, without brackets")
+    lists = set(re.findall(r"^(\w+): *\[", usual, re.MULTILINE))
+    return {name: [value] if name in lists and isinstance(value, str) else value for name, value in values.items()}
 
 
 def settings(cls: type[T], values: Mapping[str, Any], verb: str, **more: Any) -> T:

@@ -6,6 +6,7 @@ from typing import Any
 
 from xswe.errors import ConfigError
 from xswe.evaluation.ensembles import make_ensemble
+from xswe.io.files import check_folder
 
 _LISTS = {"models": "[runs/a/model,runs/b/model]", "fit": "[dev.tsv]", "weights": "[0.7,0.3]"}
 
@@ -15,6 +16,7 @@ def run(values: dict[str, Any]) -> str:
     for name, form in _LISTS.items():
         if not isinstance(values[name] or [], (list, tuple)):
             raise ConfigError(f"{name}={values[name]}: give a list, as in {name}={form}")
+    check_folder(values["output"])
     lists = {name: values[name] or [] for name in _LISTS}
     found = make_ensemble(**lists, languages=values["languages"], threads=values["threads"])
     found.ensemble.save(values["output"])

@@ -26,9 +26,8 @@ def run(values: dict[str, Any]) -> str:
 def common(values: dict[str, Any]) -> dict[str, Any]:
     """Return what ``evaluate`` and ``compare`` are both told."""
     check_suffix(values["output"])
-    tasks = [values["tasks"]] if isinstance(values["tasks"], str) else [str(task) for task in values["tasks"] or []]
     return {
-        "tasks": tasks,
+        "tasks": [str(task) for task in values["tasks"] or []],
         "data": values["data"]["root"] or None,
         "bootstrap": build(Bootstrap, values["bootstrap"], "bootstrap"),
         "threads": values["threads"],

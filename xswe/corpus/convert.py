@@ -55,6 +55,7 @@ from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
 from xswe.io.files import (
     GrowingArray,
     append_texts,
+    check_folder,
     file_digest,
     fingerprint,
     held,
@@ -135,6 +136,7 @@ def _check_place(folder: Path) -> None:
     """Refuse a folder that holds anything but a conversion."""
     if not folder.name:
         raise ConfigError(f"output={folder}: give the name of a folder for the conversion to make")
+    check_folder(folder)
     if (folder / "signature.json").is_file() or not (folder.exists() or folder.is_symlink()):
         return
     if not folder.is_dir() or folder.is_symlink() or any(folder.iterdir()):

@@ -32,6 +32,13 @@ except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
 ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
+# What the names of files end in that are read or written anywhere here; no folder that is written is called so.
+# fmt: off
+_OF_FILES = {
+    ".bin", ".bz2", ".csv", ".gz", ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".onnx", ".parquet", ".po",
+    ".safetensors", ".tbx", ".tex", ".tmx", ".tsv", ".txt", ".vec", ".xlf", ".xliff", ".xlsx", ".xz", ".zip", ".zst",
+}
+# fmt: on
 
 
 def _sync(path: Path) -> None:
@@ -175,10 +182,21 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def check_folder(output: str | Path) -> None:
+    """Refuse a name for a folder that says it is a file.
+
+    Raises:
+        ConfigError: it ends as files do, or is in a storage.
+    """
+    check_here(output)
+    if (suffix := Path(output).suffix.lower()) in _OF_FILES:
+        raise ConfigError(f"output={output}: a folder is written there; leave {suffix} out")
+
+
 @contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
     """Like :func:`whole_file` for a folder: an existing folder of that name, or that a link points to, is replaced last."""
-    check_here(path)
+    check_folder(path)
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)

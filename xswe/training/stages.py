@@ -18,8 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
-from xswe.io.remote import check_here
+from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -75,7 +74,7 @@ class Stages:
     """
 
     def __init__(self, folder: Path, shared: bool = False, together: str = "") -> None:
-        check_here(folder)
+        check_folder(folder)
         self.folder, self._shared, self._together = folder / "stages", shared, together
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
