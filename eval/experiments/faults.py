@@ -1,16 +1,17 @@
 """What becomes of work by shards when something breaks: killed workers and drivers, damaged and lost files, a full disk.
 
-    python -m eval.experiments.faults times=20 [verb=encode]
+    python -m eval.experiments.faults times=20 [verb=encode] [by=ray]
         [faults=worker,node,driver,damage,vanish,disk,objects,busy] [seed=0] output=eval/results/faults.json
 
-Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases`` or ``train``) runs
-with ``execution=ray`` on a Ray of two nodes with a processor each, and at a random moment one thing breaks: a worker, a
-node or the driver is killed; a shard's file is damaged or lost; the disk is full (a small one in memory, which only root
-can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every third question
-with 503 (not for ``phrases`` and ``train``, which read no such storage). Then the same command runs until it ends well.
-What is checked: the bytes are those of a run in one process, shards that were done before are not done again (but for
-those that were damaged), whatever is said to the user is one line, and nothing is left behind. What ``output`` holds of
-other verbs and seeds stays.
+Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases``, ``corpus`` or
+``train``) runs with ``execution=ray`` on a Ray of two nodes with a processor each, and at a random moment one thing breaks:
+a worker, a node or the driver is killed; a shard's file is damaged or lost; the disk is full (a small one in memory, which
+only root can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every third
+question with 503 (not for ``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command runs
+until it ends well. With ``by=array`` (not for ``dedup``) three tasks of an array run at a time, of which one is killed and
+given again, or all are; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one
+process, shards that were done before are not done again (but for those that were damaged), whatever is said to the user is
+one line, and nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,12 @@ from xswe.errors import ConfigError
 from xswe.io.files import read_json, resource, write_json
 
 FAULTS = ("worker", "node", "driver", "damage", "vanish", "disk", "objects", "busy")
-SETTINGS = {"times": 20, "verb": "encode", "faults": ",".join(FAULTS), "seed": 0, "output": ""}
+SETTINGS = {"times": 20, "verb": "encode", "by": "ray", "faults": ",".join(FAULTS), "seed": 0, "output": ""}
 SHARD = 200_000
 OBJECTS = 100 << 20
 NODE = {"num_cpus": 1, "object_store_memory": OBJECTS}
-LOCAL = ("phrases", "train")
+LOCAL = ("phrases", "corpus", "train")
+TASKS, PATIENCE = 3, 120  # of an array, and seconds for which they wait for each other
 AMPLE = 1 << 30  # bytes of a disk that is not full
 # The command, with a search cut into shards of a size that a job of seconds has many of.
 MAIN = """import sys
@@ -52,6 +54,9 @@ from xswe.search.shards import Sizes
 Sizes.__init__.__defaults__ = 16384, 1 << 22, 4096, 8192
 from xswe.__main__ import main
 sys.exit(main())"""
+
+
+Ways = list[list[str]]  # what is told of who does the work, a list a process
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,10 @@ class Case:
     key: str = "output"
     told: tuple[str, ...] = ("",)
 
-    def command(self, output: Path, *how: str) -> list[str]:
-        """Return the command that is given again and again."""
-        return [sys.executable, "-c", MAIN, *self.words, "threads=1", f"{self.key}={output}", *how]
+    def begin(self, output: Path, how: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Give the command, which is given again and again."""
+        words = [sys.executable, "-c", MAIN, *self.words, "threads=1", f"{self.key}={output}", *how]
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def content(self, output: Path) -> str:
         """Return what tells an output from another; nothing where it is not whole."""
@@ -106,6 +112,7 @@ def cases(place: Path) -> dict[str, Case]:
     short += ("corpus.max_held_out=20", "corpus.max_development=20")
     read = (f"teacher.model={place / 'teacher'}", f"corpus.paths={place / 'short.tsv'}")
     index = tuple(f"{name}.npy" for name in ("codes", "scales", "vectors"))
+    sides_of = tuple(f"en-de.{side}.{part}.npy" for side in ("source", "target") for part in ("bytes", "offsets"))
     return {
         "encode": Case(("encode", "model=mini", f"input={text}"), "a.npy"),
         "mine": Case((*mine, f"target={place / 'de.txt'}", *clusters), "a.tsv"),
@@ -113,6 +120,7 @@ def cases(place: Path) -> dict[str, Case]:
         "filter": Case(("filter", "model=mini", f"input={place / 'pairs.tsv'}"), "a.tsv"),
         "dedup": Case(("dedup", "model=mini", f"input={place / 'en.txt'}", "near=null", *clusters), "a.txt"),
         "search": Case(("search", "model=mini", f"documents={text}", asked), "index", "index", index),
+        "corpus": Case(("corpus", "pair=en-de", f"corpus.paths={place / 'pairs.tsv'}"), "corpus", told=sides_of),
         "phrases": Case(("phrases", "model=mini", f"passages={text}", asked), "a.tsv"),
         "train": Case(
             ("train", "pair=en-de", *read, *short), "run", told=("model/model.safetensors", "model/tokenizer.json")
@@ -269,59 +277,106 @@ class Whole:
     shards: int = 0
     bytes: int = 0
 
-    def watch(self, case: Case, how: list[str], folder: Path) -> None:
-        """Run once on Ray, and look on."""
+    def watch(self, case: Case, ways: Ways, folder: Path) -> None:
+        """Run once by whoever takes part, and look on."""
         output, seen = folder / case.name, set[str]()
-        with disk(folder, AMPLE), subprocess.Popen(case.command(output, *how), stdout=subprocess.DEVNULL) as run:
-            while run.poll() is None:
+        with disk(folder, AMPLE):
+            run = Run(case, output, ways)
+            while run.at_work():
                 self.bytes, seen = max(self.bytes, used(folder)), seen | set(side_cars(output))
                 time.sleep(0.02)
             self.shards = len(seen)
-            if run.returncode or case.content(output) != self.content:
-                raise AssertionError("without a fault the bytes are others")
+            status, said = run.ended()
+            if status or case.content(output) != self.content:
+                raise AssertionError(f"without a fault the bytes are others; {said}")
 
 
-def again(case: Case, given: list[str], output: Path, kept: dict[str, float]) -> tuple[str, int]:
-    """Run the command once more; returns what it says, and how many of the shards that were kept it does again."""
-    redone = set()
-    with subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
-        while run.poll() is None:
-            redone |= {car for car, begun in side_cars(output).items() if kept.get(car, begun) != begun}
+class Run:
+    """A command under way: one process, or each task of an array."""
+
+    def __init__(self, case: Case, output: Path, ways: Ways) -> None:
+        self._case, self._output, self._ways = case, output, ways
+        self._tasks = [case.begin(output, how) for how in ways]
+
+    def at_work(self) -> bool:
+        """Tell whether it goes on; where a task of an array fails, the others are called off."""
+        states = [task.poll() for task in self._tasks]
+        if any(state not in (None, 0) for state in states):
+            self.kill()
+        return None in states
+
+    def kill(self) -> None:
+        """Kill all processes."""
+        for task in self._tasks:
+            task.kill()
+
+    def kill_a_task(self, chance: random.Random) -> str:
+        """Kill a task that is at work, if one is, and give it again; returns what the killed one had said."""
+        alive = [number for number, task in enumerate(self._tasks) if task.poll() is None]
+        if not alive:
+            return ""
+        number = chance.choice(alive)
+        self._tasks[number].kill()
+        said = self._tasks[number].communicate()[1]
+        self._tasks[number] = self._case.begin(self._output, self._ways[number])
+        return str(said).strip()
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for the end; returns the status (of the first task that failed by itself, if any), and what was said."""
+        while self.at_work():
             time.sleep(0.02)
-        assert run.stderr is not None
-        return run.stderr.read().strip(), len(redone)
+        told = [(task.communicate()[1].strip(), task.returncode) for task in self._tasks]
+        said = [(text, status) for text, status in told if status not in (0, -signal.SIGKILL)] or told
+        return said[0][1], said[0][0]
 
 
-def once(fault: str, case: Case, whole: Whole, nodes: Any, chance: random.Random, folder: Path) -> dict[str, Any]:
+def again(case: Case, ways: Ways, output: Path, kept: dict[str, float]) -> tuple[str, int]:
+    """Run the command once more; returns what it says, and how many of the shards that were kept it does again."""
+    redone, run = set(), Run(case, output, ways)
+    while run.at_work():
+        redone |= {car for car, begun in side_cars(output).items() if kept.get(car, begun) != begun}
+        time.sleep(0.02)
+    return run.ended()[1], len(redone)
+
+
+def strike(fault: str, run: Run, nodes: Any, chance: random.Random) -> bool:
+    """Kill what is to be killed; returns whether the work went on until then."""
+    hit = run.at_work()
+    if fault in ("driver", "damage", "vanish"):
+        run.kill()
+    elif fault == "worker" and nodes is None:
+        run.kill_a_task(chance)
+    elif fault == "worker":
+        while not (found := workers(nodes.address)) and run.at_work():  # none may be there yet
+            time.sleep(0.05)
+        hit = bool(found)
+        if hit:
+            os.kill(chance.choice(found), signal.SIGKILL)
+    elif fault == "node":
+        nodes.remove_node(sorted(nodes.worker_nodes, key=id)[0], allow_graceful=False)
+        nodes.add_node(**NODE)
+    return hit
+
+
+def once(
+    fault: str, case: Case, whole: Whole, nodes: Any, ways: Ways, chance: random.Random, folder: Path
+) -> dict[str, Any]:
     """Run, break something, and go on; returns what was seen."""
-    address, output = nodes.address, folder / case.name
-    given = case.command(output, *on_ray(address))
-    started, over = time.monotonic(), threading.Event()
-    filler = threading.Thread(target=full_objects, args=(address, over), daemon=True)
+    output, started, over = folder / case.name, time.monotonic(), threading.Event()
+    filler = threading.Thread(target=full_objects, args=(nodes and nodes.address, over), daemon=True)
     if fault == "objects":
         filler.start()
     size = AMPLE if fault != "disk" else int(whole.bytes * chance.uniform(0.05, 0.95))
     with disk(folder, size) if fault == "disk" else nullcontext() as larger:
-        first = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        first = Run(case, output, ways)
         wanted, pause = chance.randrange(whole.shards), chance.uniform(0, 0.3)
-        while first.poll() is None and len(side_cars(output)) < wanted:
+        while first.at_work() and len(side_cars(output)) < wanted:
             time.sleep(0.02)
         time.sleep(pause)
         before, broken = side_cars(output), set()
-        hit = first.poll() is None
-        if fault == "worker":
-            while not (found := workers(address)) and first.poll() is None:  # none may be there yet
-                time.sleep(0.05)
-            hit = bool(found)
-            if hit:
-                os.kill(chance.choice(found), signal.SIGKILL)
-        elif fault == "node":
-            nodes.remove_node(sorted(nodes.worker_nodes, key=id)[0], allow_graceful=False)
-            nodes.add_node(**NODE)
-        elif fault in ("driver", "damage", "vanish"):
-            first.send_signal(signal.SIGKILL)
-        said, redone = first.communicate()[1].strip(), 0
-        after, runs, kept = first.returncode, 1, side_cars(output)
+        hit = strike(fault, first, nodes, chance)
+        (after, said), redone = first.ended(), 0
+        runs, kept = 1, side_cars(output)
         if larger is not None:
             hit = after != 0
             larger(AMPLE)
@@ -329,7 +384,7 @@ def once(fault: str, case: Case, whole: Whole, nodes: Any, chance: random.Random
             broken.add(broken_file(files, fault, chance))
         sound = {car: begun for car, begun in kept.items() if not any(belongs(path, car) for path in broken)}
         while not case.content(output) and runs < 4:
-            told, done_again = again(case, given, output, sound)
+            told, done_again = again(case, ways, output, sound)
             runs, said, redone = runs + 1, said or told, redone + done_again
         over.set()
         if fault == "objects":
@@ -351,51 +406,64 @@ def once(fault: str, case: Case, whole: Whole, nodes: Any, chance: random.Random
         }
 
 
-def on_ray(address: str) -> list[str]:
-    """Return where the work is done."""
-    return ["execution=ray", f"execution.address={address}", f"execution.shard={SHARD}", "execution.workers=2"]
+def ways_of(nodes: Any) -> Ways:
+    """Return what each process that is started is told of who does the work: on a Ray, or as the tasks of an array."""
+    shard = f"execution.shard={SHARD}"
+    if nodes is not None:
+        return [["execution=ray", f"execution.address={nodes.address}", shard, "execution.workers=2"]]
+    every = ["execution=array", f"execution.count={TASKS}", f"execution.wait={PATIENCE}", shard]
+    return [[*every, f"execution.index={index}"] for index in range(TASKS)]
+
+
+@contextmanager
+def two_nodes() -> Iterator[Any]:
+    """Start a Ray of two nodes."""
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args=NODE)
+    nodes.add_node(**NODE)
+    try:
+        yield nodes
+    finally:
+        nodes.shutdown()
 
 
 def main(settings: dict[str, Any]) -> None:
     """Break things, and print and write what came of it."""
-    from ray.cluster_utils import Cluster
-
     faults, verb, seed = chosen(settings["faults"], "faults", FAULTS), settings["verb"], settings["seed"]
+    (by,) = chosen(settings["by"], "by", ("ray", "array"))
+    unknown = (*("busy",) * (verb in LOCAL), *("node", "objects") * (by == "array"))
     chance, rows = random.Random(seed), []
     if settings["output"] and Path(settings["output"]).is_file():
-        rows = [row for row in read_json(settings["output"])["runs"] if (row["verb"], row["seed"]) != (verb, seed)]
+        rows = read_json(settings["output"])["runs"]
+        rows = [row for row in rows if (row["verb"], row.get("by", "ray"), row["seed"]) != (verb, by, seed)]
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", XSWE_PROGRESS="0")
-    with tempfile.TemporaryDirectory() as given:
-        place = Path(given)
+    with tempfile.TemporaryDirectory() as given, two_nodes() if by == "ray" else nullcontext() as nodes:
+        place, ways = Path(given), ways_of(nodes)
         known = cases(place)
         if verb not in known:
             raise ConfigError(f"verb={verb}: choose from {', '.join(known)}")
         if verb == "train":
             small_teacher(place / "teacher")
         case, local = known[verb], place / "local" / known[verb].name
-        nodes = Cluster(initialize_head=True, head_node_args=NODE)
-        nodes.add_node(**NODE)
-        subprocess.run(case.command(local), check=True, stdout=subprocess.DEVNULL)
+        if Run(case, local, [[]]).ended()[0]:
+            raise AssertionError("one process cannot do it")
         whole = Whole(case.content(local))
         with tempfile.TemporaryDirectory() as folder:
-            whole.watch(case, on_ray(nodes.address), Path(folder))
+            whole.watch(case, ways, Path(folder))
         store = Store(("127.0.0.1", 0), partial(Busy, place))  # type: ignore[arg-type]
         threading.Thread(target=store.serve_forever, daemon=True).start()
         there = f"http://127.0.0.1:{store.server_port}"
         told = [word if word.startswith("queries=") else word.replace(str(place), there) for word in case.words]
         busy = replace(case, words=tuple(told))
-        for _ in range(settings["times"]):
-            for fault in faults:
-                if fault == "busy" and verb in LOCAL:
-                    continue
-                with tempfile.TemporaryDirectory() as folder:
-                    row = once(fault, busy if fault == "busy" else case, whole, nodes, chance, Path(folder))
-                rows.append({"verb": verb, **row, "seed": seed})
-                print(rows[-1], flush=True)
-                if settings["output"]:
-                    write_json(settings["output"], {"runs": rows})
+        for _, fault in product(range(settings["times"]), [fault for fault in faults if fault not in unknown]):
+            with tempfile.TemporaryDirectory() as folder:
+                row = once(fault, busy if fault == "busy" else case, whole, nodes, ways, chance, Path(folder))
+            rows.append({"verb": verb, "by": by, **row, "seed": seed})
+            print(rows[-1], flush=True)
+            if settings["output"]:
+                write_json(settings["output"], {"runs": rows})
         store.shutdown()
-        nodes.shutdown()
     good = sum(row["same_bytes"] for row in rows)
     print(f"{good} of {len(rows)} runs ended with the bytes of one process")
 
