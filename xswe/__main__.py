@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import importlib
 import io
 import keyword
@@ -212,7 +211,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from xswe.commands.config import as_keys, plain, shaped
-    from xswe.errors import Unfinished, XsweError
+    from xswe.errors import Unfinished, XsweError, no_room
     from xswe.io.files import resource
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
@@ -236,8 +235,7 @@ def _run(verb: str, overrides: list[str]) -> int:
             if full_trace or isinstance(error, BrokenPipeError):
                 raise
             where = error.filename or values.get("output") or values.get("index") or verb
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "free space" in str(error)  # numpy's
-            cure = "; make room, and give the same command again" if full else " (HYDRA_FULL_ERROR=1 shows where)"
+            cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
             raise SystemExit(_complain(f"{where}: {error.strerror or error}{cure}")) from None
 
     _register(verb)

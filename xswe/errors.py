@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +38,15 @@ def needs(library: str, extra: str, purpose: str) -> Iterator[None]:
         yield
     except ImportError:
         raise DependencyError(library, extra, purpose) from None
+
+
+def no_room(error: OSError) -> bool:
+    """Tell whether a file could not be written because its disk is full, or it is larger than it may be.
+
+    numpy's own errors have no number: "Not enough free space to write 8 bytes", "8 requested and 4 written".
+    """
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return full or (error.errno is None and ("free space" in str(error) or str(error).endswith(" written")))
 
 
 class InputError(XsweError):

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from xswe.errors import ConfigError, InputError, Unfinished, XsweError, needs
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError, needs, no_room
 from xswe.io.files import held, read_json, remove_leftovers, whole_folder, work_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.shards import Stage
@@ -28,16 +28,7 @@ Kind = Literal["local", "array", "ray"]
 _RETRIES = 3
 _PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
 _DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
-_HOPELESS = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOENT,
-    errno.ENAMETOOLONG,
-}
+_HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
 _OBJECTS = 200 << 20  # bytes of Ray's object store on one machine: nothing large goes through it
 
 
@@ -125,11 +116,12 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
         except (XsweError, OSError, MemoryError) as error:
             said = " ".join(str(error).split()) or type(error).__name__
             if isinstance(error, OSError):
-                if error.errno not in _HOPELESS and turn < _RETRIES:
+                if not (full := no_room(error)) and error.errno not in _HOPELESS and turn < _RETRIES:
                     logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
                     time.sleep(_PAUSE * 2**turn)
                     continue
-                said = f"{error.filename or stage.folder}: {error.strerror or said}"
+                why = error.strerror or (os.strerror(errno.ENOSPC) if full else said)
+                said = f"{error.filename or stage.folder}: {why}"
             found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
             try:
                 write_json(stage.failure(shard), found)

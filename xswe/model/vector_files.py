@@ -13,7 +13,6 @@ end the header is filled in and the file renamed (``.npy``, ``.safetensors``), o
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import threading
@@ -27,7 +26,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError, needs
+from xswe.errors import ConfigError, InputError, needs, no_room
 from xswe.io.files import let_go, lock, read_json, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import PRECISIONS, check_precision, convert
@@ -241,7 +240,7 @@ def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
             moved = os.copy_file_range(source.fileno(), sink, size - done, done, place)
             done, place = done + moved, place + moved
     except (AttributeError, OSError) as error:
-        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+        if isinstance(error, OSError) and no_room(error):
             raise
     source.seek(done)
     buffer = memoryview(bytearray(_COPIED))
