@@ -63,7 +63,6 @@ SETTINGS = {
     "verbs": "encode,extract,mine",
     "output": "",
 }
-SAMPLES = 8  # of the extraction
 
 
 @dataclass(frozen=True)
@@ -214,17 +213,16 @@ def encode(settings: dict[str, Any], place: Path, lines: int) -> Work:
 
 
 def extraction(settings: dict[str, Any], place: Path, lines: int) -> Work:
-    """Return what extracts all pieces of real sentences, dealt out to samples of which each is a shard at least."""
+    """Return what extracts all pieces of real sentences of two languages."""
     teacher = load_teacher(TeacherConfig(threads=1))
     units, how = SubwordUnits(teacher.tokenizer, "teacher", ("en", "de")), ExtractConfig(isolated=False)
-    sentences = list(islice(cycle(real_texts(Path(settings["data"]).parent)[0]), lines))
     every, samples = ContextConfig(lines, lines, "first"), []
-    for part in range(SAMPLES):
-        texts = sentences[part::SAMPLES]
+    for code, sentences in zip(units.languages, real_texts(Path(settings["data"]).parent), strict=True):
+        texts = list(islice(cycle(sentences), lines // 2))
         bags = units.bags(texts)
         contexts = choose_contexts(bags, len(units.tokens), every)
         kept = Texts.of(texts[row] for row in contexts.sentences)
-        samples.append(LanguageSample("en", kept, contexts, bags.counts(len(units.tokens))))
+        samples.append(LanguageSample(code, kept, contexts, bags.counts(len(units.tokens))))
 
     def work(execution: ExecutionConfig) -> Any:
         if execution.kind == "local":
@@ -250,7 +248,7 @@ def mine(settings: dict[str, Any], place: Path, lines: int) -> Work:
 
 
 # What two workers share, the lines of it (a side), and those that both are warmed up with.
-VERBS = {"encode": (encode, 4_000_000, 20_000), "extract": (extraction, 12_000, 800), "mine": (mine, 300_000, 20_000)}
+VERBS = {"encode": (encode, 4_000_000, 20_000), "extract": (extraction, 65_536, 800), "mine": (mine, 300_000, 20_000)}
 
 
 def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -36,8 +36,12 @@ def made(stage: Stage) -> list[str]:
 
 
 def runs(folder: Path) -> list[int]:
+    return sorted(in_order(folder))
+
+
+def in_order(folder: Path) -> list[int]:
     log = folder / "runs"
-    found = sorted(map(int, log.read_text().split())) if log.exists() else []
+    found = list(map(int, log.read_text().split())) if log.exists() else []
     log.unlink(missing_ok=True)
     return found
 
@@ -134,8 +138,15 @@ def test_what_fails_is_said_and_the_rest_is_done(tmp_path):
     assert work_status(tmp_path).stages[0].failed == {}
 
 
-def test_a_full_disk_ends_the_run_at_once(tmp_path):
-    (tmp_path / "trouble-1").write_text("full")
+def test_the_dearest_shards_are_begun_first(tmp_path):
+    costs = [1, 2, 9, 1, 5, 7, 3]
+    run_shards(stage_in(tmp_path), ExecutionConfig("array", 0, 1), threads=1, costs=costs)
+    assert in_order(tmp_path) == [2, 5, 4, 6, 1, 0, 3]
+
+
+@pytest.mark.parametrize("kind", ["full", "full, says numpy"])
+def test_a_full_disk_ends_the_run_at_once(kind, tmp_path):
+    (tmp_path / "trouble-1").write_text(kind)
     stage = stage_in(tmp_path)
     with pytest.raises(XsweError, match="No space left on device"):
         run_shards(stage, threads=1)

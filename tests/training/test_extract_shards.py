@@ -14,6 +14,7 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.subwords import SubwordUnits
 from xswe.training import extract as module
+from xswe.training import extract_shards as shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 from xswe.training.extract_shards import extract_by_shards
 
@@ -41,12 +42,22 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LEAST", 16)  # of these few sentences several shards
     teacher, _, samples, _ = given
     assert min(len(module.shards_of(teacher.batches(one.texts))) for one in samples) > 1
+    run, told = shards.run_shards, []
+
+    def watched(*arguments, costs, **more):
+        told.extend(costs)
+        run(*arguments, costs=costs, **more)
+
+    monkeypatch.setattr(shards, "run_shards", watched)
     *earlier, last = slices(3)
     for how in earlier:
         with pytest.raises(Unfinished):
             extract_by_shards(*given, tmp_path / "shards", how)
     equal(extract_by_shards(*given, tmp_path / "shards", last), extract(*given))
     assert not (tmp_path / "shards").exists()
+    en = len(module.shards_of(teacher.batches(samples[0].texts)))
+    assert told[: en - 1] == sorted(told[: en - 1])  # a language's longest sentences come last, the last shard may be short
+    assert told[0] < told[1]
 
 
 def test_actors_make_the_same_bytes(ray_cluster, given, tmp_path):

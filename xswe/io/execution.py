@@ -9,7 +9,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -131,7 +131,13 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
     raise AssertionError
 
 
-def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | None = None, opened: Any = None) -> None:
+def run_shards(
+    stage: Stage,
+    execution: ExecutionConfig = LOCAL,
+    threads: int | None = None,
+    opened: Any = None,
+    costs: Sequence[float] | None = None,
+) -> None:
     """Do all shards of a stage that are not done yet.
 
     Args:
@@ -139,6 +145,8 @@ def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | 
         execution: who does it.
         threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
         opened: what the job opens, where this process has it already; workers of a cluster open their own.
+        costs: of each shard, in any unit: the dearest are begun first, so that workers end at about the same time; None
+            where all cost the same.
 
     Raises:
         XsweError: shards failed; what was done is kept, and the same command tries the others again.
@@ -148,13 +156,14 @@ def run_shards(stage: Stage, execution: ExecutionConfig = LOCAL, threads: int | 
     if execution.kind == "array":
         index, count = execution.slice
         mine = range(index, stage.count, count)
+    order = mine if costs is None else sorted(mine, key=costs.__getitem__, reverse=True)
     failed: dict[int, str] = {}
     remove_leftovers(stage.folder)
     with bar(stage.name, len(mine), "shard") as progress:
 
         def todo() -> Iterator[int]:
             """Yield what is to be done; the rest is counted."""
-            for shard in mine:
+            for shard in order:
                 if stage.counts(shard) is None:
                     yield shard
                 else:

@@ -133,7 +133,8 @@ def extract_by_shards(
         Unfinished: with ``execution=array``, the others are not done yet.
     """
     settings = _settings(teacher, execution)
-    bounds = [shards_of(teacher.batches(sample.texts)) for sample in samples]
+    batches = [teacher.batches(sample.texts) for sample in samples]
+    bounds = [shards_of(each) for each in batches]
     codes = [sample.code for sample in samples]
     sizes = [[int(sample.texts.offsets[-1]), len(sample.contexts.units)] for sample in samples]
     identity = fingerprint(teacher.identity, units.identity, codes, sizes, list(map(len, bounds)))
@@ -153,7 +154,13 @@ def extract_by_shards(
         folder, "extract", sum(map(len, bounds)), ".safetensors", ExtractJob(folder, settings, os.getcwd()), identity
     )
     stage.begin(teacher=teacher.identity, languages=codes)
-    run_shards(stage, execution, opened=_Opened(folder / _INPUTS, teacher, units, len(samples)))
+    # Batches come shortest first, so a language's last shard takes several times as long as its first.
+    costs = [
+        sum(int(sample.texts.sizes[rows].sum()) for rows in rows_of[first:last])
+        for sample, rows_of, of_language in zip(samples, batches, bounds, strict=True)
+        for first, last in of_language
+    ]
+    run_shards(stage, execution, opened=_Opened(folder / _INPUTS, teacher, units, len(samples)), costs=costs)
 
     def partial(language: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Read the shards of a language."""
