@@ -227,7 +227,8 @@ def extraction(settings: dict[str, Any], place: Path, lines: int) -> Work:
     def work(execution: ExecutionConfig) -> Any:
         if execution.kind == "local":
             return extract(teacher, units, samples, how)
-        return extract_shards.extract_by_shards(teacher, units, samples, how, place / "extract", execution)
+        with tempfile.TemporaryDirectory(dir=place) as folder:
+            return extract_shards.extract_by_shards(teacher, units, samples, how, Path(folder), execution)
 
     return work
 

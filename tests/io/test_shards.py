@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.execution import ExecutionConfig, Removed, run_shards
 from xswe.io.files import read_json, save_checkpoint
 from xswe.io.lines import read_blocks
 from xswe.io.shards import Stage, TextPlan, work_status
@@ -275,3 +275,10 @@ def test_the_status_tells_rate_and_time_left(tmp_path):
     assert status.rate == pytest.approx(2 / 60)
     assert status.seconds_left == pytest.approx(150)
     assert "2 of 7 shards done, 2 lines, 2.0 shards a minute, 2 min left" in str(status)
+
+
+def test_a_task_that_waits_while_the_shards_are_removed(tmp_path, monkeypatch):
+    stage = stage_in(tmp_path)
+    monkeypatch.setattr("xswe.io.execution.time.sleep", lambda _: shutil.rmtree(stage.folder))
+    with pytest.raises(Removed, match="the same command tells"):
+        run_shards(stage, ExecutionConfig("array", 0, 2, wait=60), threads=1)

@@ -11,6 +11,7 @@ from xswe.io.execution import ExecutionConfig
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
+from xswe.search import shards as search_module
 from xswe.search.types import SearchConfig
 
 
@@ -43,6 +44,26 @@ def test_an_array(model, files, tmp_path, method):
             assert (tmp_path / "array.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
             return
     raise AssertionError
+
+
+def test_tasks_of_an_array_that_end_together(model, files, tmp_path, monkeypatch):
+    """One reads what was found while another, which has the pairs, removes it."""
+    fill, ended = search_module._fill, []
+
+    def work(name):
+        how = ExecutionConfig("array", 0, 1)
+        mine(model, *files, output=tmp_path / "array.tsv", execution=how, method="exact", threads=1)
+        ended.append(name)
+
+    def late(*arguments):
+        if not ended:
+            monkeypatch.setattr(search_module, "_fill", fill)
+            work("another")
+        fill(*arguments)
+
+    monkeypatch.setattr(search_module, "_fill", late)
+    work("one")
+    assert ended == ["another", "one"]
 
 
 @pytest.mark.parametrize("method", ["exact", "clusters"])

@@ -8,6 +8,7 @@ import pytest
 import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished
+from xswe.io.execution import Removed
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
@@ -208,6 +209,15 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     with pytest.raises(Unfinished):
         xswe.index(mini, lines, folder=tmp_path / "many", execution=first, **how)
     assert not (tmp_path / "many").exists()
+    encode_shards = module.encode_shards
+
+    def another(*given):
+        """Encode the rest; before what is waited for is seen, another task has built the index."""
+        monkeypatch.setattr(module, "encode_shards", encode_shards)
+        xswe.index(mini, lines, folder=tmp_path / "many", execution=last, **how)
+        raise Removed("x")
+
+    monkeypatch.setattr(module, "encode_shards", another)
     for execution in (last, first):  # the first once more, late
         made = xswe.index(mini, lines, folder=tmp_path / "many", execution=execution, **how)
         assert content(made.folder) == content(alone.folder)

@@ -18,9 +18,10 @@ from tests.conftest import FakeTeacher
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError
+from xswe.io.execution import ExecutionConfig, Removed
 from xswe.model.folder import load_units
 from xswe.training.config import PCAConfig, TrainConfig
-from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, vectors_stage
+from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract, vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
@@ -252,6 +253,25 @@ def test_spans_are_not_sought_among_contexts(tmp_path, config, fake_teacher):
 def test_tokens_are_those_of_a_teacher(tmp_path, config):
     with pytest.raises(ConfigError, match=r"contexts\.length=tokens"):
         run_stages(config(("en", "de"), contexts=ContextConfig(length="tokens")), None, tmp_path)
+
+
+def test_a_task_of_an_array_whose_shards_another_has_removed(tmp_path, config, fake_teacher, monkeypatch):
+    """That one has the matrix already."""
+    c, how = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0)), ExecutionConfig("array", 0, 1)
+    turns = []
+
+    def sums(*given):
+        turns.append(given[-2])
+        turns[-1].mkdir(exist_ok=True)
+        if len(turns) == 1:
+            run_stages(c, fake_teacher, tmp_path, execution=how)
+            assert not turns[0].exists()
+            raise Removed("x")
+        return extract(*given[:-2])
+
+    monkeypatch.setattr("xswe.training.pipeline.extract_by_shards", sums)
+    run_stages(c, fake_teacher, tmp_path, execution=how)
+    assert len(turns) == 2
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):

@@ -196,17 +196,22 @@ def _here(
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 
 
+class Removed(Unfinished):
+    """The shards are not there any more: another task of the array has made what they were for."""
+
+
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
-    """Wait until the slices of others are done, or who has made the output of all has removed the folder.
+    """Wait until the slices of others are done.
 
     Raises:
         Unfinished: they are not, after the time that the settings allow.
+        Removed: they were done, and are not there any more.
     """
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
         if not (stage.folder / "manifest.json").is_file():
-            return
+            raise Removed(f"{stage.name}: the others have finished; the same command tells what came of it")
         if time.monotonic() >= deadline:
             slices = sorted({shard % count for shard in missing})
             listed = ", ".join(map(str, slices[:20])) + ", …" * (len(slices) > 20)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
+from xswe.io.execution import LOCAL, ExecutionConfig, Removed
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import check_share, judge_pairs
@@ -353,24 +353,37 @@ def _check_within(config: MineConfig) -> None:
 
 
 def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:
-    """Search, or read the result of the search that an earlier run finished."""
+    """Search, or read the result of the search that an earlier run, or another task of an array, finished."""
     record = folder / "neighbours" / "identity.json"
-    if record.is_file() and read_json(record) == identity:
-        return Neighbours.open(folder / "neighbours")
+
+    def known() -> Neighbours | None:
+        """Read the result, if it is there."""
+        there = record.is_file() and read_json(record) == identity
+        return Neighbours.open(folder / "neighbours") if there else None
+
+    if (found := known()) is not None:
+        return found
     depth = config.depth + config.struck
     checkpoint = folder / f"search-{identity}"
     if config.execution.kind != "local":
         paths = [folder / name / "vectors.npy" for name in ("source", "target")[: 1 if sides[0] is sides[1] else 2]]
-        lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
+        try:
+            lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
+        except (Removed, FileNotFoundError):  # by another task, which has the result
+            if (found := known()) is not None:
+                return found
+            raise
         lists = both_ways(lists) if len(paths) == 1 else lists
     elif sides[0] is sides[1]:
         lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
     else:
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, checkpoint)
-    with whole_folder(folder / "neighbours") as temporary:
-        lists.save(temporary)
-        write_json(temporary / "identity.json", identity)
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    with held(folder / ".neighbours"):  # tasks of an array may come here together
+        if known() is None:
+            with whole_folder(folder / "neighbours") as temporary:
+                lists.save(temporary)
+                write_json(temporary / "identity.json", identity)
+        shutil.rmtree(checkpoint, ignore_errors=True)
     return lists
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field, replace
@@ -122,7 +121,8 @@ def extract_by_shards(
         units: what gets a vector.
         samples: the context sentences of each language.
         config: the settings.
-        folder: for the shards, which all share; what a killed run left there is used. Removed at the end.
+        folder: for the shards, which all share; what a killed run left there is used. It stays, for others may
+            still be reading: remove it once the vectors are kept.
         execution: who does it.
 
     Returns:
@@ -171,9 +171,7 @@ def extract_by_shards(
             read = load_file(stage.path(shard))
             yield read["units"], read["sums"], read["counts"]
 
-    made = summed(teacher, units, samples, config, partial)
-    shutil.rmtree(folder, ignore_errors=True)
-    return made
+    return summed(teacher, units, samples, config, partial)
 
 
 def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig:

@@ -7,6 +7,7 @@ killed goes on where it stopped, and a run with other settings redoes only what 
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -24,7 +25,7 @@ from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
+from xswe.io.execution import LOCAL, ExecutionConfig, Removed
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
@@ -313,7 +314,13 @@ class _Run:
                 },
             )
 
-        folder, identity = self.stages.run("extract", inputs, make)
+        try:
+            folder, identity = self.stages.run("extract", inputs, make)
+        except (Removed, FileNotFoundError):  # another task of an array has the matrix, and removed what it is made of
+            if self.execution.kind != "array":
+                raise
+            folder, identity = self.stages.run("extract", inputs, make)
+        shutil.rmtree(self.stages.folder / f"extract-{identity}.shards", ignore_errors=True)
         self.report["extraction"] = read_report(folder)
         return load_file(folder / "extract.safetensors")["embeddings"], identity
 
