@@ -30,7 +30,8 @@ import xswe
 from eval.report.figures import svg_figure
 from eval.settings import REQUIRED, numbers, run_script
 from xswe import progress
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.io.parallel import available_threads
 from xswe.phrases.search import Search, SpanConfig
 from xswe.phrases.words import StaticWords, TeacherWords, WordSource

@@ -22,7 +22,8 @@ import numpy as np
 
 import xswe
 from eval.settings import run_script
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel

@@ -24,7 +24,8 @@ from typing import Any
 from eval.experiments.main_job import figures
 from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
 from eval.settings import REQUIRED, RESULTS, chosen, run_script
-from xswe.corpus.formats import PairFile, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
 from xswe.io.files import write_json
 from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel

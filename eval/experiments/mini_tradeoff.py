@@ -30,7 +30,8 @@ import numpy as np
 
 import xswe
 from eval.settings import REQUIRED, chosen, numbers, run_script
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.evaluation.metrics import bitext_items, similarity_correlation
 from xswe.io.files import resource, write_json
 from xswe.io.lines import read_lines

@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xswe.corpus.blocks import read_jobs
-from xswe.corpus.formats import PairFile, find_pairs, read_pairs
+from xswe.corpus.blocks import read_jobs, read_pairs
+from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.rows import text_hashes
 from xswe.errors import InputError
 from xswe.io import lines as lines_module
-from xswe.io.lines import MAX_LINE_BYTES, Lines, Skipped, read_lines
+from xswe.io.lines import MAX_LINE_BYTES, Lines, Skipped, read_lines, too_few_columns, unequal_sides
 from xswe.io.ragged import Texts
 
 EN_JA = ("en", "ja")
@@ -30,19 +31,41 @@ line = st.one_of(
 )
 
 
-def fast(file, **options):
-    pairs, skipped = [], {}
-    for job in read_jobs(file, **options):
-        rows = job()
-        pairs += zip(rows.source, rows.target, strict=True)
-        for reason, count in rows.skipped.items():
-            skipped[reason] = skipped.get(reason, 0) + count
-    return pairs, skipped
+def fast(file, on_error="raise"):
+    skipped = Skipped()
+    return list(read_pairs(file, on_error=on_error, skipped=skipped)), skipped.counts
 
 
 def slow(file, on_error):
     skipped = Skipped()
-    return list(read_pairs(file, on_error=on_error, skipped=skipped)), skipped.counts
+    read = by_lines if file.format == "moses" else by_columns
+    return list(read(file, on_error, skipped)), skipped.counts
+
+
+def by_columns(file, on_error, skipped):
+    """The pairs of tab-separated text, in plain Python."""
+    for number, line in read_lines(file.source, on_error=on_error, skipped=skipped):
+        if line is None or not line.strip():
+            continue
+        if len(fields := line.split("\t")) > max(file.columns):
+            yield tuple(fields[column].strip() for column in file.columns)
+        elif on_error == "raise":
+            raise too_few_columns(file.source, len(fields), file.columns, number)
+        else:
+            skipped.add("too few columns")
+
+
+def by_lines(file, on_error, skipped):
+    """The pairs of two line-aligned files, in plain Python."""
+    for rows in zip_longest(*(read_lines(path, on_error=on_error, skipped=skipped) for path in file.files)):
+        if None in rows:
+            if on_error == "raise":
+                short = rows.index(None)
+                raise unequal_sides(file.files[short], file.files[1 - short], rows[1 - short][0])
+            skipped.add("unequal length")
+            return
+        if all(text is not None for _, text in rows):
+            yield tuple(text.strip() for _, text in rows)
 
 
 def outcome(read, whole=True):

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from tests.corpus.loading import load_bitext
 from tests.corpus.test_blocks import fast
 from xswe.corpus.bitext import CorpusConfig, corpus_files
-from xswe.corpus.blocks import read_jobs
+from xswe.corpus.blocks import read_jobs, read_pairs
 from xswe.corpus.cards import corpus_sources
-from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, find_pairs, read_pairs
+from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, find_pairs
 from xswe.errors import InputError
 
 EN_JA = ("en", "ja")
@@ -39,24 +40,20 @@ def jparacrawl(path, n=N, bad=()):
     return path
 
 
-def both(path, columns=(0, 1)):
-    """What the two readers of tab-separated text say."""
-    for read in (fast, lambda file: list(read_pairs(file))):
-        with pytest.raises(InputError) as caught:
-            read(find_pairs([str(path)], EN_JA, columns)[0])
-        yield str(caught.value)
+def refusal(path, columns=(0, 1)):
+    with pytest.raises(InputError) as caught:
+        fast(find_pairs([str(path)], EN_JA, columns)[0])
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("n", [N, JUDGED + 500])
 def test_the_original_ccmatrix_without_columns_is_refused(tmp_path, n):
     path = ccmatrix(tmp_path / "en-ja.bitextf.tsv.gz", n)
-    for message in both(path):
-        shown = min(n, JUDGED)
-        assert message.startswith(f"{path}:1: column 0 (counted from 0), read as English text, is a number in {shown} of")
-        assert "corpus.paths=[{path: en-ja.bitextf.tsv.gz, columns: [1, 2], score: 0}]" in message
+    message, shown = refusal(path), min(n, JUDGED)
+    assert message.startswith(f"{path}:1: column 0 (counted from 0), read as English text, is a number in {shown} of")
+    assert "corpus.paths=[{path: en-ja.bitextf.tsv.gz, columns: [1, 2], score: 0}]" in message
     (file,) = find_pairs([{"path": str(path), "columns": [1, 2], "score": 0}], EN_JA)
     assert fast(file)[0][:2] == [("Sentence 0.", "文0。"), ("Sentence 1.", "文1。")]
-    assert next(iter(read_pairs(file))) == ("Sentence 0.", "文0。")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +61,15 @@ def test_the_original_ccmatrix_without_columns_is_refused(tmp_path, n):
 )
 def test_jparacrawl_by_wrong_columns_is_refused(tmp_path, columns, kind):
     path = jparacrawl(tmp_path / "en-ja.bicleaner05.txt")
-    for message in both(path, columns):
-        with pytest.raises(InputError, match=kind):
-            raise InputError(path, message, "")
-        assert "columns: [3, 4], score: 2}" in message
+    message = refusal(path, columns)
+    assert re.search(kind, message)
+    assert "columns: [3, 4], score: 2}" in message
 
 
 def test_the_second_version_of_jparacrawl_too(tmp_path):
     rows = "".join(f"site{i}.jp\t0.{500 + i}\tSentence {i}.\t文{i}。\n" for i in range(N))
     (tmp_path / "en-ja.bicleaner05.txt").write_text(rows, encoding="utf-8")
-    assert all("columns: [2, 3], score: 1}" in message for message in both(tmp_path / "en-ja.bicleaner05.txt"))
+    assert "columns: [2, 3], score: 1}" in refusal(tmp_path / "en-ja.bicleaner05.txt")
 
 
 def test_line_aligned_files_and_records_too(tmp_path):
@@ -84,7 +80,7 @@ def test_line_aligned_files_and_records_too(tmp_path):
     records = "".join(f'{{"en": "https://a.org/{i}", "ja": "文"}}\n' for i in range(N))
     (tmp_path / "a.jsonl").write_text(records, encoding="utf-8")
     with pytest.raises(InputError, match=r"its English side is a web address"):
-        fast(find_pairs([str(tmp_path / "a.jsonl")], EN_JA)[0])
+        list(read_jobs(find_pairs([str(tmp_path / "a.jsonl")], EN_JA)[0]))
 
 
 def judge(rows):

@@ -17,8 +17,9 @@ import pytest
 from tokenizers import pre_tokenizers
 
 from tests.conftest import count_words
+from xswe.corpus.blocks import read_pairs
 from xswe.corpus.contexts import ContextConfig, Contexts, choose_contexts
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.io.ragged import Texts
 from xswe.model.static import pool
 from xswe.text.languages import has_cjk

@@ -1,4 +1,4 @@
-"""The pairs of a file as blocks of flat arrays, each made by a job that any thread may run.
+"""The pairs of a file, one by one or as blocks of flat arrays, each made by a job that any thread may run.
 
 Lines of text, plain, packed or within an archive, are cut by compiled code; the other formats are packed as their readers
 hand pairs on. Reading goes in file order in the caller's thread; the jobs do the rest.
@@ -14,16 +14,9 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from xswe.corpus import kernels
-from xswe.corpus.formats import (
-    JUDGED,
-    PairFile,
-    check_columns_are_text,
-    check_sides_are_text,
-    read_pairs,
-    read_records,
-    read_tables,
-)
-from xswe.corpus.rows import Negatives, Rows, copied, pack
+from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
+from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, check_sides_are_text
+from xswe.corpus.rows import Negatives, Rows, copied, pack, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError
 from xswe.io.archives import open_member, packing_of
 from xswe.io.lines import (
@@ -42,6 +35,7 @@ from xswe.io.lines import (
 from xswe.io.ragged import Texts
 
 Job = Callable[[], Rows]
+_UNITS = {"catalogue": read_catalogue, "tmx": read_tmx, "xliff": read_xliff}
 _REASONS = {
     kernels.LONG: "line too long",
     kernels.NOT_UTF8: "not UTF-8",
@@ -50,17 +44,34 @@ _REASONS = {
 }
 
 
+def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
+    """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
+
+    Raises:
+        InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
+    """
+    skipped = skipped if skipped is not None else Skipped()
+    if file.format in _UNITS or file.format == "jsonl":
+        yield from ((a, b) for a, b, *_ in _units(file, on_error, skipped))  # which may be of several lines
+        return
+    for job in read_jobs(file, on_error=on_error):
+        rows = job()
+        for reason, count in rows.skipped.items():
+            skipped.add(reason, count)
+        yield from zip(rows.source, rows.target, strict=True)
+
+
 def read_jobs(
     file: PairFile, *, on_error: OnError = "raise", scores: bool = False, span: tuple[int, int] | None = None
 ) -> Iterator[Job]:
     """Stream the jobs that make a file's pairs, in order; with ``scores`` the corpus's own ones are read, too.
 
-    The pairs are those of :func:`xswe.corpus.formats.read_pairs`; the n-th job of a file is always the same. What is
-    skipped is counted in ``Rows.skipped``. Of a file that :func:`is_cut`, a ``span`` takes only the lines whose first byte
-    is in it; errors then count lines from the span's beginning, see :func:`xswe.io.lines.lines_counted`.
+    The n-th job of a file is always the same. What is skipped is counted in ``Rows.skipped``. Of a file that
+    :func:`is_cut`, a ``span`` takes only the lines whose first byte is in it; errors then count lines from the span's
+    beginning, see :func:`xswe.io.lines.lines_counted`.
 
     Raises:
-        InputError: as ``read_pairs``; by a job, or between jobs.
+        InputError: as :func:`read_pairs`; by a job, or between jobs.
     """
     if file.format == "tsv":
         yield from _columns(file, on_error, scores, span)
@@ -68,19 +79,29 @@ def read_jobs(
         yield from _moses(file, on_error, scores)
     else:
         skipped = Skipped()
-        if file.format in ("parquet", "hub"):
-            blocks = read_tables(file)
-        elif file.format == "jsonl":
-            blocks = pack(read_records(file, on_error=on_error, skipped=skipped), file.with_negatives)
-        else:
-            blocks = pack(read_pairs(file, on_error=on_error, skipped=skipped))
-        for number, rows in enumerate(blocks):
+        for number, rows in enumerate(_records(file, on_error, skipped)):
             if not number:
                 check_sides_are_text(str(file.hub or file.source), file.languages, *_first(rows))
             yield _ready(Rows(rows.source, rows.target, None, dict(skipped.counts), rows.negatives))
             skipped.counts.clear()
         if skipped.counts:
             yield _ready(Rows(Texts.of([]), Texts.of([]), None, dict(skipped.counts)))
+
+
+def _records(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[Rows]:
+    """Stream the blocks of a file that is no text by lines."""
+    if file.hub is not None:
+        return read_hub(file.hub, file.record)
+    if file.format == "parquet":
+        return read_parquet(file.source, file.record)
+    return pack(_units(file, on_error, skipped), file.format == "jsonl" and file.with_negatives)
+
+
+def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
+    """Stream the pairs of JSON lines, each followed by its negatives, or of a translation memory."""
+    if file.format == "jsonl":
+        return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
+    return _UNITS[file.format](file.source, file.languages, on_error=on_error, skipped=skipped)
 
 
 def is_cut(file: PairFile) -> bool:

@@ -1,4 +1,4 @@
-"""What a bitext file holds: its format and columns, its pairs, and columns that are no text.
+"""What a bitext file holds: its format and columns, and columns that are no text.
 
 Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
 without a complaint. The rule asks for what no translation is: in nearly every line of a file's beginning a side is nothing
@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
-from xswe.corpus.rows import Fields, HubSet, Rows, read_hub, read_jsonl, read_parquet
+from xswe.corpus.rows import Fields, HubSet
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import PACKED, is_tar, is_zip, member_names, without_packing
-from xswe.io.lines import OnError, Skipped, read_lines, too_few_columns, unequal_sides
 from xswe.text.languages import LANGUAGES
 
 JUDGED = 1000  # lines, at a file's beginning
@@ -112,7 +110,7 @@ def _cure(path: Path, rows: list[list[str]]) -> str:
     return f"name the columns of the two texts, the source's first, as in corpus.paths=[{entry}]"
 
 
-# Translation pairs from files of any known format: what a path stands for, and its pairs one by one.
+# Translation pairs from files of any known format: what a path stands for.
 
 
 PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
@@ -305,76 +303,3 @@ def least_score(entry: Mapping[str, Any]) -> float | None:
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return None if value is None else float(value)
     raise ConfigError(f"corpus.paths: min_score={value!r} must be a number")
-
-
-def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
-    """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
-
-    Raises:
-        InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
-    """
-    skipped = skipped if skipped is not None else Skipped()
-    if file.members:
-        raise ConfigError(f"{file.source}: members of archives are read by blocks (xswe.corpus.blocks)")
-    if file.format == "tsv":
-        yield from _read_columns(file, on_error, skipped)
-    elif file.format == "moses":
-        yield from _read_moses(file, on_error, skipped)
-    elif file.format == "catalogue":
-        yield from read_catalogue(file.source, file.languages, on_error=on_error, skipped=skipped)
-    elif file.format == "jsonl":
-        yield from ((a, b) for a, b, *_ in read_records(file, on_error=on_error, skipped=skipped))
-    elif file.format in ("tmx", "xliff"):
-        read = read_tmx if file.format == "tmx" else read_xliff
-        yield from read(file.source, file.languages, on_error=on_error, skipped=skipped)
-    else:
-        for rows in read_tables(file):
-            yield from zip(rows.source, rows.target, strict=True)
-
-
-def read_tables(file: PairFile) -> Iterator[Rows]:
-    """Stream the blocks of a Parquet file or a data set of the hub."""
-    if file.hub is not None:
-        return read_hub(file.hub, file.record)
-    return read_parquet(file.source, file.record)
-
-
-def read_records(file: PairFile, *, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-    """Stream the pairs of a file of JSON lines, each followed by its negatives."""
-    return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
-
-
-def _read_moses(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
-    sides = (read_lines(path, on_error=on_error, skipped=skipped) for path in file.files)
-    for source, target in zip_longest(*sides):
-        if source is None or target is None:
-            short, number = (file.files[0], target[0]) if source is None else (file.files[1], source[0])
-            if on_error == "raise":
-                other = file.files[1] if source is None else file.files[0]
-                raise unequal_sides(short, other, number)
-            skipped.add("unequal length")
-            return
-        if source[1] is not None and target[1] is not None:
-            yield source[1].strip(), target[1].strip()
-
-
-def _read_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, str]]:
-    lines = _lines_with_columns(file, on_error, skipped)
-    first = list(islice(lines, JUDGED))
-    check_columns_are_text(file.source, file.columns, file.languages, first)
-    for _, line in chain(first, lines):
-        fields = line.split("\t")
-        yield fields[file.columns[0]].strip(), fields[file.columns[1]].strip()
-
-
-def _lines_with_columns(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[int, str]]:
-    need = max(file.columns) + 1
-    for number, line in read_lines(file.source, on_error=on_error, skipped=skipped):
-        if line is None or not line.strip():
-            continue
-        if (found := line.count("\t") + 1) >= need:
-            yield number, line
-            continue
-        if on_error == "raise":
-            raise too_few_columns(file.source, found, file.columns, number)
-        skipped.add("too few columns")

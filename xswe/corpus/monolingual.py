@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
+from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
 from xswe.corpus.cleaning import CleanConfig, EvaluationTexts
-from xswe.corpus.formats import PairFile, find_pairs, read_pairs
+from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import is_tar, is_zip
 from xswe.io.lines import Skipped, read_lines

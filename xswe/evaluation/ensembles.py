@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import similarity_correlation, weighted_f1
 from xswe.evaluation.tasks import is_scored, read_scored

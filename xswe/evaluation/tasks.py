@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.formats import PairFile, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows
 from xswe.io.lines import read_lines

@@ -30,9 +30,9 @@ class Skipped:
 
     counts: dict[str, int] = field(default_factory=dict)
 
-    def add(self, reason: str) -> None:
-        """Count one more."""
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+    def add(self, reason: str, count: int = 1) -> None:
+        """Count one more, or several."""
+        self.counts[reason] = self.counts.get(reason, 0) + count
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.formats import PairFile, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.mining.margin import Pairs, score_candidates, select

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.formats import PairFile, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts

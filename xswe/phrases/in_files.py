@@ -9,7 +9,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder

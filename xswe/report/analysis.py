@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from xswe.corpus.formats import find_pairs, read_pairs
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import whole_folder
 from xswe.model.static import StaticModel
