@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import xswe
+from tests.conftest import eval_script
 
 # The rooms that each room may import from, itself aside; errors, progress and version are open to all.
 BELOW = {
@@ -82,24 +83,16 @@ def test_what_is_open_to_all_knows_no_room():
 
 def test_no_module_imports_itself_by_way_of_others():
     """Imports within functions count as well: they only hide a circle."""
-    names = {
-        ".".join(("xswe", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__") for path in MODULES
-    }
-    edges = {}
-    for path in MODULES:
-        own = ".".join(("xswe", *path.relative_to(LIBRARY).with_suffix("").parts)).removesuffix(".__init__")
-        edges[own] = (imported(path) & names) - {own, "xswe"}
+    house = eval_script("report.house")
+    assert not house.circles(house.imports_of(house.modules(LIBRARY.parent)))
 
-    def reached(start: str) -> set[str]:
-        seen: set[str] = set()
-        todo = [start]
-        while todo:
-            new = edges[todo.pop()] - seen
-            seen |= new
-            todo += new
-        return seen
 
-    assert not [name for name in names if name != "xswe" and name in reached(name)]
+def test_circles_are_found():
+    house = eval_script("report.house")
+    texts = {"a": "import b", "b": "def f():\n    from c import a", "c": "import a, d", "d": ""}
+    found = house.imports_of({name: ast.parse(text) for name, text in texts.items()})
+    assert found == {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
+    assert house.circles(found) == {frozenset("abc")}
 
 
 def test_nothing_imports_the_commands():

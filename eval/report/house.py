@@ -77,8 +77,17 @@ def _imported(tree: ast.Module, known: set[str]) -> Iterator[tuple[str, int]]:
             yield from ((name, lines) for name in dict.fromkeys(names))
 
 
-def _circles(edges: dict[str, set[str]]) -> int:
-    """Count the groups of modules that import each other."""
+def imports_of(found: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return which others of some modules each of them imports, within functions too."""
+    known = set(found)
+    return {
+        name: {other for other, _ in _imported(tree, known) if other in known} - {name, "xswe"}
+        for name, tree in found.items()
+    }
+
+
+def circles(edges: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Return the groups of modules that import each other."""
 
     def reached(start: str) -> frozenset[str]:
         seen: set[str] = set()
@@ -90,7 +99,7 @@ def _circles(edges: dict[str, set[str]]) -> int:
         return frozenset(seen)
 
     every = {name: reached(name) for name in edges}
-    return len({frozenset(other for other in every[name] if name in every[other]) for name in every if name in every[name]})
+    return {frozenset(other for other in every[name] if name in every[other]) for name in every if name in every[name]}
 
 
 def _is_compiled(node: ast.FunctionDef) -> bool:
@@ -102,8 +111,7 @@ def counted(checkout: Path) -> dict[str, float]:
     found = modules(checkout)
     texts = [path.read_text(encoding="utf-8") for path in (checkout / "xswe").rglob("*.py")]
     lines = [line for text in texts for line in text.splitlines()]
-    imports = {name: list(_imported(tree, set(found))) for name, tree in found.items()}
-    edges = {name: {other for other, _ in imports[name] if other in found} - {name, "xswe"} for name in found}
+    internal = [other for tree in found.values() for other, _ in _imported(tree, set(found)) if other.startswith("xswe")]
     functions = [node for tree in found.values() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     parameters = {node: len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) for node in functions}
     lengths = {node: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
@@ -123,8 +131,8 @@ def counted(checkout: Path) -> dict[str, float]:
         "docstrings": docstrings,
         "imports": importing,
         "longest file": max(len(text.splitlines()) for text in texts),
-        "internal imports": sum(other.startswith("xswe") for names in imports.values() for other, _ in names),
-        "circles": _circles(edges),
+        "internal imports": len(internal),
+        "circles": len(circles(imports_of(found))),
         "functions": len(functions),
         "functions of over 8 parameters": sum(parameters[f] > 8 for f in functions if not _is_compiled(f)),
         "functions of over 60 lines": sum(lengths[f] > 60 for f in functions if not _is_compiled(f)),

@@ -97,8 +97,11 @@ assert main(["corpus", "convert", "corpus.paths=[a.tsv]", "pair=en-de", "output=
 def deprived(program: str, folder: str) -> None:
     env = {**os.environ, "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "2"}
     env["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nprint('to the end')"], cwd=folder, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("to the end\n")
 
 
 def test_all_is_imported_and_works_without_what_only_posix_has(tmp_path):

@@ -103,10 +103,11 @@ def test_what_is_ticked_is_exported(page):
 
 def test_more_passages_of_a_form(page):
     search(page, "snow")
-    lines = page.locator(".variant").first.locator(".lines > li")
-    before = lines.count()
+    shown = "document.querySelector('.variant .lines').children.length"
+    before = page.evaluate(shown)
+    assert before
     page.locator(".variant").first.get_by_text("More passages").click()
-    until(page, f"document.querySelector('.variant .lines').children.length > {before}")
+    until(page, f"{shown} > {before}")
 
 
 def test_a_hostile_corpus_is_text(page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.clusters import slices
@@ -55,6 +56,7 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
             extract_by_shards(*given, tmp_path / "shards", how)
     equal(extract_by_shards(*given, tmp_path / "shards", last), extract(*given))
     en = len(module.shards_of(teacher.batches(samples[0].texts)))
+    assert en > 2
     assert told[: en - 1] == sorted(told[: en - 1])  # a language's longest sentences come last, the last shard may be short
     assert told[0] < told[1]
 
@@ -64,9 +66,19 @@ def test_actors_make_the_same_bytes(ray_cluster, given, tmp_path):
 
 
 def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, monkeypatch):
-    one = extract(*given)
-    monkeypatch.setattr(module, "_LEAST", 1 << 20)
-    equal(extract(*given), one)
+    teacher, units, samples, config = given
+
+    def whole(language):
+        one, n = samples[language], len(units.tokens)
+        sums, counts = np.zeros((n, teacher.dim), np.float32), np.zeros(n, np.int64)
+        for states in teacher.states(one.texts, teacher.batches(one.texts)):
+            module.harvest_batch(states, units, one.texts, one.contexts, sums, counts)
+        yield np.arange(n, dtype=np.int32), sums, counts
+
+    expected = module.summed(teacher, units, samples, config, whole)
+    equal(extract(*given), expected)
+    monkeypatch.setattr(module, "_LEAST", 16)  # of several shards the sums are rounded otherwise
+    assert extract(*given).matrix.tobytes() != expected.matrix.tobytes()
 
 
 def test_every_batch_is_in_one_shard(monkeypatch):
