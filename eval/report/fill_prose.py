@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from eval.report.prose import OTHERS, SENTENCES, Measured
+from eval.report.prose import OTHERS, SENTENCES
+from eval.settings import Measured
 
 _FIGURE = r"\d[\d,]*(?:\.\d+)?|\.\d+"
 _UNIT = r"%|times|[mn]?s|seconds|minutes|hours|[kKMGT]i?B|points|(?:\w+\s+)?a\s+second"

@@ -7,52 +7,11 @@ has the figures that nothing here measured: settings, what others published, pro
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any
-
-import yaml
+from collections.abc import Callable
 
 from eval.report.encode_tables import fastest_peer
-
-PAIRS = ("en-de", "en-zh", "en-ja")
-
-
-def one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:
-    """Return the only row that has these values."""
-    (found,) = [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
-    return found
-
-
-class Measured:
-    """The results of a checkout: ``measured("serve")`` is ``eval/results/serve.json``."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._held: dict[str, Any] = {}
-        self.published = yaml.safe_load((root / "eval" / "report" / "published.yaml").read_text(encoding="utf-8"))
-
-    def __call__(self, name: str) -> Any:
-        """Return what a file of results holds."""
-        if name not in self._held:
-            self._held[name] = json.loads((self._root / "eval" / "results" / f"{name}.json").read_text(encoding="utf-8"))
-        return self._held[name]
-
-    def main(self, run: str, step: str, task: str, subset: str, metric: str = "f1") -> float:
-        """Return a figure of the main job, times 100."""
-        rows = self(f"main/{run}")["rows"]
-        return 100 * float(one(rows[step], task=task, subset=subset, metric=metric)["value"])
-
-    def megabytes(self, file: str) -> float:
-        """Return the size of a file of the checkout."""
-        return (self._root / file).stat().st_size / 1e6
-
-    def paper(self) -> list[float]:
-        """Return Tatoeba F1 of the paper, a pair each."""
-        found = one(self.published["retrieval"], model="SWE of the paper")["tatoeba"]
-        return [found[pair] for pair in PAIRS]
+from eval.settings import PAIRS, Measured, one
 
 
 def _faster(measured: Measured, languages: str, kind: str = "") -> list[float]:

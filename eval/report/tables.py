@@ -24,11 +24,11 @@ import yaml
 
 from eval.report.align_tables import ALIGN
 from eval.report.encode_tables import ENCODING
-from eval.report.fill_prose import Measured, fill_figures
+from eval.report.fill_prose import fill_figures
 from eval.report.lever_tables import LEVERS
 from eval.report.phrase_tables import PHRASES
 from eval.report.speed_tables import SPEED
-from eval.settings import ROOT, run_script
+from eval.settings import ROOT, Measured, run_script
 from xswe.errors import XsweError
 from xswe.evaluation.metrics import primary_metrics
 from xswe.io.files import whole_file

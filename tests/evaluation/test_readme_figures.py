@@ -44,7 +44,7 @@ def test_what_looks_measured_is_checked(prose):
     ],
 )
 def test_a_figure_that_differs_is_noticed_and_mended(prose, page, right, wrong):
-    text, measured = (ROOT / page).read_text("utf-8"), prose.Measured(ROOT)
+    text, measured = (ROOT / page).read_text("utf-8"), eval_script("settings").Measured(ROOT)
     assert right in text
     assert (
         prose.fill_figures(page, text.replace(right, wrong), measured) == text
