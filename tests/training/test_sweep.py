@@ -11,7 +11,7 @@ import pytest
 
 import xswe
 from tests.commands.verbs import run_verb
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.evaluation.metrics import Bootstrap, Row
 from xswe.training.sweep import Sweep, SweepPoint
 
@@ -124,12 +124,23 @@ def test_mistakes_are_told_before_anything_is_trained(tmp_path, grid, further, m
     assert not (tmp_path / "s" / "stages").exists()
 
 
-def test_runs_of_a_multirun_with_one_output_lie_side_by_side(tmp_path):
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_runs_of_a_multirun_with_one_output_lie_side_by_side(launcher, tmp_path, capfd):
+    """One after the other, or at the same time; what they have in common is done once, and one table compares them."""
     settings = ["pair=en-de", "recipe=static", "teacher=none", "units.vocabulary=mini", "refine.max_steps=2", "threads=1"]
     settings += ["refine.batch_size=32", "objective.prefixes=[]", "pca.dim=8,16", "output=all", "hydra.sweep.dir=hydra"]
+    if launcher == "joblib":
+        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+        settings += ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
     done = run_verb("train", "-m", *settings, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert (done.stderr + capfd.readouterr().err).count("1,717 pairs read") == 1
     models = sorted((tmp_path / "all").glob("*/model"))
     assert sorted(xswe.load(model).dim for model in models) == [8, 16]
     stages = [path.name.split("-")[0] for path in (tmp_path / "all" / "stages").iterdir()]
     assert (stages.count("bags"), stages.count("refine")) == (1, 2)
+    (tmp_path / "judged.tsv").write_text("A cat sleeps.\tEine Katze schläft.\nHello.\tHallo.\n", encoding="utf-8")
+    found = xswe.compare([str(tmp_path / "all" / "*" / "model")], str(tmp_path / "judged.tsv"), seconds=0)
+    assert sorted(model.name for model in found.models) == sorted(f"{model.parent.name}/model" for model in models)
+    with pytest.raises(InputError, match="matches no folder"):
+        xswe.compare([str(tmp_path / "nothing-*")], str(tmp_path / "judged.tsv"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, replace
+from glob import glob
 from pathlib import Path
 from typing import Any
 
 from xswe.corpus.formats import find_pairs
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.evaluation.encoders import SentenceEncoder, StaticEncoder, sample_texts, sentences_per_second
 from xswe.evaluation.metrics import Bootstrap, Row, compare_rows, primary_metrics, with_intervals
 from xswe.evaluation.models import ModelSpec, check_exists, open_encoder
@@ -416,7 +417,8 @@ def compare(
     r"""Evaluate models one after the other, time them, and test the best of each figure against the others.
 
     Args:
-        models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows.
+        models: loaded models, names, or encoders; see :func:`xswe.evaluation.evaluate.evaluate`, as for what follows. A
+            pattern (``runs/sweep/*/model``) stands for all folders that it matches.
         tasks: presets, names of mteb's tasks, and paths of files.
         data: folder of data sets; None for the hub.
         seconds: how long each model is timed on the sentences that come with the package; 0 for not.
@@ -426,6 +428,7 @@ def compare(
 
     Raises:
         ConfigError: no model is named, two have the same name, or there is no such task.
+        InputError: a pattern matches nothing.
 
     Example:
         >>> import pathlib, tempfile, xswe
@@ -438,7 +441,8 @@ def compare(
     """
     tasks = [tasks] if isinstance(tasks, str) else list(tasks)
     check(tasks)
-    given = [models] if isinstance(models, (str, Mapping)) else list(models or [])
+    named_ones = [models] if isinstance(models, (str, Mapping)) else list(models or [])
+    given = [one for which in named_ones for one in _matching(which)]
     if not given:
         raise ConfigError("models is empty: name some, as in models=[runs/en-ja/model,wordllama,teacher:mini]")
     for which in given:
@@ -456,6 +460,15 @@ def compare(
         training = seconds_of_training(Path(named).parent) if isinstance(named, str) else None
         done.append(measured(encoder, rows, rate, training))
     return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
+
+
+def _matching(which: Model) -> list[Model]:
+    """Return the models that a name stands for: of a pattern, all folders that it matches."""
+    if not isinstance(which, str) or "*" not in which:
+        return [which]
+    if not (found := sorted(glob(which))):
+        raise InputError(which, "matches no folder", "check the pattern, as in models=[runs/sweep/*/model]")
+    return list(found)
 
 
 def title(key: Key, keys: Sequence[Key]) -> str:
