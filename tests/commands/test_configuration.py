@@ -255,6 +255,11 @@ def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
 @pytest.mark.parametrize(
     ("verb", "overrides", "said"),
     [
+        (
+            "corpus",
+            "action=list execution=array execution.index=0 execution.count=1",
+            "execution.kind does nothing with list, which converts nothing",
+        ),
         ("encode", "model=m input=a.txt output=o.npy language=de", "language does nothing without split=true"),
         ("search", "model=m documents=a.txt queries=q candidates=4", "candidates does nothing without rerank="),
         ("search", "model=m documents=a.txt queries=q language=de", "language does nothing without split=true"),

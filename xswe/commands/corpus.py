@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from xswe.commands.config import refuse_unused
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
@@ -15,6 +16,8 @@ from xswe.text.languages import check_languages
 def run(values: dict[str, Any]) -> str:
     """List the cards, show one, fetch a corpus, or fetch and convert it; return what to print."""
     action = values["action"]
+    if action in ("list", "show", "fetch"):
+        refuse_unused("corpus", values, {f"with {action}, which converts nothing": ["execution.kind", "output", "threads"]})
     if action == "list":
         return list_corpora()
     config = build(CorpusConfig, values["corpus"], "corpus")
