@@ -60,6 +60,19 @@ def test_only_pairs_in_the_window_are_judged_and_well(drawn):
     assert (kept == right)[150:250].mean() > 0.8 > 0.7 > (alone == right[150:250]).mean()
 
 
+def test_decoys_that_score_above_the_window_are_neither_judged_nor_counted(drawn):
+    """Pairs that score as they do are kept as they are; of those in the window they say nothing."""
+    pairs, decoys, _ = drawn
+    higher = Pairs.of(np.linspace(1.9, 1.7, 90), np.arange(300, 390), (np.arange(300, 390) + 5) % 400)
+    both = Pairs(*(np.concatenate([getattr(one, name) for one in (higher, decoys)]) for name in vars(decoys)))
+    judges = Judge(), Judge()
+    kept = [
+        judge_pairs(pairs, some, 1.5, texts(), judge, 100, 0.8) for some, judge in zip((decoys, both), judges, strict=True)
+    ]
+    assert np.array_equal(*kept)
+    assert judges[0].seen == judges[1].seen
+
+
 def test_too_few_pairs_are_not_judged(drawn):
     pairs, decoys, _ = drawn
     few = pairs.take(np.arange(5))
@@ -125,6 +138,18 @@ def test_a_filter_asks_a_judge_near_its_threshold(sample, tmp_path):
     for wrong, message in (({"threshold": 0.5}, "set threshold=auto"), ({"rerank_share": 0.0}, "rerank_share=0.0")):
         with pytest.raises(ConfigError, match=message):
             xswe.filter(weak, pairs, rerank=judge, **wrong)
+
+
+@pytest.mark.parametrize("code", ["de", "ja"])
+def test_a_judge_does_no_harm_where_nearly_all_is_right(sample, code):
+    """Mismatches far above the threshold would count as wrong pairs near it: all that was judged went."""
+    whole, weak = xswe.load("mini"), xswe.load("mini").truncate(16)
+    right = np.random.default_rng(2).random(900) < 0.95
+    others = [sample[code][row] if right[row] else sample[code][(row * 7 + 31) % 900] for row in range(900)]
+    pairs = list(zip(sample["en"][:900], others, strict=True))
+    alone, both = (xswe.filter(weak, pairs, threads=1, rerank=judge, rerank_share=0.2) for judge in (None, whole))
+    f1 = [2 * (found.kept & right).sum() / (found.kept.sum() + right.sum()) for found in (alone, both)]
+    assert f1[1] > f1[0]
 
 
 def test_every_mismatch_is_judged_with_its_own_score(sample, monkeypatch):

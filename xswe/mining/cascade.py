@@ -1,9 +1,10 @@
 """A second opinion: an encoder judges the pairs near the threshold, of which the static vectors are least sure.
 
-Pairs far above the threshold are kept and pairs far below it are left out, as they are. Those between, and as many of the
-best mismatched pairs, pass through the encoder; the sum of both models' standardised scores ranks them, and the mismatches
-above a score say how many of the pairs above it are wrong. So few lines pass through an encoder that is a thousand times
-slower, and what decides is more than either model has.
+Pairs far above the threshold are kept and pairs far below it are left out, as they are. Those between, and mismatched pairs
+(those that score as they do; the best, where so few lines have a translation that nothing else is known), pass through the
+encoder; the sum of both models' standardised scores ranks them, and the mismatches above a score say how many of the pairs
+above it are wrong. So few lines pass through an encoder that is a thousand times slower, and what decides is more than
+either model has.
 """
 
 from __future__ import annotations
@@ -53,7 +54,13 @@ def window(scores: np.ndarray, threshold: float, most: int) -> slice:
 
 
 def judge_pairs(
-    pairs: Pairs, decoys: Pairs, threshold: float, texts: tuple[Column, Column], encoder: Encoder, most: int
+    pairs: Pairs,
+    decoys: Pairs,
+    threshold: float,
+    texts: tuple[Column, Column],
+    encoder: Encoder,
+    most: int,
+    weight: float | None = None,
 ) -> np.ndarray:
     """Tell which pairs are kept, bool (n,).
 
@@ -64,20 +71,29 @@ def judge_pairs(
         texts: of both sides.
         encoder: the judge.
         most: pairs that it judges, and decoys; it encodes both texts of each, a text once.
+        weight: how many wrong pairs each decoy stands for that scores as the judged pairs do. None where it is not known:
+            then the best decoys are judged, and count whole.
     """
     near = window(pairs.scores, threshold, most)
-    asked, wrong = pairs.take(np.arange(near.start, near.stop)), decoys.take(np.arange(min(most, len(decoys))))
+    asked = pairs.take(np.arange(near.start, near.stop))
     kept = np.arange(len(pairs)) < near.start
     if len(asked) < _LEAST:
         return np.asarray(pairs.scores >= np.float32(threshold))
+    among = np.arange(min(most, len(decoys)))
+    if weight is not None:
+        # Decoys above the window stand for pairs that are kept as they are, decoys below for pairs that are left out.
+        among = np.flatnonzero((decoys.scores >= asked.scores[-1]) & (decoys.scores <= asked.scores[0]))
+    chosen = among[np.linspace(0, len(among) - 1, min(most, len(among))).astype(np.int64)]
+    wrong, each = decoys.take(chosen), (1.0 if weight is None else weight) * len(among) / max(len(chosen), 1)
     cosines = _cosines(asked, wrong, texts, encoder)
-    ranks = combined(np.concatenate([asked.scores, wrong.scores]), cosines, len(asked))
-    falling, false = np.sort(ranks[: len(asked)])[::-1], np.sort(ranks[len(asked) :])
-    count = np.arange(1, len(falling) + 1)
-    right = np.maximum.accumulate(np.maximum(count - (len(false) - np.searchsorted(false, falling)) - 1, 0))
+    both = combined(np.concatenate([asked.scores, wrong.scores]), cosines, len(asked))
+    ranks, false = both[: len(asked)], np.sort(both[len(asked) :])
+    falling, count = np.sort(ranks)[::-1], np.arange(1, len(ranks) + 1)
+    above = len(false) - np.searchsorted(false, falling)
+    right = np.minimum(np.maximum.accumulate(np.maximum(count - each * (above + 1), 0)), count)
     f1 = (near.start + right) / (2 * near.start + count + right[-1])
     if right[-1] or near.start:
-        kept[near] = ranks[: len(asked)] >= falling[int(f1.argmax())]
+        kept[near] = ranks >= falling[int(f1.argmax())]
     return kept
 
 
@@ -102,6 +118,7 @@ def judge_bitext(
     records: Callable[[], Iterable[Record]],
     encoder: Encoder,
     most: int,
+    weight: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Tell which pairs of an aligned bitext are kept.
 
@@ -109,10 +126,11 @@ def judge_bitext(
         scores: float32 (n,), of each record; NaN where there is a reason to drop it.
         compared: int64 (d,), records whose source was compared with the next one's target.
         decoys: float32 (d,), the cosines of these; NaN where there was no next one.
-        threshold: see :func:`judge_pairs`, as of ``encoder`` and ``most``.
+        threshold: see :func:`judge_pairs`, as of ``encoder``, ``most`` and ``weight``.
         records: reads the records anew.
         encoder: the judge.
         most: pairs that it judges, and decoys.
+        weight: how many wrong pairs each decoy stands for; None where it is not known.
 
     Returns:
         The records that have a score, best first, and which of them are kept.
@@ -122,7 +140,7 @@ def judge_bitext(
     there = np.isfinite(decoys)
     pairs = Pairs.of(scores[rows], rows, rows).best_first()
     wrong = Pairs.of(decoys[there], compared[there], np.roll(compared, -1)[there]).best_first()
-    return pairs.source, judge_pairs(pairs, wrong, threshold, (_Read(records, 0), _Read(records, 1)), encoder, most)
+    return pairs.source, judge_pairs(pairs, wrong, threshold, (_Read(records, 0), _Read(records, 1)), encoder, most, weight)
 
 
 def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[Column, Column], encoder: Encoder) -> np.ndarray:

@@ -35,7 +35,7 @@ from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter_shards import FilterShards
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Threshold, from_mismatches
+from xswe.mining.threshold import Threshold, from_mismatches, wrong_fraction
 from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, Judge
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
@@ -311,7 +311,9 @@ def _judged(
     reasons, scores, decoys = held.arrays()
     compared = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
-    rows, kept = judge_bitext(scores, compared, decoys, value, records, encoder, most)
+    alive, wrong = scores[np.isfinite(scores)], decoys[np.isfinite(decoys)]
+    weight = None if found.threshold.unsure else wrong_fraction(alive, wrong)
+    rows, kept = judge_bitext(scores, compared, decoys, value, records, encoder, most, weight)
     again, origin = found.reasons.copy(), f"{found.threshold.origin}; {most:,} pairs judged by the encoder"
     again[rows] = np.where(kept, 0, LOW)
     return replace(found, reasons=again, threshold=Threshold(found.threshold.value, origin))

@@ -276,9 +276,10 @@ def choose_pairs(
     if judge is not None and sides is not None and len(pairs):
         # Where hardly any line has a translation the threshold is not to be trusted: then the best pairs are judged.
         value = np.inf if expected is None or expected.lost else threshold.value
+        weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
         texts = (sides[0].texts, sides[1].texts)
-        mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most)
+        mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most, weight)
         threshold = Threshold(threshold.value, f"{threshold.origin}; {most:,} pairs judged by the encoder")
         kept = pairs.take(mask)
     else:

@@ -183,6 +183,11 @@ class Expected:
         right = float(self.right[low - 1] - (self.right[high - 1] if high else 0.0))
         return min(1.0, right / (low - high)), min(1.0, right / float(self.right[-1]))
 
+    def weight_above(self, least: float) -> float:
+        """Return how many wrong pairs each mismatch above a score stands for, the one that is always counted among them."""
+        kept, mismatched = int((self.falling >= least).sum()), int((self.mismatches >= least).sum())
+        return float(kept - self.right[kept - 1]) / (mismatched + 1) if kept else self.weight
+
     def choose(self, recall: np.ndarray | None = None, precision: float | None = None) -> float:
         """Return the threshold of the best expected F1.
 
