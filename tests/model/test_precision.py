@@ -208,9 +208,9 @@ def test_shared_rows_are_few_and_near(model):
     def off(some, units):
         return np.linalg.norm((some.vectors - model.vectors)[units]) / np.linalg.norm(model.vectors[units])
 
-    # 256 rows drawn at random are off by 0.53, the whole norm is 1.
+    # 256 rows drawn at random are off by 0.39 of the norm.
     everything, frequent = slice(None), np.arange(len(model.matrix)) % 5 == 0
-    assert off(shared, everything) < 0.45
+    assert off(shared, everything) < 0.33
     assert off(model.share_rows(2), everything) < 0.5 * off(shared, everything)
     counted = replace(model, counts=np.where(frequent, 60_000, 0).astype(np.uint16)[None].repeat(len(ALL), 0))
     assert off(counted.share_rows(4), frequent) < 0.9 * off(shared, frequent)
