@@ -261,6 +261,33 @@ def large(record: Record) -> str:
     return markdown(["lines a side", "processor seconds", *sizes, "% of the planted pairs"], rows)
 
 
+# What a task of before_after.py is called.
+_TASKS = {
+    "encode": "encode 40,000 lines, warm",
+    "step": "train, 400 steps of refinement",
+    "exact": "mine 20,000 lines with as many, exact",
+    "clusters": "the same by clusters",
+    "phrases": "100 phrases in 20,000 passages",
+    "conversion": "corpus, 20,000 pairs",
+    "first.encode": "first use: encode 2,000 lines",
+    "first.mine": "first use: mine 2,000 lines with as many",
+    "first.score": "first use: mode=score, 2,000 pairs",
+    "first.phrases": "first use: 100 phrases in 2,000 passages",
+    "first.corpus": "first use: corpus, 2,000 pairs",
+    "first.train": "first use: train pair=en-ja",
+}
+
+
+def versions(record: Record) -> str:
+    """Seconds of v0.1 and of now, in turns on an idle machine (eval/bench/before_after.py)."""
+    rows = []
+    for task in (task for task in _TASKS if task in record):
+        clock, processor = record[task]["clock"], record[task]["processor"]
+        times = [f"{clock[which]:.2f}" for which in ("before", "after", "ratio")]
+        rows.append([_TASKS[task], *times, f"{processor['ratio']:.2f}", str(record[task]["rounds"])])
+    return markdown(["seconds", "v0.1", "now", "now / v0.1", "of the processor", "rounds"], rows)
+
+
 def workers(record: Record) -> str:
     """What one worker of a Ray and two do, beside one process (eval/bench/shards.py); no clock of a busy machine."""
     rows = []
@@ -280,6 +307,7 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
     "filter": ("filter_quality.json", noise),
+    "speed.versions": ("versions.json", versions),
     "speed.workers": ("shards.json", workers),
     "speed.large": ("mine_large.json", large),
     "speed.filter": ("filter_speed.json", filtering),
