@@ -108,7 +108,7 @@ def recall(found: Search, exact: Search) -> float:
     hit = total = 0
     for q in range(len(exact.queries)):
         own, all_of_them = (
-            {tuple(places[q, r, 0] for places in (top.passages, top.first, top.last)) for r in range(top.used[q])}
+            {place.item() for place in top.places[q * top.k * top.examples :][: top.used[q] * top.examples : top.examples]}
             for top in (found.top, exact.top)
         )
         hit += len(own & all_of_them)

@@ -95,8 +95,9 @@ class SpanScorer:
             search = Search(self.source, queries[i : i + 1], self.config)
             search.add_cut(matrix, cut.text(i), 0)
             if search.top.used[0]:
-                places = self.source.places([passages[i]])[0][search.top.first[0, 0, 0] : search.top.last[0, 0, 0]]
-                scores[i], starts[i], ends[i] = search.top.scores[0, 0], places[0, 0], places[:, 1].max()
+                _, first, last = search.top.places[0].item()
+                places = self.source.places([passages[i]])[0][first:last]
+                scores[i], starts[i], ends[i] = search.top.hits["score"][0], places[0, 0], places[:, 1].max()
         return Scored(scores, starts, ends)
 
 

@@ -78,22 +78,22 @@ def test_no_part_that_holds_a_better_span_is_left_out(reach, count):
     best = np.array([best_from[p * step : p * step + step].max(0) for p in range(parts)])
     levels = np.array([level_of(s) for s in spread], np.uint8)
     assert best.max() > 0.5
-    sums, alive = np.empty((-(-count // step) + SEVERAL, LANES), np.uint8), np.empty(parts, np.uint64)
-    limits = np.zeros((LEVELS, LANES), np.uint8)
+    sums, alive = np.empty((-(-count // step) + SEVERAL) * LANES, np.uint8), np.empty(parts, np.uint64)
+    limits, bytes_of_rows = np.zeros(LEVELS * LANES, np.uint8), codes.ravel()
     row_lengths = np.zeros(len(inverse), np.float32)
     row_lengths[found.rows] = lengths
-    room, passed, narrowed = np.empty((2, 64 + reach + STARTS), np.float32), [], 0
+    room, passed, narrowed = np.empty(2 * (64 + reach + STARTS), np.float32), [], 0
     for score in (-0.2, 0.0, 0.1, 0.5, 0.8, 0.99):
         for lane in range(LANES):
             set_limit(limits, lane, np.float32(score))
-        anywhere = bound_tile(codes, found.rows, 0, count, reach, levels, limits, sums, alive)
+        anywhere = bound_tile(bytes_of_rows, found.rows, count, 0, count, reach, levels, 0, limits, sums, alive)
         assert anywhere == np.bitwise_or.reduce(alive)
         found_alive = np.unpackbits(alive.view(np.uint8), bitorder="little").reshape(parts, LANES)[:, : len(queries)]
         assert np.all(found_alive[best > score])
         passed.append(found_alive.mean())
         for lane in range(len(queries)):
-            words = codes, lane, found.rows, row_lengths, 0, count
-            low, high = narrow(*words, 0, starts, levels, np.float32(score), 1, reach, room)
+            words = bytes_of_rows, lane, found.rows, row_lengths, 0, count
+            low, high = narrow(*words, 0, starts, levels, 0, parts, np.float32(score), 1, reach, room)
             inside = np.flatnonzero(best_from[:, lane] > score)
             assert 0 <= low <= high <= starts
             assert low <= inside.min(initial=starts)
@@ -109,28 +109,29 @@ def test_words_are_left_out_where_few_are_near():
     codes = np.zeros((3, LANES), np.uint8)
     codes[1], codes[2, 5] = 60, 255
     rows = np.array([0, 0, 1, 1, 0, 0, 0, 0, 2, 0, 0, 0], np.int32)
-    limits, sums, alive = np.zeros((LEVELS, LANES), np.uint8), np.empty((60, LANES), np.uint8), np.empty(12, np.uint64)
+    limits, sums, alive = np.zeros(LEVELS * LANES, np.uint8), np.empty(60 * LANES, np.uint8), np.empty(12, np.uint64)
+    codes = codes.ravel()
     for lane in range(LANES):
         set_limit(limits, lane, np.float32(np.sqrt(121 / 255)))
     everyone, one = 2**LANES - 1, 1 << 5
-    bound_tile(codes, rows, 0, 12, 4, np.zeros(12, np.uint8), limits, sums, alive)
+    bound_tile(codes, rows, 12, 0, 12, 4, np.zeros(12, np.uint8), 0, limits, sums, alive)
     assert alive.tolist() == [0, 0, 0, 0, one, one, one, one, one, 0, 0, 0]
-    bound_tile(codes, rows, 0, 12, 4, np.full(12, level_of(np.float32(1.01)), np.uint8), limits, sums, alive)
+    bound_tile(codes, rows, 12, 0, 12, 4, np.full(12, level_of(np.float32(1.01)), np.uint8), 0, limits, sums, alive)
     assert alive.tolist() == [everyone, everyone, everyone, 0, one, one, one, one, one, 0, 0, 0]
-    limits[:, 5] = 0
-    bound_tile(codes, rows, 0, 12, 4, np.zeros(12, np.uint8), limits, sums, alive)
+    limits[5::LANES] = 0
+    bound_tile(codes, rows, 12, 0, 12, 4, np.zeros(12, np.uint8), 0, limits, sums, alive)
     assert alive.tolist() == [one] * 12
 
 
 def test_sums_that_are_full_do_not_overflow():
-    codes, limits = np.full((1, LANES), 200, np.uint8), np.zeros((LEVELS, LANES), np.uint8)
+    codes, limits = np.full(LANES, 200, np.uint8), np.zeros(LEVELS * LANES, np.uint8)
     for lane in range(LANES):
         set_limit(limits, lane, np.float32(1.0))
-    sums, alive = np.empty((3000, LANES), np.uint8), np.empty(9, np.uint64)
+    sums, alive = np.empty(3000 * LANES, np.uint8), np.empty(9, np.uint64)
     for reach in (1, 8, 1000):
         rows = np.zeros(9, np.int32)
         alive[:] = 0
-        bound_tile(codes, rows, 0, 9, reach, np.zeros(9, np.uint8), limits, sums, alive)
+        bound_tile(codes, rows, 9, 0, 9, reach, np.zeros(9, np.uint8), 0, limits, sums, alive)
         parts = -(-9 // part_size(reach))
         last = 0 if reach == 1 or reach == 8 else 2**LANES - 1  # the last part holds one word
         assert alive[:parts].tolist() == [2**LANES - 1] * (parts - 1) + [last]
@@ -138,12 +139,12 @@ def test_sums_that_are_full_do_not_overflow():
 
 @pytest.mark.parametrize("spread", [1.0, 1.0000001, 1.04, 1.5, 2.0, 7.3, 14.0, 1e6])
 def test_a_level_stands_for_no_smaller_spread(spread):
-    limits = np.zeros((LEVELS, LANES), np.uint8)
+    limits = np.zeros(LEVELS * LANES, np.uint8)
     level = int(level_of(np.float32(spread)))
     for score in np.linspace(0.01, 1, 50, dtype=np.float32):
         set_limit(limits, 3, score)
-        assert limits[level, 3] < 255 * np.float64(score) ** 2 / np.float32(spread) + 1
-        assert limits[level, 3] >= np.floor(255 * 0.999 * np.float64(score) ** 2 / (spread * 1.045)) or spread > 14
+        assert limits[level * LANES + 3] < 255 * np.float64(score) ** 2 / np.float32(spread) + 1
+        assert limits[level * LANES + 3] >= np.floor(255 * 0.999 * np.float64(score) ** 2 / (spread * 1.045)) or spread > 14
 
 
 def test_every_line_counts_towards_the_limit():

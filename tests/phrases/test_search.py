@@ -103,7 +103,8 @@ def search(source, passages, queries, config, block=None):
 
 
 def hits(top: Top, q: int):
-    return [(top.scores[q, r], top.passages[q, r, 0], top.first[q, r, 0], top.last[q, r, 0]) for r in range(top.used[q])]
+    fields = [top.of_hits("score"), *(top.of_places(name)[:, :, 0] for name in ("passage", "first", "last"))]
+    return [tuple(field[q, r] for field in fields) for r in range(top.used[q])]
 
 
 @pytest.mark.parametrize(
@@ -160,13 +161,13 @@ def test_phrases_that_stand_in_many_passages_are_all_ones_and_the_first_stay():
     phrases = [" ".join(passage.split()[3:7]) for passage in passages[:200]]
     queries = source.queries(phrases) * np.float32(1.0000006)  # as far from 1 as rounding leaves a norm
     alone = search(source, passages, queries, SpanConfig(k=2)).top
-    assert (alone.scores <= 1).all()
-    full = (alone.scores == 1).all(1)
+    assert (alone.of_hits("score") <= 1).all()
+    full = (alone.of_hits("score") == 1).all(1)
     assert full.sum() > 100
-    assert (alone.passages[full, 1, 0] < 400).all()
+    assert (alone.of_places("passage")[full, 1, 0] < 400).all()
     for _ in range(3):
         shared = search(source, passages, queries, SpanConfig(k=2, threads=4)).top
-        np.testing.assert_array_equal(shared.passages, alone.passages)
+        np.testing.assert_array_equal(shared.places["passage"], alone.places["passage"])
 
 
 def test_bound_threads_and_blocks_change_nothing():
@@ -218,11 +219,12 @@ def test_distinct_phrases_are_counted_and_keep_the_first_examples():
     for threads, block in ((1, None), (2, None), (2, 3)):
         config = SpanConfig(k=2, max_size=1, min_score=-1.0, distinct=True, examples=2, threads=threads)
         top = search(source, passages, source.queries([a, b]), config, block).top
-        assert top.times[0, 0] == 5
-        assert top.passages[0, 0].tolist() == [0, 2]
-        assert top.first[0, 0].tolist() == [1, 0]
-        assert top.scores[0, 0] == pytest.approx(1.0, abs=1e-6)
-        assert (top.times[1, 0], top.passages[1, 0].tolist(), top.first[1, 0].tolist()) == (3, [1, 5], [0, 0])
+        times, where, first = top.of_hits("times"), top.of_places("passage"), top.of_places("first")
+        assert times[0, 0] == 5
+        assert where[0, 0].tolist() == [0, 2]
+        assert first[0, 0].tolist() == [1, 0]
+        assert top.of_hits("score")[0, 0] == pytest.approx(1.0, abs=1e-6)
+        assert (times[1, 0], where[1, 0].tolist(), first[1, 0].tolist()) == (3, [1, 5], [0, 0])
 
 
 def test_the_first_stage_looks_only_where_a_near_row_is():
@@ -230,7 +232,7 @@ def test_the_first_stage_looks_only_where_a_near_row_is():
     queries = source.queries(texts(20, 4, seed=3))
     exact = search(source, passages, queries, SpanConfig(k=3)).top
     everywhere = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=300)).top
-    np.testing.assert_allclose(everywhere.scores, exact.scores, atol=1e-6)
+    np.testing.assert_allclose(everywhere.hits["score"], exact.hits["score"], atol=1e-6)
     some = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=4))
     assert 0 < some.pairs < 0.5 * 400 * 20
     for q in range(20):

@@ -129,7 +129,7 @@ class PhraseShards:
         for shard in range(plan.count):
             part = Search(search.source, search.queries, config)
             part.restore(stage.path(shard), "")
-            for numbers in (part.top.passages, part.top.latest):
+            for numbers in (part.top.places["passage"], part.top.hits["latest"]):
                 numbers[numbers >= 0] += self.lines
             merge(search.top, part.top, np.arange(len(queries)), search.config.distinct)
             search.texts |= {self.lines + number: text for number, text in part.texts.items()}
@@ -209,14 +209,13 @@ def _resolve(search: Search) -> list[list[Hit]]:
         return Place(passage, int(where[first, 0]), int(where[first:last, 1].max()), texts[passage])
 
     out = []
-    for q in range(len(search.queries)):
+    for q, used in enumerate(top.used.tolist()):
         hits = []
-        for r in range(int(top.used[q])):
-            examples = min(int(top.times[q, r]), top.passages.shape[2])
-            found = [
-                place(int(top.passages[q, r, e]), int(top.first[q, r, e]), int(top.last[q, r, e])) for e in range(examples)
-            ]
-            hits.append(Hit(float(top.scores[q, r]), int(top.times[q, r]), int(top.spread[q, r]), tuple(found)))
+        for r in range(q * top.k, q * top.k + used):
+            _, times, spread, _, score = top.hits[r].item()
+            first = r * top.examples
+            examples = top.places[first : first + min(times, top.examples)].tolist()
+            hits.append(Hit(score, times, spread, tuple(place(*example) for example in examples)))
         out.append(hits)
     return out
 

@@ -19,8 +19,8 @@ from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks, run, share, single_threaded_blas
 from xswe.io.ragged import Texts
-from xswe.phrases.kernels.bound import LANES, part_size, spell
-from xswe.phrases.kernels.norms import TILE, Block, measure_spans, tiles_of
+from xswe.phrases.kernels.bound import LANES, TILE, part_size, spell
+from xswe.phrases.kernels.norms import Block, measure_spans, tiles_of
 from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_block
 from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
 from xswe.phrases.words import WordSource
@@ -151,7 +151,7 @@ class Search:
                 "equal phrases are counted where their vectors are equal, in a static model; an encoder gives each place "
                 "its own vector: search for places (mode=phrases)"
             )
-        if (size := len(queries) * config.k * (20 + 16 * config.examples)) > _MOST_BYTES:
+        if (size := len(queries) * config.k * (40 + 16 * config.examples)) > _MOST_BYTES:
             raise ConfigError(f"k={config.k}: the lists of {len(queries)} queries would take {size >> 30} GiB")
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.texts: dict[int, str] = {}
@@ -172,13 +172,13 @@ class Search:
 
     def only_wanted(self) -> None:
         """Drop the passages that hold no hit."""
-        wanted = set(self.top.passages.ravel().tolist())
+        wanted = set(self.top.places["passage"].tolist())
         self.texts = {number: text for number, text in self.texts.items() if number in wanted}
 
     def save(self, path: Path, identity: str) -> None:
         """Write the state, whole or not at all; ``identity`` says what the search is of."""
         packed = Texts.of(self.texts.values())
-        arrays = {f"top.{name}": np.ascontiguousarray(array) for name, array in self.top._asdict().items()}
+        arrays = {name: getattr(self.top, name).view(np.uint8) for name in ("hits", "places", "used")}
         arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
         save_checkpoint(path, identity, arrays, {"done": self.done})
 
@@ -187,7 +187,8 @@ class Search:
         if (found := load_checkpoint(path, identity)) is None:
             return
         arrays, self.done = found[0], found[1]["done"]
-        self.top = Top(*(np.ascontiguousarray(arrays[f"top.{name}"]) for name in Top._fields))
+        for name in ("hits", "places", "used"):
+            getattr(self.top, name).view(np.uint8)[:] = arrays[name]
         texts = Texts(arrays["bytes"], arrays["offsets"])
         self.texts = dict(zip(arrays["numbers"].tolist(), texts, strict=True))
 
@@ -231,6 +232,7 @@ class Search:
             if near is not None:
                 allowed = holding(near[some], cut, len(matrix), config.threads)
             task = Task(
+                len(some),
                 floors[some],
                 np.full(len(some), NONE, np.float32),
                 config.min_size,
@@ -245,7 +247,7 @@ class Search:
         """Return what a span must be above to enter each query's list, float32 (n,); 4 for a zero vector."""
         full = self.top.used == self.config.k
         # Of equal scores the earlier passage wins, so a later one must be above; to be counted, it may be as high.
-        last = self.top.scores[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
+        last = self.top.of_hits("score")[:, -1] - (SLACK if self.config.distinct else np.float32(0.0))
         floors = np.where(full, np.maximum(last, self._floor), self._floor).astype(np.float32)
         floors[~self.queries.any(1)] = np.float32(4.0)
         return floors
@@ -286,7 +288,7 @@ class Search:
     ) -> None:
         """Search a block of passages for some queries; each thread fills lists of its own, put together after."""
         config = self.config
-        found = [Top.empty(len(queries), config.k, self.top.passages.shape[2]) for _ in parts]
+        found = [Top.empty(len(queries), config.k, self.top.examples) for _ in parts]
         tasks: list[Callable[[], tuple[int, int]]] = [
             partial(search_block, table, codes, block, a, b, allowed, task, own)
             for (a, b), own in zip(parts, found, strict=True)

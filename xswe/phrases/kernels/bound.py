@@ -27,6 +27,9 @@ from xswe.io.compiler import LEAN, address_of, trailing_zeros
 
 LANES = 64  # queries a block: a byte for each is a cache line, a bit for each a number
 STARTS = 16  # of spans that are scored together
+# Starts handled at a time. A longer text is cut into tiles of so many starts (a tile's spans may reach beyond them), which
+# keeps every buffer in the cache and the bound about few words, however long a passage is.
+TILE = 64
 _AHEAD = 16  # lines that are asked for before they are read
 _INT, _LONG = ir.IntType(32), ir.IntType(64)
 _LINE = ir.VectorType(ir.IntType(8), LANES)
@@ -116,9 +119,15 @@ def _numbers(builder: Any, address: Any, place: Any) -> Any:
     return builder.load(builder.inttoptr(address, _NUMBERS.as_pointer()), align=4)
 
 
+def _everywhere(builder: Any, number: Any) -> Any:
+    """Return a number ``STARTS`` times."""
+    one = builder.insert_element(ir.Constant(_NUMBERS, ir.Undefined), number, _INT(0))
+    return builder.shuffle_vector(one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_ORDER, None))
+
+
 @intrinsic
-def best_spans(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max_size: Any, out: Any) -> Any:
-    """Find the highest cosine of the spans from each of ``STARTS`` words on, at least 0.
+def starts_above(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max_size: Any, limit: Any) -> Any:
+    """Tell from which of ``STARTS`` words on a span has a cosine above a limit, or 0 is.
 
     Args:
         words: address of the words' inner products with a query, float32 (STARTS + max_size,), the first start's first.
@@ -127,11 +136,14 @@ def best_spans(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max
         stride: see there.
         min_size: words of the shortest span.
         max_size: words of the longest.
-        out: address of the cosines, float32 (STARTS,).
+        limit: float32.
+
+    Returns:
+        uint16, a bit for each start.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first, lengths, stride, least, most, place = arguments
+        first, lengths, stride, least, most, limit = arguments
         zero = ir.Constant(_NUMBERS, None)
         total, best = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
 
@@ -148,10 +160,10 @@ def best_spans(_: Any, words: Any, inverse: Any, stride: Any, min_size: Any, max
             score = builder.fmul(summed, _numbers(builder, lengths, builder.mul(stride, loop.index)))
             known = builder.load(best)
             builder.store(builder.select(builder.fcmp_ordered(">", score, known), score, known), best)
-        builder.store(builder.load(best), builder.inttoptr(place, _NUMBERS.as_pointer()), align=4)
-        return context.get_dummy_value()
+        above = builder.fcmp_ordered(">", builder.load(best), _everywhere(builder, limit))
+        return builder.bitcast(above, _BITS)
 
-    return types.void(types.uintp, types.uintp, types.intp, types.intp, types.intp, types.uintp), generate
+    return types.uint16(types.uintp, types.uintp, types.intp, types.intp, types.intp, types.float32), generate
 
 
 @intrinsic
@@ -174,8 +186,7 @@ def spans_above(_: Any, sums: Any, squares: Any, factor: Any, min_size: Any, max
         zero = ir.Constant(_NUMBERS, None)
         total, square = (cgutils.alloca_once_value(builder, zero) for _ in range(2))
         above = cgutils.alloca_once_value(builder, ir.Constant(_BITS, 0))
-        one = builder.insert_element(ir.Constant(_NUMBERS, ir.Undefined), factor, _INT(0))
-        factors = builder.shuffle_vector(one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_ORDER, None))
+        factors = _everywhere(builder, factor)
 
         def add(size: Any) -> tuple[Any, Any]:
             both = []
@@ -222,15 +233,17 @@ def set_limit(limits: np.ndarray, lane: int, score: np.float32) -> None:
     """Have :func:`bound_tile` find, for the query of a lane, where a span might score above ``score``.
 
     Args:
-        limits: uint8 (LEVELS, LANES).
+        limits: uint8 (LEVELS x LANES,).
         lane: which query.
         score: up to 1; at 0 or less, nothing is ruled out.
     """
-    squared = np.float32(max(score, np.float32(0.0)))
+    none = np.float32(0.0)
+    squared = score if score > none else none
     squared *= squared * STEPS
     for level in range(LEVELS - 1):
-        limits[level, lane] = np.uint8(min(np.ceil(squared / _SPREADS[level]), STEPS))  # sums are whole
-    limits[LEVELS - 1, lane] = 0
+        limit = np.ceil(squared / _SPREADS[level])  # sums are whole
+        limits[level * LANES + lane] = np.uint8(limit if limit < STEPS else STEPS)
+    limits[(LEVELS - 1) * LANES + lane] = 0
 
 
 @njit(**LEAN)
@@ -276,10 +289,12 @@ def spell(
 def bound_tile(
     codes: np.ndarray,
     rows: np.ndarray,
+    known: int,
     first: int,
     count: int,
     reach: int,
     levels: np.ndarray,
+    level: int,
     limits: np.ndarray,
     sums: np.ndarray,
     alive: np.ndarray,
@@ -287,32 +302,36 @@ def bound_tile(
     """Find the parts of a tile where a span might score above a query's limit, for all queries of a block at once.
 
     Args:
-        codes: uint8 (rows, LANES) of :func:`spell`.
-        rows: int32 (w,), the row of each word.
+        codes: uint8 (rows x LANES,) of :func:`spell`.
+        rows: int32 (known,), the row of each word.
+        known: see there.
         first: the tile's first word.
         count: its words, with those that its spans reach beyond it.
         reach: words of the longest span.
-        levels: uint8 (parts,), :func:`level_of` the spread of the spans that begin in each part.
-        limits: uint8 (LEVELS, LANES), see :func:`set_limit`.
-        sums: uint8 (parts + SEVERAL, LANES), room.
+        levels: uint8, :func:`level_of` the spread of the spans that begin in each part.
+        level: where the tile's begin there.
+        limits: uint8 (LEVELS x LANES,), see :func:`set_limit`.
+        sums: uint8 ((parts + SEVERAL) x LANES,), room.
         alive: uint64 (parts,), receives a bit for each query: whether a span that begins in the part might be above.
 
     Returns:
         The same for the whole tile.
     """
     step = part_size(reach)
-    parts = (count + step - 1) // step
-    table, known = address_of(codes, 0), len(rows) - first
+    parts, starts = (count + step - 1) // step, (TILE + step - 1) // step
+    starts = parts if parts < starts else starts
+    table, left = address_of(codes, 0), known - first
     for part in range(parts):
-        place, size = part * step, min(step, count - part * step)
-        sum_lines(table, address_of(rows, first + place), size, known - place, address_of(sums, part * LANES))
-    for part in range(parts, parts + SEVERAL):  # nothing stands behind the last
-        for c in range(LANES):
-            sums[part, c] = 0
+        place = part * step
+        size = step if step < count - place else count - place
+        sum_lines(table, address_of(rows, first + place), size, left - place, address_of(sums, part * LANES))
+    for behind in range(parts * LANES, (parts + SEVERAL) * LANES):  # nothing stands behind the last
+        sums[behind] = 0
     anywhere = np.uint64(0)
-    for part in range(min(parts, len(levels))):
-        alive[part] = _reach(address_of(sums, part * LANES), address_of(limits, levels[part] * LANES))
-        anywhere |= alive[part]
+    for part in range(starts):
+        found = _reach(address_of(sums, part * LANES), address_of(limits, np.int64(levels[level + part]) * LANES))
+        alive[part] = found
+        anywhere |= found
     return anywhere
 
 
@@ -327,6 +346,8 @@ def narrow(
     low: int,
     high: int,
     levels: np.ndarray,
+    level: int,
+    last_level: int,
     limit: np.float32,
     min_size: int,
     max_size: int,
@@ -341,7 +362,7 @@ def narrow(
     of which all but s, and signs, is exact.
 
     Args:
-        codes: uint8 (rows, LANES) of :func:`spell`.
+        codes: uint8 (rows x LANES,) of :func:`spell`.
         lane: which query.
         rows: int32 (w,), the row of each word.
         lengths: float32 (rows,), the lengths of words.
@@ -349,34 +370,41 @@ def narrow(
         count: its words, with those that its spans reach beyond it.
         low: first start of the part, counted from ``first``.
         high: one past its last.
-        levels: uint8, that of each part between.
+        levels: uint8, that of each part.
+        level: where those of the parts between begin there.
+        last_level: one past the last.
         limit: the score.
         min_size: words of the shortest span.
         max_size: words of the longest.
-        room: float32 (2, high - low + STARTS + max_size), room.
+        room: float32 (2 x (high - low + STARTS + max_size),), room.
 
     Returns:
         The first such start, and one past the last; twice the same if there is none.
     """
-    highest = 0
-    for level in levels:
-        highest = max(highest, level)
+    highest: Any = np.int64(0)
+    for part in range(level, last_level):
+        found = np.int64(levels[part])
+        highest = found if found > highest else highest
     if limit <= 0 or highest == LEVELS - 1:
         return low, high
-    words = min(high - low + max_size - 1, count - low)
+    words, all_words = count - low, high - low + max_size - 1
+    words = all_words if all_words < words else words
+    second = high - low + STARTS + max_size
     for t in range(words):
         row = rows[first + low + t]
         length = lengths[row]
-        room[0, t], room[1, t] = length * _ROOTS[codes[row, lane]], length * length
-    for t in range(words, high - low + STARTS + max_size):
-        room[0, t] = room[1, t] = 0.0
+        room[t] = length * _ROOTS[codes[row * LANES + lane]]
+        room[second + t] = length * length
+    for t in range(words, second):
+        room[t] = room[second + t] = 0.0
     factor = limit * limit / _SPREADS[highest]
-    start, stop = high, high
+    start: Any = high
+    stop: Any = high
     for i in range(0, high - low, STARTS):
-        found = spans_above(address_of(room[0], i), address_of(room[1], i), factor, min_size, max_size)
-        while found:
-            place = low + i + int(trailing_zeros(np.uint64(found)))
-            found &= found - np.uint16(1)
+        above = spans_above(address_of(room, i), address_of(room, second + i), factor, min_size, max_size)
+        while above:
+            place: Any = low + i + np.int64(trailing_zeros(np.uint64(above)))
+            above &= above - np.uint16(1)
             if place < high:
-                start, stop = min(start, place), place + 1
+                start, stop = place if place < start else start, place + 1
     return start, stop

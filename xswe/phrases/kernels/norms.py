@@ -15,14 +15,11 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN, prefetch_row
-from xswe.phrases.kernels.bound import level_of, part_size
+from xswe.phrases.kernels.bound import TILE, level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
 # of it is rounding error.
 VANISHED = 1e-6
-# Starts handled at a time. A longer text is cut into tiles of so many starts (a tile's spans may reach beyond them), which
-# keeps every buffer in the cache and the bound below about few words, however long a passage is.
-TILE = 64
 _AHEAD = 6  # rows that are asked for before they are read
 
 
@@ -62,13 +59,6 @@ def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
         i: which start.
     """
     return first * sizes + r * starts + i
-
-
-@njit(inline="always")
-def place_in_text(sizes: int, begin: int, count: int, r: int, i: int) -> int:
-    """The same for the i-th word of a passage of ``count`` words that begins with word ``begin``."""
-    first = i // TILE * TILE
-    return place_of(sizes, begin + first, min(TILE, count - first), r, i - first)
 
 
 @njit(**INNER)

@@ -16,20 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import INNER, LEAN, address_of, prefetch, stand_alone, trailing_zeros
+from xswe.io.compiler import INNER, LEAN, address_of, at, bare, prefetch, stand_alone, trailing_zeros
 from xswe.phrases.kernels.bound import (
     LANES,
     LEVELS,
     SEVERAL,
     STARTS,
-    best_spans,
+    TILE,
     bound_tile,
     count_lanes,
     narrow,
     part_size,
     set_limit,
+    starts_above,
 )
-from xswe.phrases.kernels.norms import TILE, Block, place_in_text, place_of
+from xswe.phrases.kernels.norms import Block, place_of
 from xswe.phrases.kernels.top import Top, insert, key_of
 
 _DIGITS = np.float32(2.0**20)
@@ -37,12 +38,16 @@ _STEP = np.float32(2.0**-20)  # between scores
 SLACK = np.float32(2e-5)  # float32 rounding of a score, many times over
 NONE = np.float32(-4.0)  # below every score
 _MOST = 64  # pieces of tiles that wait at most
-_LANE, _FIRST, _COUNT, _STARTS, _PLACE, _STRIDE = range(6)  # what is kept of each
+_PIECE = np.dtype([(name, "i8") for name in ("lane", "first", "count", "starts", "place", "stride")], align=True)
+_PASSAGE = np.dtype([("number", "i8"), ("pieces", "i8"), ("good", "u8")], align=True)
+_RANGE = np.dtype([("low", "i8"), ("high", "i8")], align=True)
+_LIMIT = np.dtype([("exact", "f4"), ("score", "f4")], align=True)
 
 
 class Task(NamedTuple):
     """What is searched for, as compiled code sees it."""
 
+    queries: int  # how many
     floors: np.ndarray  # float32 (queries,), scores up to this cannot enter the lists
     # float32 (queries,), the highest of the last scores of full lists, of all threads: nothing below is wanted
     shared: np.ndarray
@@ -56,8 +61,7 @@ class Task(NamedTuple):
 class Limits(NamedTuple):
     """What a span must be above for each query of a block."""
 
-    exact: np.ndarray  # float32 (queries,)
-    scores: np.ndarray  # float32 (queries,), the same with room for rounding
+    lanes: np.ndarray  # _LIMIT (queries,): the score, and the same with room for rounding
     bounds: np.ndarray  # uint8 (LEVELS, LANES), the same as the bound has it
     open: np.ndarray  # uint64 (1,), a bit for each query that a span can be above at all
 
@@ -67,8 +71,8 @@ class Room(NamedTuple):
 
     products: np.ndarray  # float32, inner products of words
     best: np.ndarray  # float32, the best cosine of each start
-    taken: np.ndarray  # bool, which words are part of a hit
-    lines: np.ndarray  # float32 (2, …), what the bound knows of words
+    taken: np.ndarray  # uint8, which words are part of a hit
+    lines: np.ndarray  # float32, what the bound knows of words
     sums: np.ndarray  # uint8 (…, LANES), the bound's sums over the parts of a tile
     alive: np.ndarray  # uint64, the queries that each part of a tile is left to
 
@@ -79,40 +83,32 @@ def make_room(words: int, max_size: int) -> Room:
     return Room(
         np.empty(height, np.float32),
         np.empty(height, np.float32),
-        np.empty(height, np.bool_),
-        np.empty((2, height), np.float32),
+        np.empty(height, np.uint8),
+        np.empty(2 * height, np.float32),
         np.empty((TILE + max_size + SEVERAL, LANES), np.uint8),
         np.empty(TILE + max_size, np.uint64),
     )
 
 
-def make_limits(task: Task, top: Top) -> Limits:
-    """Return the limits of all queries."""
-    width = len(task.floors)
+def make_limits(task: Task) -> Limits:
+    """Return room for the limits of all queries."""
     bounds, everyone = np.zeros((LEVELS, LANES), np.uint8), np.full(1, 0xFFFFFFFFFFFFFFFF, np.uint64)
-    limits = Limits(np.empty(width, np.float32), np.empty(width, np.float32), bounds, everyone)
-    _update_all(limits, task, top)
-    return limits
-
-
-@njit(**LEAN)
-def _update_all(limits: Limits, task: Task, top: Top) -> None:
-    """Bring all queries' limits up to date."""
-    for lane in range(len(task.floors)):
-        update(limits, lane, task, top)
+    return Limits(np.empty(task.queries, _LIMIT), bounds, everyone)
 
 
 @njit(**INNER)
 def update(limits: Limits, lane: int, task: Task, top: Top) -> None:
     """Bring a query's limits up to date with its list."""
     stand_alone()
-    exact, last, slack = task.floors[lane], task.shared[lane], SLACK if task.distinct else np.float32(0.0)
-    if top.used[lane] == top.scores.shape[1]:
-        exact = max(exact, top.scores[lane, -1] - slack)
-        if top.scores[lane, -1] > last:
-            task.shared[lane] = last = top.scores[lane, -1]  # another thread's may be lost here, which does no harm
-    exact = max(exact, last - slack - _STEP)  # as high as another thread's last may come from an earlier passage
-    limits.exact[lane], limits.scores[lane] = exact, exact - SLACK
+    exact, shared, slack = task.floors[lane], task.shared[lane], SLACK if task.distinct else np.float32(0.0)
+    if top.used[lane] == top.k:
+        last = at(top.hits, lane * top.k + top.k - 1).score
+        exact = max(exact, last - slack)
+        if last > shared:
+            task.shared[lane] = shared = last  # another thread's may be lost here, which does no harm
+    exact = max(exact, shared - slack - _STEP)  # as high as another thread's last may come from an earlier passage
+    limit = at(limits.lanes, lane)
+    limit.exact, limit.score = exact, exact - SLACK
     set_limit(limits.bounds, lane, exact - SLACK)
     if is_closed(exact, task.distinct):
         limits.open[0] &= ~(np.uint64(1) << np.uint64(lane))
@@ -124,86 +120,18 @@ def is_closed(limit: float, distinct: bool) -> bool:
     return limit > 1 if distinct else limit >= 1
 
 
-@njit(**INNER)
-def gather(table: np.ndarray, lane: int, rows: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
-    """out[t] = inner product of a query and word first + t; 0 behind ``count``."""
-    for t in range(count):
-        out[t] = table[rows[first + t], lane]
-    for t in range(count, len(out)):
-        out[t] = 0.0
-
-
-@njit(**INNER)
-def best_of(
-    products: np.ndarray,
-    starts: int,
-    place: int,
-    stride: int,
-    task: Task,
-    inverse: np.ndarray,
-    out: np.ndarray,
-) -> np.float32:
-    """The highest cosine of one query with any span of some starts; 0 if all are negative. ``out`` has it for each start.
-
-    Args:
-        products: float32 of :func:`gather`, from the first start on; ``STARTS`` + max_size more than there are.
-        starts: how many there are.
-        place: where ``inverse`` has the shortest span from the first start on.
-        stride: starts of the tile.
-        task: has the sizes.
-        inverse: see :class:`Block`.
-        out: float32 (starts, rounded up to whole ``STARTS``).
-    """
-    highest = np.float32(0.0)
-    for i in range(0, starts, STARTS):
-        words, lengths = address_of(products, i), address_of(inverse, place + i)
-        best_spans(words, lengths, stride, task.min_size, task.max_size, address_of(out, i))
-        for k in range(i, min(i + STARTS, starts)):
-            highest = max(highest, out[k])
-    return highest
-
-
 @njit(inline="always")
 def _rounded(score: np.float32) -> np.float32:
     """A cosine to 20 binary digits: what is left of rounding errors then is no difference, and a phrase's own is 1.
 
     None is above 1: where a list is full of ones, its query wants nothing more (:func:`is_closed`).
     """
-    return min(np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0))
+    rounded, most = np.rint(score * _DIGITS) / _DIGITS, np.float32(1.0)
+    return rounded if rounded < most else most
 
 
 @njit(**INNER)
-def any_above(
-    products: np.ndarray,
-    count: int,
-    starts: int,
-    place: int,
-    stride: int,
-    task: Task,
-    inverse: np.ndarray,
-    best: np.ndarray,
-    limit: np.float32,
-    floor: np.float32,
-) -> bool:
-    """Tell whether a span that begins where ``best`` is above ``limit`` scores above ``floor``, to the digits that count.
-
-    A phrase that stands in many passages scores the same in all of them: this spares them the search for its place.
-    """
-    for i in range(starts):
-        if best[i] > limit:
-            total = np.float32(0.0)
-            for j in range(i, min(i + task.max_size, count)):
-                total += products[j]
-                r = j + 1 - i - task.min_size
-                if r >= 0:
-                    length = inverse[place + r * stride + i]
-                    if length > 0 and _rounded(total * length) > floor:
-                        return True
-    return False
-
-
-@njit(**INNER)
-def take(
+def take(  # noqa: C901 (to call a function within takes longer to compile than what it does)
     table: np.ndarray, lane: int, block: Block, text: int, low: int, high: int, task: Task, top: Top, room: Room
 ) -> None:
     """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
@@ -221,67 +149,62 @@ def take(
     """
     stand_alone()
     products, highest, taken = room.products, room.best, room.taken
-    begin, floor = block.texts[text], task.floors[lane]
-    count = min(high + task.max_size - 1, block.texts[text + 1] - begin)
-    gather(table, lane, block.rows, begin + low, count - low, products[: count - low])
-    for i in range(high - low):
+    begin, floor, end = block.texts[text], task.floors[lane], lane * top.k + top.k - 1
+    words, sizes, width = block.texts[text + 1] - begin, task.max_size + 1 - task.min_size, task.queries
+    count = high + task.max_size - 1 if high + task.max_size - 1 < words else words
+    for j in range(low, count):
+        products[j] = table[block.rows[begin + j] * width + lane]
+        taken[j] = 0
+    for i in range(low, high):
         highest[i] = np.inf  # of the spans from a start on, at most
-    for j in range(count):
-        taken[j] = False
     while True:
-        least = max(floor, top.scores[lane, -1] - SLACK) if top.used[lane] == top.scores.shape[1] else floor
-        best = least
-        at: Any = np.int64(-1)
-        until: Any = np.int64(-1)
+        best = floor
+        if top.used[lane] == top.k and at(top.hits, end).score - SLACK > floor:
+            best = at(top.hits, end).score - SLACK
+        start: Any = np.int64(-1)
+        stop: Any = np.int64(-1)
         for i in range(low, high):
-            if highest[i - low] > best:
-                score, end = _best_from(i, low, products, block, text, task, taken)
-                highest[i - low] = score
-                if score > best:
-                    best, at, until = score, i, end
-        if at < 0:
+            if highest[i] <= best:
+                continue
+            # The best of the spans from here on that hold no word that is taken.
+            total, own, tile = np.float32(0.0), NONE, i // TILE * TILE
+            starts = words - tile if words - tile < TILE else TILE
+            place = place_of(sizes, begin + tile, starts, 1 - task.min_size, i - tile)
+            last = i + task.max_size if i + task.max_size < words else words
+            for j in range(i, last):
+                if taken[j]:
+                    break
+                total += products[j]
+                if j + 1 - i >= task.min_size:
+                    length = block.inverse[place + (j - i) * starts]
+                    score = _rounded(total * length)
+                    if length > 0 and score > own:
+                        own = score
+                        if score > best:
+                            best, start, stop = score, i, j + 1
+            highest[i] = own
+        if start < 0:
             return
-        key = key_of(block.names, block.words[begin + at], block.words[begin + until])
-        placed = insert(top, lane, best, task.base + text, at, until, key, task.distinct)
+        key = key_of(block.names, block.words[begin + start], block.words[begin + stop])
+        placed = insert(top, lane, best, task.base + text, start, stop, key, task.distinct)
         # A phrase to be counted may come with a score that rounding has moved a little below its own.
-        if not placed and (not task.distinct or best < top.scores[lane, -1] - SLACK):
+        if not placed and (not task.distinct or best < at(top.hits, end).score - SLACK):
             return
-        for j in range(at, until):
-            taken[j] = True
-
-
-@njit(inline="always")
-def _best_from(
-    i: int, low: int, products: np.ndarray, block: Block, text: int, task: Task, taken: np.ndarray
-) -> tuple[np.float32, int]:
-    """The best score of the spans from a start on that hold no word that is taken, and one past that span's last word."""
-    begin, sizes = block.texts[text], task.max_size + 1 - task.min_size
-    words = block.texts[text + 1] - begin
-    total, best, end = np.float32(0.0), NONE, -1
-    for j in range(i, min(i + task.max_size, words)):
-        if taken[j]:
-            break
-        total += products[j - low]
-        r = j + 1 - i - task.min_size
-        if r >= 0:
-            length = block.inverse[place_in_text(sizes, begin, words, r, i)]
-            score = _rounded(total * length)
-            if length > 0 and score > best:
-                best, end = score, j + 1
-    return best, end
+        for j in range(start, stop):
+            taken[j] = 1
 
 
 class Waiting(NamedTuple):
     """What is left of two passages, and waits to be scored: of the one that is looked at, and of the last before it."""
 
-    passages: np.ndarray  # int64 (2,), which ones
-    counts: np.ndarray  # int64 (2,), how many pieces of each wait
-    # int64 (2, _MOST, 6): which query; first word; how many there are, with those that spans reach beyond the piece;
+    # _PASSAGE (2,): which one; how many pieces of it wait; a bit for each query with a list that it can enter
+    passages: np.ndarray
+    # _PIECE (2 x _MOST,): which query; first word; how many there are, with those that spans reach beyond the piece;
     # starts; where the inverse length of the shortest span from the first one on stands; where the next size
     pieces: np.ndarray
-    good: np.ndarray  # uint64 (2,), a bit for each query with a list that the passage can enter
-    low: np.ndarray  # int64 (2, LANES), the first start from which a span can, counted from the passage's first word
-    high: np.ndarray  # int64 (2, LANES), one past the last
+    # _RANGE (2 x LANES,): the first start from which a span can enter, counted from the passage's first word; one past the
+    # last
+    ranges: np.ndarray
 
 
 def search_block(
@@ -309,22 +232,15 @@ def search_block(
     Returns:
         How many pairs of a tile and a query there were, and in how many of them spans were scored.
     """
-    waiting = Waiting(
-        np.zeros(2, np.int64),
-        np.zeros(2, np.int64),
-        np.empty((2, _MOST, 6), np.int64),
-        np.zeros(2, np.uint64),
-        np.empty((2, LANES), np.int64),
-        np.empty((2, LANES), np.int64),
-    )
+    waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MOST, _PIECE), np.empty(2 * LANES, _RANGE))
     longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
-    room, limits = make_room(longest, task.max_size), make_limits(task, top)
+    room, limits = make_room(longest, task.max_size), make_limits(task)
     counts: tuple[int, int] = _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, room)
     return counts
 
 
 @njit(**LEAN)
-def _scan(
+def _scan(  # noqa: C901 (likewise)
     table: np.ndarray,
     codes: np.ndarray,
     block: Block,
@@ -338,123 +254,156 @@ def _scan(
     room: Room,
 ) -> tuple[int, int]:
     """See :func:`search_block`."""
+    known = len(block.rows)
+    table, codes, allowed, block, task = bare(table), bare(codes), bare(allowed), bare(block), bare(task)
+    top, limits, waiting, room = bare(top), bare(limits), bare(waiting), bare(room)
     min_size, max_size = task.min_size, task.max_size
-    sizes, step = max_size + 1 - min_size, part_size(max_size)
-    alive = room.alive
+    sizes, step, reach = max_size + 1 - min_size, part_size(max_size), TILE + max_size - 1
+    parts, alive, width = (TILE + step - 1) // step, room.alive, task.queries
     seen, scored = 0, 0
     now: Any = np.int64(0)
-    for text in range(start, stop):
-        wanted, end = allowed[text], block.texts[text + 1]
-        if wanted == 0 or end - block.texts[text] < min_size:
-            continue
-        waiting.passages[now] = text
-        tile = block.tiles[text]
-        for first in range(block.texts[text], end, TILE):
-            starts, count = min(TILE, end - first), min(TILE + max_size - 1, end - first)
-            levels, there = block.levels[tile], wanted
-            if task.prune:
-                there &= bound_tile(codes, block.rows, first, count, max_size, levels, limits.bounds, room.sums, alive)
-                there &= limits.open[0]
-            seen += count_lanes(wanted)
-            while there:
-                lane = np.int64(trailing_zeros(there))
-                there &= there - np.uint64(1)
-                low, high = np.int64(0), starts
+    lane: Any = np.int64(0)
+    while lane < task.queries:
+        update(limits, lane, task, top)
+        lane += 1
+    for text in range(start, stop + 1):
+        passage = at(waiting.passages, now)
+        if text < stop:
+            wanted, begin, end = allowed[text], block.texts[text], block.texts[text + 1]
+            if wanted == 0 or end - begin < min_size:
+                continue
+            passage.number = text
+            tile = block.tiles[text]
+            for first in range(begin, end, TILE):
+                starts = end - first if end - first < TILE else TILE
+                count = end - first if end - first < reach else reach
+                there, level = wanted, tile * parts
                 if task.prune:
-                    low, high = _range(alive, lane, step, starts)
-                    words = codes, lane, block.rows, block.row_lengths, first, count
-                    parts = levels[low // step : (high + step - 1) // step]
-                    low, high = narrow(*words, low, high, parts, limits.scores[lane], min_size, max_size, room.lines)
-                if low == high:
-                    continue
-                if waiting.counts[now] == _MOST:
-                    _score(waiting, now, table, block, task, limits, top, room)
-                piece = waiting.pieces[now, waiting.counts[now]]
-                waiting.counts[now] += 1
-                scored += 1
-                piece[_LANE], piece[_FIRST], piece[_STARTS] = lane, first + low, high - low
-                piece[_COUNT] = min(high - low + max_size - 1, count - low)
-                piece[_PLACE], piece[_STRIDE] = place_of(sizes, first, starts, 0, low), starts
-                _ask_for(piece, table, block, sizes)
-            tile += 1
-        if waiting.counts[now] or waiting.good[now]:
-            now = 1 - now
-            _settle(waiting, now, table, block, task, limits, top, room)
-    _settle(waiting, 1 - now, table, block, task, limits, top, room)
+                    there &= bound_tile(
+                        codes,
+                        block.rows,
+                        known,
+                        first,
+                        count,
+                        max_size,
+                        block.levels,
+                        level,
+                        limits.bounds,
+                        room.sums,
+                        alive,
+                    )
+                    there &= limits.open[0]
+                seen += count_lanes(wanted)
+                while there:
+                    lane = np.int64(trailing_zeros(there))
+                    there &= there - np.uint64(1)
+                    low, high = np.int64(0), starts
+                    if task.prune:
+                        # The parts where this query's spans might be above its limit: from the first to the last.
+                        bit, part, behind = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
+                        while not alive[part] & bit:
+                            part += 1
+                        while not alive[behind - 1] & bit:
+                            behind -= 1
+                        low, high = part * step, behind * step if behind * step < starts else starts
+                        low, high = narrow(
+                            codes,
+                            lane,
+                            block.rows,
+                            block.row_lengths,
+                            first,
+                            count,
+                            low,
+                            high,
+                            block.levels,
+                            level + part,
+                            level + behind,
+                            at(limits.lanes, lane).score,
+                            min_size,
+                            max_size,
+                            room.lines,
+                        )
+                    if low == high:
+                        continue
+                    if passage.pieces == _MOST:
+                        _score(waiting, now, table, block, task, limits, top, room)
+                    piece = at(waiting.pieces, now * _MOST + passage.pieces)
+                    passage.pieces += 1
+                    scored += 1
+                    piece.lane, piece.first, piece.starts = lane, first + low, high - low
+                    piece.count = high - low + max_size - 1
+                    if piece.count > count - low:
+                        piece.count = count - low
+                    piece.place, piece.stride = place_of(sizes, first, starts, 0, low), starts
+                    # Ask memory for what it takes to score them.
+                    for t in range(piece.first, piece.first + piece.count):
+                        prefetch(table, block.rows[t] * width + lane)
+                    for r in range(sizes):
+                        place = piece.place + r * starts
+                        for i in range(0, high - low + STARTS - 1, STARTS):
+                            prefetch(block.inverse, place + (i if i < high - low else high - low - 1))
+                tile += 1
+            if passage.pieces == 0 and passage.good == 0:
+                continue
+        # Of the passage before, all is there by now: score what waits of it, and offer it to the lists that it can enter.
+        now = 1 - now
+        _score(waiting, now, table, block, task, limits, top, room)
+        passage = at(waiting.passages, now)
+        while passage.good:
+            lane = np.int64(trailing_zeros(passage.good))
+            passage.good &= passage.good - np.uint64(1)
+            span = at(waiting.ranges, now * LANES + lane)
+            take(table, lane, block, passage.number, span.low, span.high, task, top, room)
+            update(limits, lane, task, top)
     return seen, scored
 
 
-@njit(inline="always")
-def _range(alive: np.ndarray, lane: int, step: int, starts: int) -> tuple[int, int]:
-    """Return the first start, and one past the last, of the parts where a query's spans might be above its limit."""
-    parts, bit = (starts + step - 1) // step, np.uint64(1) << np.uint64(lane)
-    low, high = 0, parts - 1
-    while not alive[low] & bit:
-        low += 1
-    while not alive[high] & bit:
-        high -= 1
-    return low * step, min(high * step + step, starts)
-
-
 @njit(**INNER)
-def _ask_for(piece: np.ndarray, table: np.ndarray, block: Block, sizes: int) -> None:
-    """Ask memory for what it takes to score a piece of a tile."""
-    width = table.shape[1]
-    for t in range(piece[_FIRST], piece[_FIRST] + piece[_COUNT]):
-        prefetch(table, block.rows[t] * width + piece[_LANE])
-    for r in range(sizes):
-        place = piece[_PLACE] + r * piece[_STRIDE]
-        for i in range(0, piece[_STARTS] + STARTS - 1, STARTS):
-            prefetch(block.inverse, place + min(i, piece[_STARTS] - 1))
-
-
-@njit(**INNER)
-def _settle(
-    waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
-) -> None:
-    """Score what waits of a passage, and offer it to the lists that it can enter."""
-    stand_alone()
-    _score(waiting, which, table, block, task, limits, top, room)
-    good = waiting.good[which]
-    while good:
-        lane = np.int64(trailing_zeros(good))
-        good &= good - np.uint64(1)
-        take(
-            table,
-            lane,
-            block,
-            waiting.passages[which],
-            waiting.low[which, lane],
-            waiting.high[which, lane],
-            task,
-            top,
-            room,
-        )
-        update(limits, lane, task, top)
-    waiting.good[which] = 0
-
-
-@njit(**INNER)
-def _score(
+def _score(  # noqa: C901 (likewise)
     waiting: Waiting, which: int, table: np.ndarray, block: Block, task: Task, limits: Limits, top: Top, room: Room
 ) -> None:
     """Score the pieces of a passage that wait, and note those that have a span above their query's limit."""
     stand_alone()
-    low, high, begin = waiting.low[which], waiting.high[which], block.texts[waiting.passages[which]]
-    for k in range(waiting.counts[which]):
-        piece = waiting.pieces[which, k]
-        lane, first, count = piece[_LANE], piece[_FIRST], piece[_COUNT]
-        starts, place, stride = piece[_STARTS], piece[_PLACE], piece[_STRIDE]
-        if task.shared[lane] > limits.scores[lane] + 3 * SLACK:  # another thread has found more
+    passage, products, width, max_size = at(waiting.passages, which), room.products, task.queries, task.max_size
+    begin, inverse = block.texts[passage.number], block.inverse
+    for k in range(which * _MOST, which * _MOST + passage.pieces):
+        piece = at(waiting.pieces, k)
+        lane, first, count, starts = piece.lane, piece.first, piece.count, piece.starts
+        limit = at(limits.lanes, lane)
+        if task.shared[lane] > limit.score + 3 * SLACK:  # another thread has found more
             update(limits, lane, task, top)
-        gather(table, lane, block.rows, first, count, room.products[: starts + STARTS + task.max_size])
-        limit = limits.scores[lane]
-        if best_of(room.products, starts, place, stride, task, block.inverse, room.best) > limit:
-            floor = limit if task.distinct else limits.exact[lane]
-            if any_above(room.products, count, starts, place, stride, task, block.inverse, room.best, limit, floor):
-                bit = np.uint64(1) << np.uint64(lane)
-                if not waiting.good[which] & bit:
-                    low[lane] = first - begin
-                high[lane] = first - begin + starts
-                waiting.good[which] |= bit
-    waiting.counts[which] = 0
+        for t in range(count):
+            products[t] = table[block.rows[first + t] * width + lane]
+        for t in range(count, starts + STARTS + max_size):
+            products[t] = 0.0
+        floor = limit.score if task.distinct else limit.exact
+        found = False
+        for i in range(0, starts, STARTS):
+            place = piece.place + i
+            sizes = piece.stride, task.min_size, max_size
+            above = starts_above(address_of(products, i), address_of(inverse, place), *sizes, limit.score)
+            # A phrase that stands in many passages scores the same in all of them: to look whether a span is above to the
+            # digits that count spares them the search for its place.
+            while above and not found:
+                start = i + np.int64(trailing_zeros(np.uint64(above)))
+                above &= above - np.uint16(1)
+                total, last = np.float32(0.0), start + max_size if start + max_size < count else count
+                if start >= starts:
+                    last = start
+                for j in range(start, last):
+                    total += products[j]
+                    r = j + 1 - start - task.min_size
+                    if r >= 0:
+                        length = inverse[piece.place + r * piece.stride + start]
+                        if length > 0 and _rounded(total * length) > floor:
+                            found = True
+                            break
+            if found:
+                break
+        if found:
+            bit, span = np.uint64(1) << np.uint64(lane), at(waiting.ranges, which * LANES + lane)
+            if not passage.good & bit:
+                span.low = first - begin
+            span.high = first - begin + starts
+            passage.good |= bit
+    passage.pieces = 0

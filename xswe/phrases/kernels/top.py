@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import INNER, LEAN, stand_alone
+from xswe.io.compiler import INNER, LEAN, at, bare, stand_alone
 
 
 class Distinct(NamedTuple):
@@ -104,33 +104,38 @@ def _same(names: np.ndarray, words: np.ndarray, i: int, j: int) -> bool:
 # The k best hits of each query, as flat arrays that compiled code fills and files keep.
 
 
-class Top(NamedTuple):
-    """The best hits of ``n`` queries, best first."""
+HIT = np.dtype([("key", "u8"), ("times", "i8"), ("spread", "i8"), ("latest", "i8"), ("score", "f4")], align=True)
+PLACE = np.dtype([("passage", "i8"), ("first", "i4"), ("last", "i4")], align=True)
 
-    scores: np.ndarray  # float32 (n, k)
-    used: np.ndarray  # int32 (n,), how many of the k there are
-    keys: np.ndarray  # uint64 (n, k), names of the phrases, where equal ones are counted
-    times: np.ndarray  # int64 (n, k), how often a phrase was found
-    spread: np.ndarray  # int64 (n, k), in how many passages
-    latest: np.ndarray  # int64 (n, k), the last of these
-    passages: np.ndarray  # int64 (n, k, e), the passages of the first e times
-    first: np.ndarray  # int32 (n, k, e), the first word of the span there
-    last: np.ndarray  # int32 (n, k, e), one past its last word
+
+class Top(NamedTuple):
+    """The best hits of ``n`` queries, best first.
+
+    The fields of a hit: a name of the phrase, by which equal ones are counted; how often it was found; in how many
+    passages; the last of these; its cosine, -4 where there is no hit. Those of a place: the passage; the first word of the
+    span there; one past its last.
+    """
+
+    hits: np.ndarray  # HIT (n x k,)
+    places: np.ndarray  # PLACE (n x k x examples,), of the first times that a phrase was found
+    used: np.ndarray  # int64 (n,), how many of the k there are
+    k: int
+    examples: int
 
     @classmethod
     def empty(cls, n: int, k: int, examples: int = 1) -> Top:
         """Return lists with nothing in them."""
-        return cls(
-            np.full((n, k), -4.0, np.float32),
-            np.zeros(n, np.int32),
-            np.zeros((n, k), np.uint64),
-            np.zeros((n, k), np.int64),
-            np.zeros((n, k), np.int64),
-            np.full((n, k), -1, np.int64),
-            np.full((n, k, examples), -1, np.int64),
-            np.zeros((n, k, examples), np.int32),
-            np.zeros((n, k, examples), np.int32),
-        )
+        hits, places = np.zeros(n * k, HIT), np.zeros(n * k * examples, PLACE)
+        hits["score"], hits["latest"], places["passage"] = -4.0, -1, -1
+        return cls(hits, places, np.zeros(n, np.int64), k, examples)
+
+    def of_hits(self, field: str) -> np.ndarray:
+        """Return a field of the hits, (n, k); what is written there is written to the lists."""
+        return self.hits[field].reshape(-1, self.k)
+
+    def of_places(self, field: str) -> np.ndarray:
+        """Return a field of the places, (n, k, examples), likewise."""
+        return self.places[field].reshape(-1, self.k, self.examples)
 
 
 @njit(**INNER)
@@ -152,40 +157,45 @@ def insert(
         Whether it was put in or counted.
     """
     stand_alone()
-    scores, used, keys, times, spread, latest, passages, firsts, lasts = top
-    k, examples = scores.shape[1], passages.shape[2]
-    n = used[lane]
+    hits, places, examples = top.hits, top.places, top.examples
+    begin = lane * top.k
+    r = begin + top.used[lane]
     if distinct:
-        for r in range(n):
-            if keys[lane, r] == key:
-                if times[lane, r] < examples:
-                    e = times[lane, r]
-                    passages[lane, r, e], firsts[lane, r, e], lasts[lane, r, e] = passage, first, last
-                times[lane, r] += 1
-                spread[lane, r] += latest[lane, r] != passage
-                latest[lane, r] = passage
+        for known in range(begin, r):
+            hit = at(hits, known)
+            if hit.key == key:
+                if hit.times < examples:
+                    place = at(places, known * examples + hit.times)
+                    place.passage, place.first, place.last = passage, first, last
+                hit.times += 1
+                hit.spread += hit.latest != passage
+                hit.latest = passage
                 return True
-    if n == k and score <= scores[lane, k - 1]:
-        return False
-    r = n if n < k else k - 1
-    while r > 0 and scores[lane, r - 1] < score:
-        scores[lane, r], keys[lane, r], times[lane, r] = scores[lane, r - 1], keys[lane, r - 1], times[lane, r - 1]
-        spread[lane, r], latest[lane, r] = spread[lane, r - 1], latest[lane, r - 1]
-        for e in range(examples):
-            passages[lane, r, e] = passages[lane, r - 1, e]
-            firsts[lane, r, e], lasts[lane, r, e] = firsts[lane, r - 1, e], lasts[lane, r - 1, e]
+    if r == begin + top.k:
         r -= 1
-    scores[lane, r], keys[lane, r], times[lane, r] = score, key, 1
-    spread[lane, r], latest[lane, r] = 1, passage
-    for e in range(examples):
-        passages[lane, r, e], firsts[lane, r, e], lasts[lane, r, e] = -1, 0, 0
-    passages[lane, r, 0], firsts[lane, r, 0], lasts[lane, r, 0] = passage, first, last
-    if n < k:
-        used[lane] = n + 1
+        if score <= at(hits, r).score:
+            return False
+    else:
+        top.used[lane] += 1
+    hit = at(hits, r)
+    while r > begin and at(hits, r - 1).score < score:
+        above = at(hits, r - 1)
+        hit.score, hit.key, hit.times = above.score, above.key, above.times
+        hit.spread, hit.latest = above.spread, above.latest
+        for e in range(r * examples, r * examples + examples):
+            place, before = at(places, e), at(places, e - examples)
+            place.passage, place.first, place.last = before.passage, before.first, before.last
+        r -= 1
+        hit = above
+    hit.score, hit.key, hit.times, hit.spread, hit.latest = score, key, 1, 1, passage
+    for e in range(r * examples, r * examples + examples):
+        place = at(places, e)
+        place.passage, place.first, place.last = -1, 0, 0
+    place = at(places, r * examples)
+    place.passage, place.first, place.last = passage, first, last
     return True
 
 
-@njit(**LEAN)
 def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
     """Put the hits of later passages into the lists of earlier ones.
 
@@ -195,19 +205,37 @@ def merge(into: Top, part: Top, queries: np.ndarray, distinct: bool) -> None:
         queries: int64 (n,), which ones.
         distinct: see :func:`insert`.
     """
-    for own in range(len(part.used)):
+    if distinct:
+        _count(into, part, queries)
+        return
+    ours, theirs = (top.hits.reshape(-1, top.k) for top in (into, part))
+    places, their_places = (top.places.reshape(-1, top.k) for top in (into, part))
+    both, all_places = np.hstack([ours[queries], theirs]), np.hstack([places[queries], their_places])
+    order = np.argsort(-both["score"], axis=1, kind="stable")[:, : into.k]  # of equal scores the earlier one first
+    ours[queries], places[queries] = (np.take_along_axis(of, order, 1) for of in (both, all_places))
+    into.used[queries] = np.minimum(into.used[queries] + part.used, into.k)
+
+
+@njit(**LEAN)
+def _count(into: Top, part: Top, queries: np.ndarray) -> None:
+    """See :func:`merge`, with ``distinct``."""
+    lanes = len(part.used)
+    into, part, queries = bare(into), bare(part), bare(queries)
+    for own in range(lanes):
         lane = queries[own]
-        for r in range(part.used[own]):
-            score, key, times = part.scores[own, r], part.keys[own, r], part.times[own, r]
-            known = min(times, part.passages.shape[2])
-            kept, shown = False, 0
-            for e in range(known):
-                shown += e == 0 or part.passages[own, r, e] != part.passages[own, r, e - 1]
-                passage = part.passages[own, r, e]
-                first, last = np.int64(part.first[own, r, e]), np.int64(part.last[own, r, e])
-                kept |= insert(into, lane, score, passage, first, last, key, distinct)
-            if distinct and kept and times > known:
-                for q in range(into.used[lane]):
-                    if into.keys[lane, q] == key:
-                        into.times[lane, q] += times - known
-                        into.spread[lane, q] += part.spread[own, r] - shown
+        for r in range(own * part.k, own * part.k + part.used[own]):
+            found = at(part.hits, r)
+            known = found.times if found.times < part.examples else part.examples
+            kept, shown, before = False, 0, np.int64(-1)
+            for e in range(r * part.examples, r * part.examples + known):
+                place = at(part.places, e)
+                shown += place.passage != before
+                before = place.passage
+                first, last = np.int64(place.first), np.int64(place.last)
+                kept |= insert(into, lane, found.score, place.passage, first, last, found.key, True)
+            if kept and found.times > known:
+                for q in range(lane * into.k, lane * into.k + into.used[lane]):
+                    hit = at(into.hits, q)
+                    if hit.key == found.key:
+                        hit.times += found.times - known
+                        hit.spread += found.spread - shown
