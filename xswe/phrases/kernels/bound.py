@@ -225,7 +225,9 @@ def part_size(max_size: int) -> int:
 @njit(inline="always")
 def level_of(spread: np.float32) -> np.uint8:
     """Return the lowest level that stands for a spread (1 or more) or a larger one."""
-    return np.uint8(min(max(np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4), 0.0), LEVELS - 1.0))
+    level = np.ceil(_OCTAVE * np.log2(np.float64(spread)) - 1e-4)
+    level = level if level > 0.0 else 0.0
+    return np.uint8(level if level < LEVELS - 1.0 else LEVELS - 1.0)
 
 
 @njit(**LEAN)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import INNER, LEAN, prefetch_row
+from xswe.io.compiler import INNER, LEAN, LINE, bare, prefetch
 from xswe.phrases.kernels.bound import TILE, level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
@@ -61,47 +61,30 @@ def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
     return first * sizes + r * starts + i
 
 
-@njit(**INNER)
-def _sum_words(matrix: np.ndarray, ids: np.ndarray, words: np.ndarray, first: int, count: int, out: np.ndarray) -> None:
-    """out[t] = sum of the rows of word first + t."""
-    width = matrix.shape[1]
-    for t in range(count):
-        total, start, stop = out[t], words[first + t], words[first + t + 1]
-        if start == stop:
-            for k in range(width):
-                total[k] = 0.0
-        for p in range(start, stop):
-            if p + _AHEAD < len(ids):
-                prefetch_row(matrix, ids[p + _AHEAD])
-            row = matrix[ids[p]]
-            if p == start:
-                for k in range(width):
-                    total[k] = row[k]
-            else:
-                for k in range(width):
-                    total[k] += row[k]
-
-
 @njit(**INNER, fastmath=True)
-def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> None:
-    """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count; float32 (reach + 8, count + 8).
+def _gram_band(vectors: np.ndarray, dim: int, height: int, count: int, reach: int, out: np.ndarray) -> None:
+    """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count.
 
     Two vectors against four at a time: eight sums are enough to keep a processor's two multipliers busy, and six vectors
     are read from the cache for eight products. The few products that the band does not need go into the room beside it.
 
     Args:
-        vectors: float32 (count + 8, d) at least; what follows ``count`` is read, but of no consequence.
+        vectors: float32 (height x dim,); what follows ``count`` is read, but of no consequence.
+        dim: see there.
+        height: ``count`` + 8 at least.
         count: number of vectors.
         reach: width of the band.
-        out: receives the products.
+        out: float32 ((reach + 8) x height,), receives the products.
     """
-    width = vectors.shape[1]
     for t in range(0, count, 2):
-        for j in range(t, min(t + reach + 1, count), 4):
+        end = t + reach + 1 if t + reach + 1 < count else count
+        for j in range(t, end, 4):
             a = b = c = d = e = f = g = h = np.float32(0.0)
-            for k in range(width):
-                x, y = vectors[t, k], vectors[t + 1, k]
-                p, q, r, s = vectors[j, k], vectors[j + 1, k], vectors[j + 2, k], vectors[j + 3, k]
+            left, right = t * dim, j * dim
+            for k in range(dim):
+                x, y = vectors[left + k], vectors[left + dim + k]
+                p, q = vectors[right + k], vectors[right + dim + k]
+                r, s = vectors[right + 2 * dim + k], vectors[right + 3 * dim + k]
                 a += x * p
                 b += x * q
                 c += x * r
@@ -110,11 +93,11 @@ def _gram_band(vectors: np.ndarray, count: int, reach: int, out: np.ndarray) -> 
                 f += y * q
                 g += y * r
                 h += y * s
-            z = j - t
-            out[z, t], out[z + 1, t], out[z + 2, t], out[z + 3, t] = a, b, c, d
-            if z:
-                out[z - 1, t + 1] = e
-            out[z, t + 1], out[z + 1, t + 1], out[z + 2, t + 1] = f, g, h
+            z = (j - t) * height + t
+            out[z], out[z + height], out[z + 2 * height], out[z + 3 * height] = a, b, c, d
+            if j > t:
+                out[z - height + 1] = e
+            out[z + 1], out[z + height + 1], out[z + 2 * height + 1] = f, g, h
 
 
 class Room(NamedTuple):
@@ -125,6 +108,7 @@ class Room(NamedTuple):
     and the largest spread.
     """
 
+    height: int  # of the vectors, and numbers of a line
     vectors: np.ndarray
     gram: np.ndarray
     cross: np.ndarray
@@ -138,68 +122,17 @@ def _room(dim: int, max_size: int) -> Room:
     """Return room for one tile."""
     height = TILE + max_size + 8
     return Room(
-        np.zeros((height, dim), np.float32),
-        np.empty((max_size + 8, height), np.float32),
-        np.empty((2, height), np.float64),
+        height,
+        np.zeros(height * dim, np.float32),
+        np.empty((max_size + 8) * height, np.float32),
+        np.empty(2 * height, np.float64),
         *(np.empty(height, np.float64) for _ in range(2)),
         *(np.empty(height, np.float32) for _ in range(2)),
     )
 
 
-@njit(**INNER, error_model="numpy")  # no look at whether a divisor is 0, which would keep it from vectorising
-def _measure_size(r: int, count: int, starts: int, room: Room) -> None:
-    """Go on from the spans of ``r`` words of a tile to those of ``r + 1``. Starts are the inner loops, and vectorise.
-
-    Args:
-        r: how many words before the last.
-        count: words of the tile, with those that its spans reach beyond it.
-        starts: words that a span may begin with.
-        room: holds what is known of the spans of ``r`` words, and ``lengths`` then those of ``r + 1``.
-    """
-    gram, cross, squares, apart = room.gram, room.cross[r % 2], room.squares, room.apart
-    lengths, widest = room.lengths, room.widest
-    there = count - r  # starts from which so many words follow
-    if r:
-        products, before = gram[r], room.cross[1 - r % 2, 1:]
-        for i in range(there):
-            cross[i] = before[i] + products[i]
-    else:
-        for i in range(count):
-            cross[i] = squares[i] = apart[i] = 0.0
-            widest[i] = 0.0
-    last = gram[0, r:]
-    for i in range(min(starts, there)):
-        own = np.float64(last[i])
-        squares[i] += own + 2.0 * cross[i]
-        apart[i] += own
-    for i in range(min(starts, there)):  # in float32, without a branch
-        whole = squares[i] > VANISHED * apart[i]
-        length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
-        lengths[i] = length if whole else np.float32(0.0)
-        widest[i] = max(widest[i], np.float32(apart[i]) * lengths[i] * lengths[i])
-    for i in range(max(0, there), starts):
-        lengths[i] = 0.0
-
-
-@njit(inline="always")
-def _has_zero(numbers: np.ndarray, count: int) -> bool:
-    """Tell whether one of the first ``count`` numbers is 0."""
-    found = False
-    for i in range(count):
-        found |= numbers[i] == 0
-    return found
-
-
-@njit(**INNER)
-def _leave_out(squares: np.ndarray, r: int, count: int, line: np.ndarray) -> None:
-    """Set ``line`` to 0 for the spans of ``r + 1`` words that begin or end with a word whose square is 0."""
-    for i in range(min(TILE, count - r)):
-        if squares[i] == 0 or squares[i + r] == 0:
-            line[i] = 0.0
-
-
-@njit(**LEAN)
-def _measure(
+@njit(**LEAN, error_model="numpy")  # no look at whether a divisor is 0, which would keep loops from vectorising
+def _measure(  # noqa: C901 (to call a function within takes longer to compile than what it does)
     matrix: np.ndarray,
     block: Block,
     wanted: np.ndarray,
@@ -209,38 +142,83 @@ def _measure(
     max_size: int,
     room: Room,
 ) -> None:
-    """See :func:`measure_spans`."""
-    texts, inverse = block.texts, block.inverse
-    part, sizes = part_size(max_size), max_size + 1 - min_size
-    lengths, widest = room.lengths, room.widest
+    """See :func:`measure_spans`. Starts are the inner loops, and vectorise."""
+    dim, pieces = matrix.shape[1], len(block.names)
+    matrix, block, room = bare(matrix), bare(block), bare(room)
+    height, vectors, gram, lengths, widest = room.height, room.vectors, room.gram, room.lengths, room.widest
+    cross, squares, apart = room.cross, room.squares, room.apart
+    part, sizes, most = part_size(max_size), max_size + 1 - min_size, TILE + max_size - 1
+    parts = (TILE + part - 1) // part
     for text in range(start, stop):
         if not wanted[text]:
             continue
-        tile = block.tiles[text]
-        for first in range(texts[text], texts[text + 1], TILE):
-            left = texts[text + 1] - first
-            starts, count = min(TILE, left), min(TILE + max_size - 1, left)
-            _sum_words(matrix, block.names, block.words, first, count, room.vectors)
-            _gram_band(room.vectors, count, max_size, room.gram)
-            holes = _has_zero(room.gram[0], count)
-            for r in range(max_size):
-                _measure_size(r, count, starts, room)
+        tile, end = block.tiles[text], block.texts[text + 1]
+        for first in range(block.texts[text], end, TILE):
+            starts = end - first if end - first < TILE else TILE  # words that a span may begin with
+            count = end - first if end - first < most else most  # with those that spans reach beyond them
+            # A word's vector is the sum of its pieces' rows.
+            for t in range(count):
+                own, begin, behind = t * dim, block.words[first + t], block.words[first + t + 1]
+                if begin == behind:
+                    for k in range(dim):
+                        vectors[own + k] = 0.0
+                for p in range(begin, behind):
+                    if p + _AHEAD < pieces:
+                        coming = block.names[p + _AHEAD] * dim
+                        for k in range(0, dim, LINE // 4):
+                            prefetch(matrix, coming + k)
+                    row = block.names[p] * dim
+                    if p == begin:
+                        for k in range(dim):
+                            vectors[own + k] = matrix[row + k]
+                    else:
+                        for k in range(dim):
+                            vectors[own + k] += matrix[row + k]
+            _gram_band(vectors, dim, height, count, max_size, gram)
+            holes = False  # whether a word has no vector
+            for i in range(count):
+                holes |= gram[i] == 0
+                cross[i] = squares[i] = apart[i] = 0.0
+                widest[i] = 0.0
+            for r in range(max_size):  # from the spans of r words to those of r + 1
+                this, before, there = r % 2 * height, (1 - r % 2) * height + 1, count - r
+                if r:
+                    for i in range(there):
+                        cross[this + i] = cross[before + i] + gram[r * height + i]
+                both = starts if starts < there else there
+                for i in range(both):
+                    product = np.float64(gram[r + i])
+                    squares[i] += product + 2.0 * cross[this + i]
+                    apart[i] += product
+                for i in range(both):  # in float32, without a branch
+                    whole = squares[i] > VANISHED * apart[i]
+                    length = np.float32(1.0) / np.sqrt(np.float32(squares[i] if whole else 1.0))
+                    length = length if whole else np.float32(0.0)
+                    spread = np.float32(apart[i]) * length * length
+                    lengths[i] = length
+                    widest[i] = spread if spread > widest[i] else widest[i]
+                for i in range(both if both > 0 else 0, starts):
+                    lengths[i] = 0.0
                 if r == 0:
                     for i in range(starts):
                         row = block.rows[first + i]
                         block.row_inverse[row] = lengths[i]  # the same in all places
-                        block.row_lengths[row] = np.sqrt(np.float32(room.squares[i]))
-                if r + 1 >= min_size:
-                    line = inverse[place_of(sizes, first, starts, r + 1 - min_size, 0) :]
-                    for i in range(starts):
-                        line[i] = lengths[i]
-                    if holes:
-                        _leave_out(room.gram[0], r, count, line)
+                        block.row_lengths[row] = np.sqrt(np.float32(squares[i]))
+                if r + 1 < min_size:
+                    continue
+                line = place_of(sizes, first, starts, r + 1 - min_size, 0)
+                for i in range(starts):
+                    block.inverse[line + i] = lengths[i]
+                if holes:  # what begins or ends with a word without a vector is no hit
+                    for i in range(both):
+                        if gram[i] == 0 or gram[i + r] == 0:
+                            block.inverse[line + i] = 0.0
             for p in range((starts + part - 1) // part):
-                spread = np.float32(1.0)
-                for i in range(p * part, min(p * part + part, starts)):
-                    spread = max(spread, widest[i])
-                block.levels[tile, p] = level_of(spread * np.float32(1.000001))  # rounding must not make the bound too low
+                widest_here = np.float32(1.0)
+                for i in range(p * part, p * part + part if p * part + part < starts else starts):
+                    widest_here = widest[i] if widest[i] > widest_here else widest_here
+                # Rounding must not make the bound too low.
+                block.levels[tile * parts + p] = level_of(widest_here * np.float32(1.000001))
             tile += 1
 
 
