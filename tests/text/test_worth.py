@@ -9,7 +9,7 @@ def alone(x):
     return x
 
 
-FEW_LONG, MANY_SHORT, FEW_SHORT = ["a" * FEW], ["a"] * 5000, ["a cat"] * 100
+FEW_LONG, MANY_SHORT, FEW_SHORT = ["a" * FEW], ["a"] * 10000, ["a cat"] * 100
 
 
 @pytest.fixture(params=[list, Texts.of])
@@ -48,3 +48,17 @@ def test_what_is_compiled_and_kept_is_known(tmp_path, monkeypatch):
     first(1)
     assert is_compiled(first)
     assert is_compiled(second)
+
+
+def test_little_is_done_in_python_until_it_adds_up_or_the_code_is_compiled(tmp_path, monkeypatch):
+    from numba import njit
+
+    from xswe.io.compiler import for_steps
+
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("xswe.io.compiler._LITTLE", 10)
+    first, second = njit(cache=True)(alone), njit(cache=True)(alone)
+    assert [for_steps(first, 4), for_steps(first, 4), for_steps(first, 4)] == [alone, alone, first]
+    assert for_steps(second, 1) is alone
+    second(1)
+    assert for_steps(second, 1) is second

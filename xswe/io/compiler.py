@@ -30,6 +30,8 @@ LEAN: dict[str, Any] = {"nogil": True, "cache": True, "_nrt": False, "no_cfunc_w
 INNER: dict[str, Any] = {**LEAN, "no_cpython_wrapper": True}
 
 LINE = 64  # bytes that memory moves at a time
+_LITTLE = 200_000  # steps that Python takes in less time than to compile a function
+_steps: dict[Any, int] = {}  # that Python has taken for functions that are not compiled yet
 _INT = ir.IntType(32)
 _pread = types.ExternalFunction("pread", types.intp(types.int32, types.uintp, types.uintp, types.int64))
 
@@ -61,6 +63,19 @@ def is_compiled(function: Any) -> bool:
     source = Path(function.py_func.__code__.co_filename)
     kept = Path(function.stats.cache_path).glob(f"{source.stem}.{function.__name__}-*.nbi")
     return any(index.stat().st_mtime > source.stat().st_mtime for index in kept)
+
+
+def for_steps(function: Any, steps: int) -> Any:
+    """Return a compiled function, or its source where it is not compiled yet and there was little to do so far.
+
+    Args:
+        function: takes arrays and numbers, and calls no compiled function.
+        steps: about how often its innermost loop runs; in Python each takes some microseconds.
+    """
+    if function.overloads or is_compiled(function):
+        return function
+    _steps[function] = _steps.get(function, 0) + steps
+    return function.py_func if _steps[function] < _LITTLE else function
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks, run, share, single_threaded_blas
 from xswe.io.ragged import Texts
-from xswe.phrases.kernels.bound import LANES, TILE, part_size, spell
+from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
 from xswe.phrases.kernels.norms import Block, measure_spans, tiles_of
 from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_block
 from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
@@ -265,7 +265,7 @@ class Search:
             inverse=np.empty(words * (config.max_size - config.min_size + 1) + TILE, np.float32),
             row_inverse=np.zeros(len(found.offsets) - 1, np.float32),
             row_lengths=np.zeros(len(found.offsets) - 1, np.float32),
-            levels=np.empty((int(tiles[-1]), -(-TILE // part_size(config.max_size))), np.uint8),
+            levels=np.empty((int(tiles[-1]), -(-TILE // words_of_part(config.max_size))), np.uint8),
         )
         block.inverse[-TILE:] = 0.0  # read, but of no consequence
         return found, block

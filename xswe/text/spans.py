@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import LEAN, for_steps
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.text.compiled.locate import DROPPED, MARKED, PART, SILENT, UNKNOWN, WHOLE, locate_pieces, place_words
@@ -162,7 +162,7 @@ class _Pieces:
             bags = concatenate_bags([self._by_tokenizer(block) for block in in_blocks(texts)])
         ids, words = np.empty(len(bags.ids), np.int32), np.empty(len(bags.ids) + 1, np.int64)
         ends = np.zeros(len(bags) + 1, np.int64)
-        count, found = _group(bags.ids, bags.offsets, self._kinds, ids, words, ends)
+        count, found = for_steps(_group, len(bags.ids))(bags.ids, bags.offsets, self._kinds, ids, words, ends)
         return Cut(ids[:count].copy(), words[: found + 1].copy(), ends)
 
     def places(self, texts: Sequence[str]) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ from xswe.io.ragged import Bags, Texts
 UnitKind = Literal["words", "teacher", "subwords"]
 BLOCK = 8192  # texts handled at a time
 FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
-_MANY = 2048  # texts for which it does, however short
+_MANY = BLOCK  # texts for which it does, however short
 _UNCOMPILED = 1_000_000  # characters, in small calls, for which it does not pay to compile it: a second or two's work
 
 

@@ -23,7 +23,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from xswe.io.compiler import LEAN, address_of, trailing_zeros
+from xswe.io.compiler import LEAN, address_of, bare, trailing_zeros
 
 LANES = 64  # queries a block: a byte for each is a cache line, a bit for each a number
 STARTS = 16  # of spans that are scored together
@@ -216,10 +216,12 @@ _ROOTS = (np.sqrt(np.arange(256) / STEPS) * 1.0001).astype(np.float32)  # the hi
 _reach = lanes_that_reach(SEVERAL + 1)
 
 
-@njit(inline="always")
-def part_size(max_size: int) -> int:
+def words_of_part(max_size: int) -> int:
     """Words of a part: a span of up to ``max_size`` words lies within five parts that follow each other."""
     return (max_size + 3) // 4
+
+
+part_size = njit(inline="always")(words_of_part)
 
 
 @njit(inline="always")
@@ -272,19 +274,23 @@ def spell(
         stop: one past the last.
     """
     width, none, full = table.shape[1], np.float32(0.0), STEPS * np.float32(1.00001)  # rounding is not to lower a square
+    pieces, ids, offsets, inverse = bare(pieces), bare(ids), bare(offsets), bare(inverse)
+    table, codes = bare(table), bare(codes)
     for row in range(start, stop):
-        total, code, scale = table[row], codes[row], inverse[row]
+        total, code, scale = row * width, row * LANES, inverse[row]
         for c in range(width):
-            total[c] = none
+            table[total + c] = none
         for p in range(offsets[row], offsets[row + 1]):
-            piece = pieces[ids[p]]
+            piece = ids[p] * width
             for c in range(width):
-                total[c] += piece[c]
+                table[total + c] += pieces[piece + c]
         for c in range(width):
-            cosine = max(total[c] * scale, none)
-            code[c] = np.uint8(min(np.ceil(cosine * cosine * full), STEPS))
+            cosine = table[total + c] * scale
+            cosine = cosine if cosine > none else none
+            square = np.ceil(cosine * cosine * full)
+            codes[code + c] = np.uint8(square if square < STEPS else STEPS)
         for c in range(width, LANES):
-            code[c] = 0
+            codes[code + c] = 0
 
 
 @njit(**LEAN)

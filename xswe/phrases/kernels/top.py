@@ -67,8 +67,16 @@ def _number(
     ``alone`` has the numbers of words of one piece, ``table`` those of others; ``rows`` receives the number of each word,
     ``examples`` a word of each number.
     """
-    found, slots = 0, len(table)
-    for j in range(len(rows)):
+    found, slots, count = 0, len(table), len(rows)
+    names, words, alone, table, rows, examples = (
+        bare(names),
+        bare(words),
+        bare(alone),
+        bare(table),
+        bare(rows),
+        bare(examples),
+    )
+    for j in range(count):
         first, last = words[j], words[j + 1]
         if last - first == 1:
             row = alone[names[first]]
@@ -76,9 +84,17 @@ def _number(
                 alone[names[first]] = found
         else:
             slot = np.int64(key_of(names, first, last) & np.uint64(slots - 1))
-            while table[slot] >= 0 and not _same(names, words, examples[table[slot]], j):
-                slot = (slot + 1) & (slots - 1)
             row = table[slot]
+            while row >= 0:
+                other, k = words[examples[row]] - first, first
+                same = words[examples[row] + 1] - other == last
+                while same and k < last:
+                    same = names[other + k] == names[k]
+                    k += 1
+                if same:
+                    break
+                slot = (slot + 1) & (slots - 1)
+                row = table[slot]
             if row < 0:
                 table[slot] = found
         if row < 0:
@@ -87,18 +103,6 @@ def _number(
             found += 1
         rows[j] = row
     return found
-
-
-@njit(inline="always")
-def _same(names: np.ndarray, words: np.ndarray, i: int, j: int) -> bool:
-    """Tell whether two words have the same pieces."""
-    size = words[i + 1] - words[i]
-    same = size == words[j + 1] - words[j]
-    k = 0
-    while same and k < size:
-        same = names[words[i] + k] == names[words[j] + k]
-        k += 1
-    return same
 
 
 # The k best hits of each query, as flat arrays that compiled code fills and files keep.

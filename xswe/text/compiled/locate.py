@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from tokenizers import Tokenizer
 
-from xswe.io.compiler import LEAN
+from xswe.io.compiler import LEAN, for_steps
 from xswe.io.ragged import Bags, Texts, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD, decode_character
 from xswe.text.compiled.chunks import Fresh, new_table
@@ -67,7 +67,7 @@ def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndar
     numbers = chain.from_iterable(chain.from_iterable(encoding.offsets for encoding in encodings))
     spans = np.fromiter(numbers, np.int32, 2 * len(bags.ids)).reshape(-1, 2)
     characters = _read(texts)
-    _settle(bags.offsets, spans, *characters)
+    for_steps(_settle, len(bags.ids))(bags.offsets, spans, *characters)
     return bags, spans, characters
 
 
@@ -102,7 +102,7 @@ def place_words(
         int32 (words, 2), first character and one past the last, and int64 (n + 1,), how many words end before each text.
     """
     places, ends = np.empty((len(bags.ids), 2), np.int32), np.zeros(len(bags.offsets), np.int64)
-    _place(bags.ids, bags.offsets, spans, *characters, kinds, places, ends)
+    for_steps(_place, len(bags.ids))(bags.ids, bags.offsets, spans, *characters, kinds, places, ends)
     return places[: ends[-1]], ends
 
 
