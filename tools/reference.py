@@ -21,7 +21,7 @@ from xswe.__main__ import VERBS
 from xswe.commands.help import EXAMPLES, settings
 from xswe.corpus import formats, records
 from xswe.io import results
-from xswe.mining import negatives, output
+from xswe.mining import output, score
 from xswe.model import vector_files
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def format_table() -> str:
         "filter, score": {".tsv", *records._SUFFIXES},
         "mined pairs": {".tsv", *output._SUFFIXES},
         "tables": {".json", *results._TEXTS, *results._LIBRARIES},
-        "hard negatives": {*negatives._SUFFIXES},
+        "hard negatives": {*score._SUFFIXES},
         "vectors": {*vector_files.SUFFIXES},
     }
     names = sorted({suffix for held in roles.values() for suffix in held})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
-    from xswe.mining.negatives import HardNegatives, mine_negatives
+    from xswe.mining.score import HardNegatives, mine_negatives
     from xswe.mining.score import score_pairs as score
     from xswe.model.encode_file import BatchEncoder, encode_file
     from xswe.model.ensemble import Ensemble, push_to_hub
@@ -62,8 +62,7 @@ _MODULES = {
     "mining.dedup": "Deduplicated dedup",
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "MinedPairs mine",
-    "mining.negatives": "HardNegatives mine_negatives",
-    "mining.score": "score:score_pairs",
+    "mining.score": "HardNegatives mine_negatives score:score_pairs",
     "model.encode_file": "BatchEncoder encode_file",
     "model.ensemble": "Ensemble push_to_hub",
     "model.static": "StaticModel",

@@ -46,7 +46,7 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
     """Write ``a.npy`` and ``b.npy``, int8; row ``i`` of both is the same text for every hundredth ``i``."""
     import xswe
     from eval.bench.mine import real_texts
-    from xswe.search.vectors import VectorWriter
+    from xswe.search.types import VectorWriter
 
     base = folder.parent / "base.npz"
     if not base.is_file():
@@ -96,8 +96,7 @@ def by_faiss(lists: Callable[[int], tuple[str, int]], folder: Path, threads: int
     import faiss
 
     from xswe.mining.margin import score_candidates, select
-    from xswe.search.types import Neighbours
-    from xswe.search.vectors import Vectors
+    from xswe.search.types import Neighbours, Vectors
 
     faiss.omp_set_num_threads(threads)
     sides = [Vectors.open(folder / f"{name}.npy") for name in "ab"]

@@ -112,7 +112,7 @@ def teacher_methods(
 
 def trained(model: StaticModel, data: Path, steps: int, threads: int) -> StaticModel:
     """Train a copy of a model for span search on the folder's bitexts."""
-    from xswe.training.spans import ParallelWords, SpanTraining, train_spans
+    from xswe.training.refine import ParallelWords, SpanTraining, train_spans
 
     cutter = make_cutter(model.units)
     parts: tuple[list[ParallelWords], list[ParallelWords]] = ([], [])

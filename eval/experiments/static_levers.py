@@ -47,12 +47,12 @@ from xswe.io.ragged import Bags
 from xswe.model.static import StaticModel, pool
 from xswe.text.units import Units
 from xswe.training.config import ShapeConfig, centred, temper
-from xswe.training.graded import GradedConfig, GradedLoss, read_graded
 from xswe.training.inputs import Corpus, UnitsConfig, make_bags, make_corpus, make_units, open_bags
 from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages
+from xswe.training.triplets import GradedConfig, GradedLoss, read_graded
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 LANGUAGES = ("en", "de", "zh", "ja")

@@ -24,11 +24,10 @@ from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
 from xswe.teacher.protocol import TEACHERS, TeacherConfig
-from xswe.training.config import PCAConfig, TrainConfig
+from xswe.training.config import OBJECTIVES, RECIPES, UNITS, PCAConfig, TrainConfig
 from xswe.training.extract import ExtractConfig
 from xswe.training.inputs import UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.recipes import OBJECTIVES, RECIPES, UNITS
 from xswe.training.refine import RefineConfig
 from xswe.training.train import configure
 from xswe.training.triplets import SpanTraining

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import InputError
-from xswe.evaluation.vectors import MAGIC, read_vectors
+from xswe.evaluation.encoders import MAGIC, read_vectors
 
 WORDS = ["the", "cat", "Straße", "猫"]
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3) / 8

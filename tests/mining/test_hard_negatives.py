@@ -10,7 +10,7 @@ import pytest
 
 from xswe.errors import ConfigError
 from xswe.io.settings import build
-from xswe.mining.negatives import NegativesConfig, mine_negatives
+from xswe.mining.score import NegativesConfig, mine_negatives
 from xswe.mining.side import identity_key
 
 NAMES = ("anchor", "positive", "negative_1", "negative_2", "negative_3")
@@ -104,7 +104,7 @@ def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypat
     whole = mine_negatives(model, bitext, tmp_path / "whole.jsonl", **settings)
     assert not (tmp_path / "whole.jsonl.work").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("xswe.mining.negatives._chosen", lambda *_: 1 / 0)
+        patch.setattr("xswe.mining.score._chosen", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
     assert (tmp_path / "killed.jsonl.work" / "search").is_dir()

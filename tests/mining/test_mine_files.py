@@ -28,8 +28,7 @@ from xswe.mining.score import ScoreConfig, score_bitext, score_pairs
 from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, number_key, prepare_side
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig
-from xswe.search.vectors import Vectors
+from xswe.search.types import SearchConfig, Vectors
 
 ONE = SearchConfig(threads=1)
 

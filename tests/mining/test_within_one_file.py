@@ -11,8 +11,7 @@ from xswe.mining.mined import mine
 from xswe.mining.pipeline import both_ways
 from xswe.search import exact, neighbours
 from xswe.search.neighbours import neighbours_within
-from xswe.search.types import SearchConfig
-from xswe.search.vectors import Vectors
+from xswe.search.types import SearchConfig, Vectors
 
 ONE = SearchConfig(threads=1)
 

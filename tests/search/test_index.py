@@ -12,7 +12,7 @@ from xswe.io.execution import Removed
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
-from xswe.search.vectors import Vectors
+from xswe.search.types import Vectors
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,9 @@ from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search import exact, neighbours
 from xswe.search import exact as work
-from xswe.search.kernels import NONE, empty_lists, merge, sweep
+from xswe.search.kernels import merge, sweep
 from xswe.search.neighbours import find_neighbours
-from xswe.search.types import SearchConfig
-from xswe.search.vectors import Vectors, VectorWriter, quantise
+from xswe.search.types import NONE, SearchConfig, Vectors, VectorWriter, empty_lists, quantise
 
 ONE = SearchConfig(threads=1)
 NOTHING = np.zeros(0, np.int64)

@@ -20,14 +20,13 @@ from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError
 from xswe.io.execution import ExecutionConfig, Removed
 from xswe.model.folder import load_units
-from xswe.training.config import PCAConfig, TrainConfig
+from xswe.training.config import PCAConfig, TrainConfig, sample_paths
 from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract, vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
 from xswe.training.pairs import WordCounts
 from xswe.training.pipeline import run_stages
-from xswe.training.recipes import sample_paths
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import Stages, only_run
 from xswe.training.train import score_imitation, score_pivots

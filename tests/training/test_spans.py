@@ -8,7 +8,7 @@ import pytest
 from xswe.errors import ConfigError
 from xswe.text.spans import Cut
 from xswe.training.losses import best_spans, span_max_loss
-from xswe.training.spans import SpanTrainer, train_spans
+from xswe.training.refine import SpanTrainer, train_spans
 from xswe.training.triplets import ParallelWords, SpanTraining, Triplets, WordTriples, make_triplets, runs_of
 
 torch = pytest.importorskip("torch")

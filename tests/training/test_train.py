@@ -13,7 +13,7 @@ import pytest
 import xswe
 from tests.conftest import FakeTeacher
 from xswe.errors import ConfigError, InputError
-from xswe.training.recipes import recipe_settings
+from xswe.training.config import recipe_settings
 from xswe.training.train import configure
 
 SMALL = {"refine.max_steps": 4, "refine.batch_size": 32, "pca.dim": 8, "units.vocabulary": "mini", "threads": 1}

@@ -6,9 +6,8 @@ import pytest
 
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
-from xswe.training.config import check_units
+from xswe.training.config import check_units, sample_paths
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
-from xswe.training.recipes import sample_paths
 from xswe.training.stages import Stages, decisive
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.errors import ConfigError
-from xswe.evaluation.ensembles import make_ensemble
+from xswe.evaluation.tasks import make_ensemble
 from xswe.io.files import check_folder
 
 _LISTS = {"models": "[runs/a/model,runs/b/model]", "fit": "[dev.tsv]", "weights": "[0.7,0.3]"}

@@ -15,7 +15,7 @@ from xswe.io.settings import defaults
 from xswe.text.languages import LANGUAGES
 
 if TYPE_CHECKING:
-    from xswe.training.recipes import Recipe
+    from xswe.training.config import Recipe
 
 _DATA = "${oc.env:XSWE_DATA}/train"
 # What a choice of the group "corpus" sets, beside the corpus cards; local is bitext of one's own, named by corpus.paths.
@@ -55,9 +55,9 @@ def _register_corpora() -> None:
 
 def _register_training() -> None:
     from xswe.teacher.protocol import TEACHERS, TeacherConfig
+    from xswe.training.config import OBJECTIVES, RECIPES, UNITS, sections
     from xswe.training.inputs import UnitsConfig
     from xswe.training.objective import Objective
-    from xswe.training.recipes import OBJECTIVES, RECIPES, UNITS, sections
 
     store = ConfigStore.instance().store
     for group, none in (("teacher", "none"), ("distilled", "same")):

@@ -84,13 +84,13 @@ _SECTIONS = {
     "pca": "training/config.py:PCAConfig",
     "refine": "training/refine.py:RefineConfig",
     "objective": "training/objective.py:Objective",
-    "graded": "training/graded.py:GradedConfig",
+    "graded": "training/triplets.py:GradedConfig",
     "shape": "training/config.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
     "execution": "io/execution.py:ExecutionConfig",
 }
-_TABLES = ("teacher/protocol", "corpus/cleaning", "training/recipes")  # where the tables of _GROUPS are
+_TABLES = ("teacher/protocol", "corpus/cleaning", "training/config")  # where the tables of _GROUPS are
 _ALIASES = ("text/units.py", "io/lines.py", "training/losses.py", "teacher/protocol.py")
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
     "train": {
@@ -249,7 +249,7 @@ def _of_class(section: str) -> list[Setting]:
 @lru_cache(maxsize=1)
 def _usual() -> dict[tuple[str, str], str]:
     """Return what the default recipe sets, by section and name."""
-    for node in _parsed("training/recipes.py").body:
+    for node in _parsed("training/config.py").body:
         if (
             isinstance(node, ast.Assign)
             and ast.unparse(node.targets[0]) == "QUICKSTART"

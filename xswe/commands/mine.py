@@ -19,10 +19,9 @@ from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.io.settings import arguments
 from xswe.mining.mined import mine
-from xswe.mining.negatives import NegativesConfig, mine_negatives
 from xswe.mining.output import output_format
 from xswe.mining.pipeline import MineConfig
-from xswe.mining.score import ScoreConfig, score_bitext
+from xswe.mining.score import NegativesConfig, ScoreConfig, mine_negatives, score_bitext
 from xswe.model.ensemble import load_any, locate
 
 

@@ -19,10 +19,10 @@ from xswe.evaluation.encoders import (
     SentenceEncoder,
     StaticEncoder,
     TeacherEncoder,
+    read_vectors,
     sample_texts,
     sif,
 )
-from xswe.evaluation.vectors import read_vectors
 from xswe.io.files import arrays_digest, file_digest, fingerprint, read_json
 from xswe.io.lines import read_lines
 from xswe.model.ensemble import is_elsewhere, load_any, locate

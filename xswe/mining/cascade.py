@@ -18,7 +18,7 @@ from xswe.corpus.records import Record
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs, row_cosines
-from xswe.search.rerank import Encoder, combined, judged_vectors
+from xswe.search.types import Encoder, combined, judged_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something
 

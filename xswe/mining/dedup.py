@@ -34,8 +34,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
 from xswe.search.shards import search_shards
-from xswe.search.types import SearchConfig
-from xswe.search.vectors import Storage, check_storage, encoded_to
+from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
 
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)

@@ -39,7 +39,7 @@ from xswe.mining.threshold import Threshold, from_mismatches, wrong_fraction
 from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, Judge
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
-from xswe.search.rerank import Encoder
+from xswe.search.types import Encoder
 
 _BLOCK = 1 << 14
 _WINDOW = 1 << 21  # bytes of text at whose multiples a block ends

@@ -22,7 +22,7 @@ from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_side
 from xswe.mining.side import Side
 from xswe.mining.threshold import Threshold
 from xswe.model.ensemble import AnyModel
-from xswe.search.rerank import Encoder
+from xswe.search.types import Encoder
 
 
 class Pair(NamedTuple):

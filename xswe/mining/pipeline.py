@@ -39,10 +39,8 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
-from xswe.search.rerank import Encoder
 from xswe.search.shards import search_shards
-from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Storage, check_storage
+from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, check_storage
 from xswe.text.sentences import as_lines
 
 logger = logging.getLogger(__name__)

@@ -37,8 +37,7 @@ from xswe.mining.margin import Score, Selection, score_candidates, select
 from xswe.mining.side import Encode, Side
 from xswe.search.exact import search_exact
 from xswe.search.kernels import merge
-from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Vectors
+from xswe.search.types import Neighbours, SearchConfig, Vectors
 
 # How much higher the best of many wrong scores lies than the second best, in steps from the second to the third best: two
 # for cosines (the largest of many draws with an exponential tail are spaced 1, 1/2, 1/3, ...). A margin's neighbourhoods

@@ -1,25 +1,31 @@
-"""``xswe.write_report``: one page for any result, or for what a run left on the disk."""
+"""``xswe.write_report``: one page for any result, of terms, too, or for what a run left on the disk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from xswe.alignment.sentences import AlignedTexts
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.evaluation.evaluate import Comparison
 from xswe.io.files import check_output
+from xswe.io.lines import read_lines
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.model.ensemble import AnyModel
+from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
+from xswe.phrases.terms import Term
 from xswe.report.analysis import open_space, space_page
 from xswe.report.comparison import comparison_page, read_comparison, sweep_page
-from xswe.report.page import check_page, write_page
+from xswe.report.page import check_page, number, render, write_page
 from xswe.report.pairs import pairs_page, view_of_aligned, view_of_file, view_of_filtered, view_of_mined
-from xswe.report.terms import TermView, terms_page, view_of_hits, view_of_search
 from xswe.report.training import training_page
+from xswe.text.languages import LANGUAGES
 
 Kind = Literal["auto", "run", "mined", "hits", "compare", "space"]
 
@@ -37,7 +43,7 @@ def write_report(
 
     Args:
         result: what ``mine``, ``filter``, ``align``, ``train``, ``compare`` or ``sweep`` returned; the terms or hits of
-            :class:`xswe.report.terms.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
+            :class:`xswe.report.write.TermView`; a run folder; a file of scored pairs; a ``.json`` that ``compare`` wrote.
             Ask ``mine``, ``filter`` and ``align`` for ``evidence=True``: else their pages show what stays, and no more.
         output: the file, ``.html``.
         kind: of a folder or file, what is in it: a training ``run``, ``mined`` pairs, ``hits`` of phrases or terms, what
@@ -114,3 +120,183 @@ def _page_of_path(
     if kind == "mined":
         return pairs_page(view_of_file(path, languages or (() if model is None else model.pair)), model, settings)
     raise ConfigError(f"kind={kind!r}: use one of {', '.join(get_args(Kind))}")
+
+
+_AROUND, _OTHER = 90, 400  # characters of context on either side, and of the other side
+_BUDGET = 1_200_000  # characters of texts on the page
+
+
+@dataclass(frozen=True)
+class Example:
+    """Where a candidate stands."""
+
+    line: int  # of the passage, counted from 1
+    left: str  # what stands before it
+    hit: str  # the span
+    right: str  # what stands after it
+    other: str = ""  # the passage's other side, "" where it has none
+
+
+@dataclass(frozen=True)
+class Found:
+    """A candidate with its examples; ``times`` and ``passages`` are None of single hits."""
+
+    text: str
+    score: float
+    times: int | None
+    passages: int | None
+    variants: tuple[str, ...]
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class TermView:
+    """What a page of phrases or terms shows."""
+
+    # each phrase with its candidates, the best first; none where nothing was found
+    found: tuple[tuple[str, tuple[Found, ...]], ...]
+    languages: tuple[str, ...] = ()  # of the phrases and of the passages; empty if they are not known
+    passages: int | None = None  # how many were read; None if that is not known
+    summary: str = ""  # what the search said
+
+    @classmethod
+    def of(
+        cls,
+        queries: Sequence[str],
+        found: Sequence[Sequence[Hit | Term]],
+        languages: Sequence[str] = (),
+        other: Mapping[int, str] | None = None,
+    ) -> TermView:
+        """Return the view of what ``find_phrases`` or ``find_terms`` returned; ``other`` has passages' other sides."""
+        rows = zip(queries, found, strict=True)
+        return cls(
+            tuple((query, tuple(_found(hit, other or {}) for hit in hits)) for query, hits in rows), tuple(languages)
+        )
+
+
+def view_of_search(search: FoundInFiles) -> TermView:
+    """Return the view of a search between files."""
+    view = TermView.of(search.queries, search.found, search.files.languages, search.other)
+    return TermView(view.found, view.languages, search.passages, str(search))
+
+
+def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
+    examples = tuple(_example(place, other.get(place.passage, "")) for place in hit.places)
+    if isinstance(hit, Term):
+        return Found(hit.text, hit.score, hit.times, hit.passages, hit.variants, examples)
+    return Found(hit.places[0].text, hit.score, None, None, (), examples)
+
+
+def _example(place: Place, other: str = "") -> Example:
+    before, after = place.context[: place.start], place.context[place.end :]
+    return Example(place.passage + 1, _left(before), place.text, _right(after), other[:_OTHER])
+
+
+def _left(text: str) -> str:
+    return ("…" if len(text) > _AROUND else "") + text[-_AROUND:]
+
+
+def _right(text: str) -> str:
+    return text[:_AROUND] + ("…" if len(text) > _AROUND else "")
+
+
+def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:
+    """Return the view of a file that ``phrases`` wrote: ``.tsv``, ``.csv`` or ``.jsonl``, of either mode."""
+    found: dict[str, list[Found]] = {}
+    for line, row in _rows(Path(path)):
+        query = row.get("term") or row.get("phrase")
+        if not query:
+            raise InputError(path, "no column 'phrase' or 'term'", "give what phrases wrote as .tsv, .csv or .jsonl", line)
+        own = found.setdefault(str(query), [])
+        try:
+            if made := _of_row(row):
+                own.append(made)
+        except (KeyError, TypeError, ValueError):
+            raise InputError(path, "no hit of phrases", "give what phrases wrote as .tsv, .csv or .jsonl", line) from None
+    if not found:
+        raise InputError(path, "nothing in it", "give what phrases wrote as .tsv, .csv or .jsonl")
+    return TermView(tuple((query, tuple(own)) for query, own in found.items()), tuple(languages))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a table with the number of their line."""
+    suffixes = path.suffixes
+    if ".jsonl" in suffixes:
+        for line, text in read_lines(path):
+            if text and text.strip():
+                yield line, json.loads(text)
+        return
+    lines = (f"{text}\n" for _, text in read_lines(path) if text is not None)
+    reader = csv.DictReader(lines, delimiter="," if ".csv" in suffixes else "\t")
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _of_row(row: Mapping[str, Any]) -> Found | None:
+    """Return a row's candidate; None for a term for which nothing was found."""
+    other = str(row.get("other_side") or "")
+    if "term" not in row:
+        start, end, sentence = int(row["start"]), int(row["end"]), str(row["sentence"])
+        place = Place(int(row["line"]) - 1, start, end, sentence)
+        return Found(str(row["text"]), float(row["score"]), None, None, (), (_example(place, other),))
+    if not row["candidate"]:
+        return None
+    examples = []
+    for n in range(1, len(row)):
+        if not row.get(f"example_{n}"):
+            break
+        left, _, rest = str(row[f"example_{n}"]).partition("[")
+        hit, _, right = rest.partition("]")
+        examples.append(Example(int(row[f"line_{n}"]), left, hit, right, other[:_OTHER] if n == 1 else ""))
+    variants = tuple(filter(None, str(row["variants"] or "").split(" | ")))
+    return Found(
+        str(row["candidate"]), float(row["score"]), int(row["times"]), int(row["passages"]), variants, tuple(examples)
+    )
+
+
+def terms_page(view: TermView, settings: dict[str, Any] | None = None) -> str:
+    """Return the page of a view, or of its first phrases where it is too much for one."""
+    shown = _within_budget(view.found)
+    nothing = [query for query, found in view.found if not found]
+    with_hits = [(query, found) for query, found in shown if found]
+    total = sum(len(found) for _, found in view.found)
+    counted = any(found.times is not None for _, own in view.found for found in own)
+    overview = [("phrases", number(len(view.found)), "")]
+    overview += [("with candidates", number(len(view.found) - len(nothing)), f"{len(nothing):,} without")]
+    overview += [("candidates" if counted else "hits", number(total), "")]
+    overview += [("passages read", number(view.passages), "")] if view.passages else []
+    sections = [("found", "Candidates")] + ([("nothing", "Without a hit")] if nothing else [])
+    return render(
+        "terms.html",
+        scripts=["terms.js"],
+        data={"languages": list(view.languages)},
+        title="Terms" if counted else "Phrases",
+        about="Tick what is right, and take it along as a glossary, a termbase or a translation memory.",
+        sections=[*sections, *([("run", "The search")] if settings or view.summary else [])],
+        overview=overview,
+        found=with_hits,
+        left_out=len(view.found) - len(shown),
+        nothing=nothing[:2000],
+        nothing_more=max(0, len(nothing) - 2000),
+        languages=view.languages,
+        codes=sorted({*LANGUAGES, *view.languages}),
+        counted=counted,
+        summary=view.summary,
+        settings=settings,
+    )
+
+
+def _within_budget(found: Iterable[tuple[str, tuple[Found, ...]]]) -> list[tuple[str, tuple[Found, ...]]]:
+    """Return the first phrases, as many as a page has room for."""
+    out, size = [], 0
+    for query, own in found:
+        size += len(query) + sum(_size(one) for one in own)
+        if size > _BUDGET:
+            break
+        out.append((query, own))
+    return out
+
+
+def _size(found: Found) -> int:
+    texts = (text for e in found.examples for text in (e.left, e.hit, e.right, e.other))
+    return 700 + 2 * len(found.text) + sum(map(len, found.variants)) + sum(260 + len(text.encode()) for text in texts)

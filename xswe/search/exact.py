@@ -15,9 +15,8 @@ from xswe.errors import ConfigError, XsweError, needs
 from xswe.io.files import fingerprint, read_json, whole_folder, write_json
 from xswe.io.parallel import run, single_threaded_blas
 from xswe.progress import bar
-from xswe.search.kernels import empty_lists, merge, sweep
-from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Vectors
+from xswe.search.kernels import merge, sweep
+from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
 
 logger = logging.getLogger(__name__)
 _SECONDS_BETWEEN_SAVES = 60.0

@@ -29,10 +29,8 @@ from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.neighbours import Members, assign, mean_vector, train_centroids
-from xswe.search.rerank import Encoder, rerank_hits
 from xswe.search.sentences import Sentences
-from xswe.search.types import Hit, Hits
-from xswe.search.vectors import STORAGES, Storage, Vectors, check_storage
+from xswe.search.types import STORAGES, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
 from xswe.text.sentences import as_lines, is_document
 
 Given = str | Path | Iterable[str]

@@ -20,15 +20,9 @@ from numba import njit
 
 from xswe.io.compiler import LEAN, prefetch_row
 from xswe.io.parallel import over_blocks
-from xswe.search.vectors import Vectors
+from xswe.search.types import Vectors, empty_lists
 
 _STRETCH = 64
-NONE = -1  # the id of an empty place, whose score is -inf
-
-
-def empty_lists(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores, float32 (rows, k) all -inf, and ids, int32 (rows, k) all ``NONE``."""
-    return np.full((rows, k), -np.inf, np.float32), np.full((rows, k), NONE, np.int32)
 
 
 @njit(inline="always")

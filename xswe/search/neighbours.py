@@ -20,9 +20,8 @@ from xswe.io.parallel import over_blocks, single_threaded_blas
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
 from xswe.search.exact import Checkpoint, search_exact, search_on_device, work_off
-from xswe.search.kernels import count_members, empty_lists, list_members, merge, sweep
-from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Vectors, as_vectors
+from xswe.search.kernels import count_members, list_members, merge, sweep
+from xswe.search.types import Neighbours, SearchConfig, Vectors, as_vectors, empty_lists
 
 _BLOCK = 512
 _ROUNDS = 6  # of k-means, all but the last on half of the sample; three find 0.5 % fewer pairs

@@ -23,8 +23,7 @@ from xswe.io.shards import Stage
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
 from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids
-from xswe.search.types import Neighbours, SearchConfig
-from xswe.search.vectors import Vectors
+from xswe.search.types import Neighbours, SearchConfig, Vectors
 
 _BLOCK = 16_384  # rows that are assigned together, wherever a shard begins
 _GROUPS, _FEW_PAIRS = 64, 1 << 24  # of clusters; pairs of a second or less, too few to be shared out

@@ -1,21 +1,179 @@
-"""What every search is told and answers: settings, and the k nearest of both sides in each other."""
+"""What every search is told and answers: vectors, settings, the k nearest of both sides in each other, and hits.
+
+Vectors are in memory or on the disk, in float32, float16 or int8, read block by block as float32 unit vectors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
+from xswe.io.files import GrowingArray
 from xswe.io.parallel import available_threads
+from xswe.io.ragged import Spans, Texts, release
 from xswe.io.results import Listing
-from xswe.search.kernels import empty_lists
+from xswe.model.ensemble import AnyModel
+from xswe.model.kernels import copy_rows, divide_rows, row_norms
+from xswe.progress import bar
+
+Storage = Literal["float32", "float16", "int8"]
+STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+_ENCODED = 16_384  # texts encoded at a time
+_MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
+
+
+def check_storage(storage: str) -> type:
+    """Return numpy's type of a storage, or raise a ConfigError."""
+    if storage not in STORAGES:
+        raise ConfigError(f"storage={storage!r}: use one of {', '.join(STORAGES)}")
+    return STORAGES[storage]
+
+
+def quantise(vectors: np.ndarray, storage: Storage) -> np.ndarray:
+    """Convert float32 (n, d) vectors for storage; int8 keeps the direction only, its largest coordinate at 127."""
+    if check_storage(storage) is not np.int8:
+        return vectors.astype(STORAGES[storage], copy=False)
+    largest = np.abs(vectors).max(1, keepdims=True) if vectors.size else np.ones((len(vectors), 1), np.float32)
+    return np.rint(vectors * (127 / np.where(largest > 0, largest, 1))).astype(np.int8)
+
+
+class Vectors:
+    """Unit vectors that may be larger than the memory.
+
+    Args:
+        array: (n, d) of float32, float16 or int8, in memory or memory-mapped. Rows of float32 are taken as they are (unit
+            vectors, or zero); those of float16 and int8 are scaled to norm 1 again when they are read.
+
+    Raises:
+        ConfigError: an array of another shape or type.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        if array.ndim != 2 or array.dtype.type not in STORAGES.values():
+            raise ConfigError(f"vectors are {array.dtype} {array.shape}: expected (n, d) of {', '.join(STORAGES)}")
+        self.array = array
+        self._spans = Spans.of(array)
+        self._touched = 0
+
+    @classmethod
+    def open(cls, path: str | Path) -> Vectors:
+        """Memory-map a ``.npy`` file, or raise an InputError."""
+        try:
+            return cls(np.load(path, mmap_mode="r", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise InputError(path, f"no array of vectors ({error})", "give a .npy file of vectors") from None
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def dim(self) -> int:
+        """Dimensions of a vector."""
+        return int(self.array.shape[1])
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return rows ``start`` to ``stop`` as float32 (n, d); a view where the array is float32 in memory."""
+        part = self.array[start:stop]
+        if self._spans is None:
+            return self._unit(part)
+        out = self._unit(np.array(part))
+        self._touched += part.nbytes
+        if self._touched >= _MOST_MAPPED:
+            release(self.array)
+            self._touched = 0
+        return out
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return the given rows as float32 (n, d)."""
+        if self._spans is not None:
+            found = np.empty((len(rows), self.dim), self.array.dtype)
+            self._spans.read(rows.astype(np.int64) * self.dim, np.arange(len(rows) + 1) * self.dim, found)
+            return self._unit(found)
+        if self.array.dtype == np.float32 and self.array.flags.c_contiguous:
+            out = np.empty((len(rows), self.dim), np.float32)
+            copy_rows(self.array, rows, out)
+            return out
+        return self._unit(self.array[rows])
+
+    def in_memory(self) -> Vectors:
+        """Return the same vectors as one float32 array that stays in memory, if only as the pages of its file."""
+        mapped_as_it_is = self._spans is not None and self.array.dtype == np.float32
+        return Vectors(np.asarray(self.array) if mapped_as_it_is else self.read(0, len(self)))
+
+    @staticmethod
+    def _unit(rows: np.ndarray) -> np.ndarray:
+        """Convert rows of any storage."""
+        if rows.dtype == np.float32:
+            return np.ascontiguousarray(rows)
+        out = rows.astype(np.float32, order="C")
+        norms = np.empty(len(out), np.float32)
+        row_norms(out, norms)
+        divide_rows(out, norms)
+        return out
+
+    def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over (first row, block of rows as float32)."""
+        for start in range(0, len(self), rows):
+            yield start, self.read(start, start + rows)
+
+    def digest(self) -> str:
+        """Return a fingerprint of shape and numbers."""
+        state = blake2b(repr(self.array.shape).encode(), digest_size=16)
+        for _, block in self.blocks():
+            state.update(block.data)
+        return state.hexdigest()
+
+
+def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:
+    """Accept vectors, an array or the path of a ``.npy`` file."""
+    if isinstance(given, Vectors):
+        return given
+    return Vectors(given) if isinstance(given, np.ndarray) else Vectors.open(given)
+
+
+class VectorWriter(GrowingArray):
+    """A ``.npy`` of vectors under construction, in one of the storages; its rows are given as float32 (n, d)."""
+
+    def __init__(self, path: Path, dim: int, storage: Storage) -> None:
+        self._storage = storage
+        super().__init__(path, STORAGES[storage], row=(dim,))
+
+    def append(self, values: np.ndarray) -> None:
+        """Add vectors at the end."""
+        super().append(quantise(values, self._storage))
+
+
+def encoded_to(
+    path: Path, model: AnyModel, texts: Texts, storage: Storage, threads: int, rows: np.ndarray | None = None
+) -> Vectors:
+    """Encode texts, or those of some rows, into a file that is memory-mapped; memory does not grow with them."""
+    rows = np.arange(len(texts)) if rows is None else rows
+    writer = VectorWriter(path, model.dim, storage)
+    with closing(writer), bar("encode", len(rows), unit="line") as progress:
+        for start in range(0, len(rows), _ENCODED):
+            part = rows[start : start + _ENCODED]
+            writer.append(model.encode(texts.take(part), threads=threads))
+            progress.update(len(part))
+    return Vectors.open(path)
+
 
 Method = Literal["exact", "clusters"]
 METHODS = ("exact", "clusters")
+
+NONE = -1  # the id of an empty place, whose score is -inf
+
+
+def empty_lists(rows: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores, float32 (rows, k) all -inf, and ids, int32 (rows, k) all ``NONE``."""
+    return np.full((rows, k), -np.inf, np.float32), np.full((rows, k), NONE, np.int32)
 
 
 @dataclass(frozen=True)
@@ -130,3 +288,57 @@ class Hits(Listing[Hit], row=Hit, held="hits"):
     def with_texts(self, texts: Iterable[str]) -> Hits:
         """Return the hits with other texts, as many."""
         return Hits(self.query, tuple(hit._replace(text=text) for hit, text in zip(self.hits, texts, strict=True)))
+
+
+logger = logging.getLogger(__name__)
+_BATCH = 256
+
+
+class Encoder(Protocol):
+    """Whatever makes sentence vectors."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return unit vectors, float32 (n, d)."""
+
+
+def judged_vectors(encoder: Encoder, texts: Sequence[str]) -> np.ndarray:
+    """Encode texts in batches of about the same length, float32 (n, d)."""
+    order = np.argsort([len(text) for text in texts], kind="stable")
+    parts = []
+    with bar("judge", len(texts), unit="line") as progress:
+        for start in range(0, len(order), _BATCH):
+            parts.append(np.asarray(encoder.encode([texts[i] for i in order[start : start + _BATCH].tolist()]), np.float32))
+            progress.update(len(parts[-1]))
+    out = np.concatenate(parts)
+    out[order] = out.copy()
+    logger.info("the judge encoded %d texts", len(texts))
+    return out
+
+
+def combined(own: np.ndarray, judged: np.ndarray, of: int | None = None) -> np.ndarray:
+    """Add both models' scores, float64 (n,), each less its mean and over its deviation, of the first ``of`` or of all."""
+    out = np.zeros(len(own))
+    for scores in (own.astype(np.float64), judged.astype(np.float64)):
+        out += (scores - scores[:of].mean()) / max(float(scores[:of].std()), 1e-9)
+    return out
+
+
+def rerank_hits(found: Sequence[Hits], encoder: Encoder, k: int) -> list[Hits]:
+    """Order the hits of each query by both models, and keep the best ``k``.
+
+    A score is then the middle of both models' opinions, in the measure of the static vectors' cosines.
+    """
+    texts = list(dict.fromkeys(text for hits in found for text in (hits.query or "", *(hit.text for hit in hits))))
+    vectors = judged_vectors(encoder, texts) if texts else np.zeros((0, 1), np.float32)
+    place = {text: row for row, text in enumerate(texts)}
+    out = []
+    for hits in found:
+        if not hits.hits:
+            out.append(hits)
+            continue
+        own = np.array([hit.score for hit in hits])
+        judged = vectors[[place[hit.text] for hit in hits]] @ vectors[place[hits.query or ""]]
+        scores = own.mean() + own.std() * combined(own, judged) / 2
+        order = np.argsort(-scores, kind="stable")[:k].tolist()
+        out.append(Hits(hits.query, tuple(hits[row]._replace(score=float(scores[row])) for row in order)))
+    return out

@@ -36,10 +36,9 @@ from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.components import Components
-from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, temper
+from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
 from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract, vectors_stage
 from xswe.training.extract_shards import extract_by_shards
-from xswe.training.graded import GradedLoss, describe_graded, read_graded
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -57,16 +56,17 @@ from xswe.training.inputs import (
 )
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
-from xswe.training.recipes import sample_paths
-from xswe.training.refine import refine
-from xswe.training.spans import train_spans
+from xswe.training.refine import refine, train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.triplets import (
+    GradedLoss,
     ParallelWords,
     WordTriples,
     cut_triples,
+    describe_graded,
     describe_triples,
     find_triples,
+    read_graded,
     read_triples,
     runs_of,
     split_triples,

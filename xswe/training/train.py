@@ -28,16 +28,17 @@ from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
-from xswe.training.config import TrainConfig, Trained
-from xswe.training.pipeline import run_stages
-from xswe.training.recipes import (
+from xswe.training.config import (
     SAMPLE_COLUMNS,
+    TrainConfig,
+    Trained,
     Values,
     choose,
     recipe_settings,
     teacher_settings,
     update,
 )
+from xswe.training.pipeline import run_stages
 from xswe.training.stages import versions
 
 
