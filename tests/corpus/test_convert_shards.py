@@ -17,7 +17,7 @@ from xswe.corpus.convert import convert
 from xswe.corpus.convert_shards import CleanedShards
 from xswe.corpus.formats import find_pairs
 from xswe.errors import Unfinished, XsweError
-from xswe.io.execution import LOCAL, ExecutionConfig
+from xswe.io.execution import LOCAL, ExecutionConfig, Removed
 from xswe.io.files import read_json
 
 EN_DE = ("en", "de")
@@ -78,6 +78,21 @@ def test_an_array_in_any_order(files, config, local, tmp_path):
     convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[2])
     assert content(tmp_path / "o") == local
     convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[0])  # one that comes late
+    assert [path.name for path in tmp_path.iterdir()] == ["o"]
+
+
+def test_a_task_of_an_array_that_was_waiting_when_another_ended(files, config, local, tmp_path, monkeypatch):
+    clean, how = converting.clean_by_shards, ExecutionConfig("array", 0, 1, shard=SHARD)
+
+    def late(*given):
+        monkeypatch.setattr(converting, "clean_by_shards", clean)
+        convert(files, EN_DE, config, tmp_path / "o", execution=how)
+        raise Removed("x")
+
+    monkeypatch.setattr(converting, "clean_by_shards", late)
+    convert(files, EN_DE, config, tmp_path / "o", execution=how)
+    assert content(tmp_path / "o") == local
+    assert [path.name for path in tmp_path.iterdir()] == ["o"]
 
 
 def test_on_ray(ray_cluster, files, config, local, tmp_path):

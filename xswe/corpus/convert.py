@@ -50,7 +50,7 @@ from xswe.corpus.cleaning import REASONS, Cleaned, Cleaner
 from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
 from xswe.io.files import (
     GrowingArray,
@@ -113,10 +113,14 @@ def convert(
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
     partial, here = folder.with_name(f"{folder.name}.partial"), execution.kind == "local"
-    # Tasks of an array look at each other's shards to the end.
-    work = nullcontext() if here else shard_folder(str(folder), execution, keep=execution.kind == "array")
-    with work as shared:
-        shards = None if shared is None else clean_by_shards(files, languages, config, identity, shared, execution, threads)
+    with nullcontext() if here else shard_folder(str(folder), execution, note=False) as shared:
+        shards = None
+        try:
+            if shared is not None:
+                shards = clean_by_shards(files, languages, config, identity, shared, execution, threads)
+        except Unfinished:
+            if not (folder / "signature.json").is_file():  # else another task of the array has made it meanwhile
+                raise
         with held(partial):  # another process may be converting the same, which is waited for
             if (folder / "signature.json").is_file():
                 shutil.rmtree(partial)

@@ -241,18 +241,21 @@ def once(folder: Path, identity: str, make: Callable[[Path], None]) -> None:
 
 
 @contextmanager
-def shard_folder(output: str, execution: ExecutionConfig, work: str | None = None, keep: bool = False) -> Iterator[Path]:
+def shard_folder(output: str, execution: ExecutionConfig, keep: bool = False, note: bool = True) -> Iterator[Path]:
     """Yield the folder of a verb's stages; removed at a good end, unless kept.
 
-    The tasks of an array share it, and what the last of them leaves in ``done`` stays, for those that come later.
+    The tasks of an array share it, and what the last of them leaves in ``done`` stays, for those that come later, unless
+    these need no ``note``, since the output itself tells what it is.
 
     Raises:
         ConfigError: another run is at work there, that is none of the same array.
     """
     array = execution.kind == "array"
-    with work_folder(output, work, keep or array, shared=array) as folder:
+    with work_folder(output, None, keep or array, shared=array) as folder:
         yield folder
-        if array and not keep:
+        if array and not keep and not note:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif array and not keep:
             for path in folder.iterdir():
                 if path.is_dir() and path.name != "done" and not path.name.startswith("."):
                     shutil.rmtree(path, ignore_errors=True)
