@@ -193,7 +193,8 @@ def test_a_slice_that_waits_is_told_by_the_end_of_the_folder_that_all_is_done(tm
         while not stage.side_car(6).exists():
             time.sleep(0.01)
         stage.folder.rename(tmp_path / "gone")  # at once, as whoever removes it does not
-        assert waiting.result(timeout=50) is None
+        with pytest.raises(Removed, match="the same command tells"):
+            waiting.result(timeout=50)
 
 
 def test_batch_queues_tell_the_slice(monkeypatch):
@@ -275,10 +276,21 @@ def test_the_status_tells_rate_and_time_left(tmp_path):
     assert status.rate == pytest.approx(2 / 60)
     assert status.seconds_left == pytest.approx(150)
     assert "2 of 7 shards done, 2 lines, 2.0 shards a minute, 2 min left" in str(status)
+    os.utime(stage.folder / "manifest.json", (130.0, 130.0))
+    (status,) = work_status(tmp_path)
+    assert status.seconds_left is None
+    assert " left" not in str(status)
+    assert "nobody seems to be at work, and the same command goes on" in str(status)
 
 
-def test_a_task_that_waits_while_the_shards_are_removed(tmp_path, monkeypatch):
-    stage = stage_in(tmp_path)
-    monkeypatch.setattr("xswe.io.execution.time.sleep", lambda _: shutil.rmtree(stage.folder))
-    with pytest.raises(Removed, match="the same command tells"):
-        run_shards(stage, ExecutionConfig("array", 0, 2, wait=60), threads=1)
+def test_the_status_tells_whether_the_output_is_there(tmp_path):
+    assert str(work_status(tmp_path / "a")) == f"no unfinished work; {tmp_path / 'a'} is not there"
+    (tmp_path / "a.work").mkdir()
+    assert (
+        str(work_status(tmp_path / "a")) == f"{tmp_path / 'a'} is not there: its work has begun, and is not in shards yet"
+    )
+    run_shards(stage_in(tmp_path / "a.work"))
+    squares = "squares: 7 of 7 shards done, 7 lines"
+    assert str(work_status(tmp_path / "a")) == f"{squares}\n{tmp_path / 'a'} is not there"
+    (tmp_path / "a").touch()
+    assert str(work_status(tmp_path / "a")) == f"{squares}\n{tmp_path / 'a'} is there"

@@ -238,6 +238,7 @@ class StageStatus:
         failed: shards that failed, and why.
         lines: of the shards that are done.
         rate: shards a second lately, 0 where it cannot be told.
+        idle: seconds since one was done, where that is so long that nobody seems to be at work; else 0.
     """
 
     name: str
@@ -247,18 +248,21 @@ class StageStatus:
     failed: dict[int, str]
     lines: int
     rate: float
+    idle: float = 0.0
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that the rest takes at this rate; None where that is not known."""
+        """Seconds that the rest takes at this rate; None where that is not known, or nobody seems to be at work."""
         left = self.shards - self.done
-        return 0.0 if not left else left / self.rate if self.rate else None
+        return 0.0 if not left else left / self.rate if self.rate and not self.idle else None
 
     def __str__(self) -> str:
         parts = [f"{self.done:,} of {self.shards:,} shards done"]
         parts += [f"{self.running} running"] * bool(self.running) + [f"{len(self.failed)} failed"] * bool(self.failed)
         parts += [f"{self.lines:,} lines"] * bool(self.lines)
-        if self.done < self.shards and self.rate:
+        if self.idle:
+            parts.append(f"none for {_duration(self.idle)}: nobody seems to be at work, and the same command goes on")
+        elif self.done < self.shards and self.rate:
             parts.append(f"{60 * self.rate:,.1f} shards a minute, {_duration(self.seconds_left or 0.0)} left")
         failed = [f"  shard {shard}: {why}" for shard, why in sorted(self.failed.items())[:3]]
         return "\n".join([f"{self.name}: {', '.join(parts)}", *failed])
@@ -272,6 +276,7 @@ def _duration(seconds: float) -> str:
 
 _LATELY = 64  # shards that a rate is told from
 _SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
+_PATIENCE = 60.0  # seconds, beside three times what the longest shard took, after which nobody seems to be at work
 
 
 def _stages_of(output: str | Path) -> list[Path]:
@@ -306,6 +311,9 @@ def stage_status(folder: Path) -> StageStatus:
     latest = sorted(done)[-_LATELY:]
     spent = latest[-1][0] - min(begun for _, begun, _ in latest) if latest else 0.0
     lines = sum(count for _, _, count in done)
+    since = now - max([folder.joinpath("manifest.json").stat().st_mtime, *(end for end, _, _ in done)])
+    patience = _PATIENCE + 3 * max(end - begun for end, begun, _ in done) if done else _SILENT
+    stopped = len(done) < int(manifest["shards"]) and not busy and since > patience
     return StageStatus(
         str(manifest["stage"]),
         int(manifest["shards"]),
@@ -314,6 +322,7 @@ def stage_status(folder: Path) -> StageStatus:
         failed,
         lines,
         len(latest) / spent if spent > 0 else 0.0,
+        since if stopped else 0.0,
     )
 
 
@@ -339,8 +348,11 @@ class WorkStatus:
         return len(self.stages)
 
     def __str__(self) -> str:
-        there = f"{self.output} is there" if Path(self.output).exists() else f"{self.output}: nothing is known of it"
-        return "\n".join(map(str, self.stages)) or f"no unfinished work; {there}"
+        there = f"{self.output} is {'' if Path(self.output).exists() else 'not '}there"
+        if not Path(f"{self.output}.work").is_dir():  # of FOLDER/*.npy and of a run folder the shards tell all
+            return "\n".join(map(str, self.stages)) or f"no unfinished work; {there}"
+        begun = "" if self.stages or Path(self.output).exists() else ": its work has begun, and is not in shards yet"
+        return "\n".join([*map(str, self.stages), there + begun])
 
 
 def work_status(output: str | Path) -> WorkStatus:
