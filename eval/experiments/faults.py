@@ -436,7 +436,7 @@ def main(settings: dict[str, Any]) -> None:
     chance, rows = random.Random(seed), []
     if settings["output"] and Path(settings["output"]).is_file():
         rows = read_json(settings["output"])["runs"]
-        rows = [row for row in rows if (row["verb"], row.get("by", "ray"), row["seed"]) != (verb, by, seed)]
+        rows = [row for row in rows if (row["verb"], row["by"], row["seed"]) != (verb, by, seed)]
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", XSWE_PROGRESS="0")
     with tempfile.TemporaryDirectory() as given, two_nodes() if by == "ray" else nullcontext() as nodes:
         place, ways = Path(given), ways_of(nodes)

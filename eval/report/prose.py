@@ -186,11 +186,12 @@ def _faiss(measured: Measured) -> list[float]:
 
 
 def _broken(measured: Measured) -> list[float]:
-    """Return how many runs were broken, all and of each verb, and how many of them while they were at work."""
+    """Return how many runs on a Ray were broken, all and of each verb; of arrays; and how many while they were at work."""
     rows = measured("faults")["runs"]
-    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "phrases")
-    counts = [sum(row["verb"] == verb for row in rows) for verb in verbs]
-    return [len(rows), *counts, sum(row["hit_while_at_work"] for row in rows)]
+    ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
+    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "phrases", "corpus")
+    counts = [ray.count(verb) for verb in verbs]
+    return [len(ray), *counts, len(array), array.count("corpus"), sum(row["hit_while_at_work"] for row in rows)]
 
 
 def _empty_shards(measured: Measured) -> list[float]:
@@ -297,7 +298,8 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/several-machines.md": [
         (
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
-            "`filter`, # of `dedup`, # of `search`, # of `train`, # of `phrases`)",
+            "`filter`, # of `dedup`, # of `search`, # of `train`, # of `phrases`, # of `corpus`) and # of arrays of three "
+            "tasks (# of `corpus`, five or six of each other verb but `dedup`)",
             lambda m: _broken(m)[:-1],
         ),
         ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
