@@ -295,6 +295,26 @@ def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
         ("link", "model=m input=a.tsv output=o.txt turns=3", "turns does nothing without method=itermax"),
         ("link", "model=m source=a.txt target=b.txt output=o.txt columns=[1,0]", "columns does nothing without input="),
         ("align", "model=m source=a.txt target=b.txt output=o.tsv pairing=content", "pairing does nothing with two files"),
+        ("search", "model=m documents=a.txt queries=q output=o.tsv mark=false", "mark does nothing with output="),
+        ("mine", "model=m mode=score input=a.tsv output=o.tsv keep=true", "keep does nothing without a margin as score"),
+        (
+            "mine",
+            "model=m mode=score input=a.tsv output=o.tsv neighbours.memory=1",
+            "neighbours does nothing without a margin",
+        ),
+        (
+            "evaluate",
+            "model=m tasks=[a.txt] bootstrap.rounds=0 bootstrap.seed=1",
+            "bootstrap.seed does nothing with bootstrap",
+        ),
+        ("evaluate", "model=m tasks=[a.txt] data.root=x", "data.root does nothing where all tasks are files"),
+        ("compare", "models=[m] tasks=[a.txt,./b.tsv] data.root=x", "data.root does nothing where all tasks are files"),
+        ("ensemble", "models=[mini,mini] languages=[en] output=o", "every model says its own; leave languages out"),
+        ("filter", "model=mini input=a.txt output=o.tsv rejects=./o.tsv", "rejects=./o.tsv: is the output, too"),
+        ("dedup", "input=a.txt output=o.txt rejects=o.txt threshold=null", "rejects=o.txt: is the output, too"),
+        ("link", "model=m input=a.tsv output=o.npy", "o.npy: links are not written as .npy"),
+        ("link", "model=m input=a.tsv what=lexicon output=o.html", "o.html: the suffix says the format"),
+        ("lexicon", "model=m source=a.txt target=a.txt output=o.npy", "o.npy: the suffix says the format"),
     ],
 )
 def test_what_a_verb_does_not_look_at_is_refused(verb, overrides, said, tmp_path, monkeypatch):

@@ -83,6 +83,10 @@ def test_lexicon(files, model_folder):
     rows = [line.split("\t") for line in (files / "d.tsv").read_text(encoding="utf-8").splitlines()]
     assert {len(row) for row in rows} == {4}
     assert {row[3] for row in rows} == {"1"}
+    assert run_verb("lexicon", f"model={model_folder}", "output=d.jsonl", "threads=1", cwd=files).returncode == 0
+    named = [json.loads(line) for line in (files / "d.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [list(row) for row in named[:1]] == [["source", "target", "csls", "rank"]]
+    assert [(row["source"], row["target"]) for row in named] == [(row[0], row[1]) for row in rows]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ from xswe.alignment import kernels as kernels
 from xswe.errors import ConfigError, ModelError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.ragged import Bags
-from xswe.io.results import Result
+from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
+from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
@@ -178,10 +179,25 @@ def holds_all(path: str | Path) -> bool:
     return without_packing(Path(path)).suffix.lower() in _TABLES
 
 
+def check_links(path: str | Path) -> None:
+    """Refuse the name of a file that promises a format which links are not written in.
+
+    Raises:
+        ConfigError: it does.
+        DependencyError: the library that writes it is not installed.
+    """
+    suffix = without_packing(Path(path)).suffix.lower()
+    if holds_all(path):
+        check_suffix(path)
+    elif suffix in (*FOREIGN, ".tmx", ".xlf", ".xliff") and suffix not in _PAGES:
+        raise ConfigError(f"{path}: links are not written as {suffix}; use .txt, .html, .jsonl, {', '.join(_TABLES)}")
+
+
 def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
     """Write links as they come, whole or not at all; see :meth:`WordLinks.write`."""
+    check_links(path)
     suffix = without_packing(Path(path)).suffix.lower()
-    lines = _page if suffix in (".html", ".htm") else _objects if suffix == ".jsonl" else _pharaoh
+    lines = _page if suffix in _PAGES else _objects if suffix == ".jsonl" else _pharaoh
     with open_output(str(path)) as stream:
         stream.writelines(line.encode("utf-8") for line in lines(pairs))
 
@@ -203,6 +219,7 @@ def _page(pairs: Iterable[LinkedPair]) -> Iterator[str]:
     yield "</table></html>\n"
 
 
+_PAGES = (".html", ".htm")
 _TABLES = (".csv", ".tsv", ".json", ".md", ".tex", ".parquet", ".xlsx")
 _STYLE = "body{font:16px/1.8 sans-serif}td{padding:.3em .8em;vertical-align:top;width:50%}span{border-radius:.2em}"
 

@@ -14,7 +14,7 @@ from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL
-from xswe.io.files import check_output, resource
+from xswe.io.files import check_apart, check_output, resource
 from xswe.io.settings import build
 from xswe.text.sentences import is_document
 
@@ -142,8 +142,7 @@ def check_report(values: dict[str, Any], inputs: Iterable[str] = ()) -> bool:
         check_output(values["report"], inputs)
     except ConfigError as error:
         raise ConfigError(str(error).replace("output=", "report=", 1)) from None
-    if values["report"] == values.get("output"):
-        raise ConfigError(f"report={values['report']}: is the output, too; give another name")
+    check_apart("report", values["report"], values.get("output") or "-")
     return True
 
 

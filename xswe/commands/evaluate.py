@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from xswe.commands.config import refuse_unused
 from xswe.evaluation.evaluate import evaluate
 from xswe.evaluation.metrics import Bootstrap
+from xswe.evaluation.tasks import is_path
 from xswe.io.results import check_suffix
 from xswe.io.settings import build
 
@@ -26,8 +28,12 @@ def run(values: dict[str, Any]) -> str:
 def common(values: dict[str, Any]) -> dict[str, Any]:
     """Return what ``evaluate`` and ``compare`` are both told."""
     check_suffix(values["output"])
+    tasks = [str(task) for task in values["tasks"] or []]
+    unused = {"where all tasks are files": ["data.root"] if all(map(is_path, tasks)) else ()}
+    unused["with bootstrap.rounds=0"] = () if values["bootstrap"]["rounds"] else ["bootstrap.level", "bootstrap.seed"]
+    refuse_unused("evaluate", values, unused)
     return {
-        "tasks": [str(task) for task in values["tasks"] or []],
+        "tasks": tasks,
         "data": values["data"]["root"] or None,
         "bootstrap": build(Bootstrap, values["bootstrap"], "bootstrap"),
         "threads": values["threads"],

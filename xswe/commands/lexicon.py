@@ -7,8 +7,9 @@ from typing import Any
 import xswe
 from xswe.commands.config import refuse_unused, settings
 from xswe.errors import ConfigError
-from xswe.io.archives import open_output
+from xswe.io.archives import open_output, without_packing
 from xswe.io.files import check_output
+from xswe.io.results import Rows, check_suffix
 from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
@@ -20,6 +21,8 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
     refuse_unused("lexicon", values, {"with source= and target=": ["languages"] if values["source"] else ()})
     check_output(values["output"], [values[name] for name in ("source", "target", "gold") if values[name]])
+    if not (plain := values["output"] == "-" or without_packing(values["output"]).suffix.lower() in ("", ".tsv", ".txt")):
+        check_suffix(values["output"])
     config = settings(LexiconConfig, values, "lexicon")
     model = xswe.load(values["model"])
     if values["source"]:
@@ -34,9 +37,13 @@ def run(values: dict[str, Any]) -> str:
         both = vocabularies(model, languages)
         source, target = (words[: values["limit"] or None] for words in both)
     pairs = make_lexicon(model, source, target, config)
-    with open_output(values["output"]) as stream:
-        for score, a, b, rank in zip(pairs.scores, pairs.source, pairs.target, pairs.rank, strict=True):
-            stream.write(f"{one_line(source[a])}\t{one_line(target[b])}\t{score:.6f}\t{rank}\n".encode())
+    columns = zip(pairs.source, pairs.target, pairs.scores, pairs.rank, strict=True)
+    rows = [(one_line(source[a]), one_line(target[b]), float(score), int(rank)) for a, b, score, rank in columns]
+    if plain:
+        with open_output(values["output"]) as stream:
+            stream.writelines(f"{a}\t{b}\t{score:.6f}\t{rank}\n".encode() for a, b, score, rank in rows)
+    else:
+        Rows(("source", "target", "csls", "rank"), rows).write(values["output"])
     lines = [f"{len(source):,} and {len(target):,} words, {len(pairs):,} pairs: {values['output']}"]
     if values["gold"]:
         found = precision(model, source, target, values["gold"], config)

@@ -8,11 +8,12 @@ from typing import Any
 
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
-from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, holds_all, link_pairs, write_links
+from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
 from xswe.commands.config import aside, bitext_files, refuse_unused, settings
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
+from xswe.io.results import check_suffix
 
 
 def run(values: dict[str, Any]) -> str:
@@ -23,6 +24,10 @@ def run(values: dict[str, Any]) -> str:
     if what not in ("links", "lexicon", "terms"):
         raise ConfigError(f"what={what!r}: choose one of links, lexicon, terms")
     refuse_unused("link", values, {"with what=links": ["most", "min_count"] if what == "links" else ()})
+    if what == "links":
+        check_links(output)
+    elif what == "lexicon" or not output.endswith(".tbx"):
+        check_suffix(output)
     config = settings(LinkConfig, values, "link")
     model = xswe.load(values["model"])
     codes = tuple(values["languages"]) or tuple(model.pair)

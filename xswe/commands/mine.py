@@ -34,7 +34,8 @@ def run(values: dict[str, Any]) -> str:
     known = {*further, *(field.name for field in fields(cls))}
     score = ("ratio" if mode == "mine" else "cosine") if values["score"] == "auto" else values["score"]
     unused = {f"with {why}": [name for name in _SETTINGS if name not in known]}
-    refuse_unused("mine", values, unused | {"without a margin as score": ["k"] if score == "cosine" else []})
+    unused["without a margin as score"] = ["k", *(_KEPT if mode == "score" else ())] if score == "cosine" else []
+    refuse_unused("mine", values, unused)
     return aside(do({**values, "score": score}), values["output"])
 
 
@@ -65,6 +66,7 @@ def _score(values: dict[str, Any]) -> str:
     return str(score_bitext(model, file, values["output"], config, **arguments(score_bitext, values, "mine")))
 
 
+_KEPT = ("storage", "work", "keep", "neighbours")  # of what a margin keeps of a bitext; a cosine is told line by line
 _RECORDS = ("work", "keep", "format", "on_error", "columns", "languages")
 # What each mode does, its settings, those of the verb beside, and why others are refused.
 _MODES: dict[str, Any] = {

@@ -30,6 +30,7 @@ def run(values: dict[str, Any]) -> str:
         f"to {folder}, which is there": ["method", "storage"] if built else (),
         "without method=clusters": () if built or values["method"] == "clusters" else ["probes"],
         "without documents=": () if documents else ["split"],
+        "with output=": ["mark"] if output else (),
     }
     refuse_unused("search", values, unused)
     building = arguments(open_index, values, "search")

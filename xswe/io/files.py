@@ -76,6 +76,16 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
         raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
 
 
+def check_apart(name: str, path: str | Path, output: str | Path) -> None:
+    """Refuse a second output that is the first one.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if os.path.abspath(path) == os.path.abspath(output):
+        raise ConfigError(f"{name}={path}: is the output, too; give another name")
+
+
 def check_input(path: str | Path) -> os.stat_result:
     """Return what the system knows of a file that can be read more than once.
 

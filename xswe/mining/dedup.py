@@ -23,7 +23,7 @@ from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import append_texts, scratch, text_writer, work_folder
+from xswe.io.files import append_texts, check_apart, scratch, text_writer, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -233,6 +233,8 @@ def dedup(
         raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
     if rejects is not None and output is None:
         raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
+    if rejects is not None and output is not None:
+        check_apart("rejects", rejects, output)
     source = _file(str(texts), config) if isinstance(texts, (str, Path)) else list(texts)
     if output is not None and isinstance(source, RecordFile):
         _check_kind(str(output), source)

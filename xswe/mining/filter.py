@@ -25,7 +25,7 @@ from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
-from xswe.io.files import file_stamp, fingerprint, held, read_json, write_json
+from xswe.io.files import check_apart, file_stamp, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -227,6 +227,8 @@ class _Filter:
 
     def to_file(self, file: RecordFile, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
         """Filter a file into another, in this process or by shards."""
+        if rejects is not None:
+            check_apart("rejects", rejects, output)
         kind: str | None = output_format("auto", output, self.config.languages)
         kind = None if kind == format_of(file) else kind
         here = execution.kind == "local"

@@ -41,11 +41,11 @@ _SUFFIXES: dict[str, Format] = {
 }
 # Formats that every result has, by the suffix that tells them.
 _TABLES = {"csv": ".csv", "jsonl": ".jsonl", "latex": ".tex", "markdown": ".md", "parquet": ".parquet", "xlsx": ".xlsx"}
-# Names that promise a format which pairs are not written in.
-_FOREIGN: tuple[str, ...]
-_FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
-_FOREIGN += (".pdf", ".pickle", ".pkl", ".po", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
-_FOREIGN += (".zip",)
+# Names that promise a format which neither pairs nor links are written in, but for .htm, .html and .json.
+FOREIGN: tuple[str, ...]
+FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
+FOREIGN += (".pdf", ".pickle", ".pkl", ".po", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
+FOREIGN += (".zip",)
 _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 
 
@@ -72,7 +72,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     if wanted not in known:
         raise ConfigError(f"format={wanted!r}: use one of {', '.join(known)}")
     suffix = without_packing(Path(output)).suffix.lower()
-    if wanted == "auto" and suffix in _FOREIGN:
+    if wanted == "auto" and suffix in FOREIGN:
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]
     if kind != (named := _SUFFIXES.get(suffix, kind)):
