@@ -361,6 +361,8 @@ def make_ensemble(
     if files and weights:
         raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
     checked = check_languages(languages) if languages else None
+    if checked and not any(name == "wordllama" or is_model2vec(locate(name)) for name in names):
+        raise ConfigError(f"languages={list(checked)}: every model says its own; leave languages out")
     parts = [open_part(name, checked) for name in names]
     common = Ensemble.of(parts).languages
     scores = [score_of(parts, Path(file), common, threads or available_threads()) for file in files]
