@@ -151,6 +151,8 @@ def test_missing_file_and_empty_list(tmp_path):
         list(read_lines(tmp_path / "none.tsv"))
     with pytest.raises(ConfigError, match=r"corpus\.paths"):
         find_pairs([], EN_JA)
+    with pytest.raises(InputError, match=r"not on this machine, .*fetch it first"):
+        find_pairs(["s3://bucket/a.tsv"], EN_JA)
     with pytest.raises(InputError, match="no file there"):
         find_pairs([str(tmp_path / "*.tsv")], EN_JA)
 

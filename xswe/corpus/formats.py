@@ -19,6 +19,7 @@ from typing import Any, Literal
 from xswe.corpus.rows import Fields, HubSet
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import PACKED, is_tar, is_zip, member_names, without_packing
+from xswe.io.remote import is_remote
 from xswe.text.languages import LANGUAGES
 
 JUDGED = 1000  # lines, at a file's beginning
@@ -217,6 +218,8 @@ def check_columns(columns: Any, where: str) -> tuple[int, ...]:
 
 def _resolve(given: str | Path) -> list[Path]:
     """Return the files that a path, folder or pattern stands for."""
+    if is_remote(given):
+        raise InputError(given, "not on this machine, and a corpus is made of files here only", "fetch it first")
     path = Path(given)
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))

@@ -23,6 +23,7 @@ from xswe.io.files import HEADER, GrowingArray, file_stamp, fingerprint, read_js
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import Texts
+from xswe.io.remote import check_here
 from xswe.model.encode_file import encode_shards, read_encoded
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
@@ -360,6 +361,7 @@ def index(
         with whole_folder(place) as unfinished:
             _build(unfinished, model, method, storage).add(texts, metadata, threads=threads)
         return Index(place, model)
+    check_here(place)
     if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file, without metadata")
     building = Building(method=method, storage=storage, threads=threads, execution=execution)
