@@ -72,6 +72,19 @@ def quality(record: list[Record]) -> str:
     return markdown(["set", "pair", "noise", "threshold by", "score", *titles], rows)
 
 
+def planted_in_short(record: list[Record]) -> str:
+    """What was told of the precision, by the ratio and without gold, and what it was, a column a pair of languages."""
+    kept = [row for row in record if (row["score"], row.get("calibrated")) == ("ratio", "mismatches")]
+    pairs = list(dict.fromkeys(row["pair"] for row in kept))
+    found = {(row["set"], row["noise"], row["pair"]): row for row in kept}
+    rows = []
+    for name, kind in dict.fromkeys((row["set"], row["noise"]) for row in kept):
+        cells = [found[name, kind, pair] for pair in pairs]
+        told = [f"{_percent(row['expected_precision']) or '-'} / {_percent(row['precision'])}" for row in cells]
+        rows.append([name.removeprefix("planted "), kind, *told])
+    return markdown(["lines with a translation", "noise", *pairs], rows)
+
+
 def noise(record: list[Record]) -> str:
     """What the filter tells from good pairs (eval/experiments/filter_quality.py)."""
     figures = ["cosine", "length ratio", "dropped", "good dropped", "with numbers", "good with numbers"]
@@ -306,6 +319,7 @@ SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),
     "mining": ("mining_quality.json", quality),
+    "mining.in_short": ("mining_quality.json", planted_in_short),
     "filter": ("filter_quality.json", noise),
     "speed.versions": ("versions.json", versions),
     "speed.workers": ("shards.json", workers),
