@@ -128,7 +128,6 @@ def quoted(arguments: list[str]) -> list[str]:
         return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
 
     def quote(key: str, value: str) -> str:
-        """Return a value as it is or in quotes; of a list, each entry."""
         if is_understood(f"{key}={value}") or "${" in value or (several and "," in value):
             return value
         if value.startswith("[") and value.endswith("]") and not set(value[1:-1]) & set("[]{}'\""):

@@ -6,7 +6,7 @@ import pytest
 
 import xswe
 from xswe.mining.side import FilterConfig
-from xswe.text.numbers import same_numbers, spoken_numbers
+from xswe.text.languages import same_numbers, spoken_numbers
 
 SAME = [
     ("We open at 7 a.m.", "Wir öffnen um sieben."),

@@ -135,7 +135,6 @@ class _Collection:
         return _Collection(parts[0].sums, parts[1].sums, self.bounds)
 
     def of_document(self, row: int) -> np.ndarray:
-        """Return the sentences of a document."""
         return self.sentences[self.bounds[row] : self.bounds[row + 1]]
 
 
@@ -280,7 +279,6 @@ def _pairs(
     manifest: str | Path | None,
     config: AlignConfig,
 ) -> tuple[list[Named], list[list[str]]]:
-    """Find the pairs of documents, and the names of all."""
     names = [_documents(folder) for folder in folders]
     if manifest is not None:
         return list(_listed(manifest, folders)), names
@@ -333,7 +331,6 @@ def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
 def _into_file(
     model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, config: AlignConfig
 ) -> list[AlignedPair]:
-    """Align all pairs into one file."""
     if kind in ("ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
     done: list[AlignedPair] = []

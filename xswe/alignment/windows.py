@@ -268,13 +268,11 @@ class _Windows:
         raise NotImplementedError
 
     def run(self, opened: Callable[[int], Path], shard: int, output: pathlib.Path) -> dict[str, Any]:
-        """Align a window."""
         path = opened(shard)
         save_checkpoint(output, self.identity, path._asdict(), {})
         return {"lines": int((path.cells[-1] - path.cells[0]).sum())}
 
     def files(self, output: pathlib.Path) -> Sequence[pathlib.Path]:
-        """Return the file of the path."""
         return [output]
 
 

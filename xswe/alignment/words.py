@@ -392,7 +392,6 @@ def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
 
 
 def _linked(reader: Callable[[list[str]], Read], texts: list[list[str]], config: LinkConfig) -> Iterator[LinkedPair]:
-    """Link a block of pairs."""
     (a, bounds_a, places_a), (b, bounds_b, places_b) = (reader(side) for side in texts)
     wide, high = (max(1, int(np.diff(bounds).max(initial=1))) for bounds in (bounds_a, bounds_b))
     square = (wide, high)

@@ -122,7 +122,6 @@ def _open(stack: ExitStack, file: Path, member: str | None) -> BinaryIO:
 
 
 def _columns(file: PairFile, on_error: OnError, scores: bool, span: tuple[int, int] | None) -> Iterator[Job]:
-    """Jobs of a tab-separated file."""
     column = file.score if scores else None
     if isinstance(column, str):
         raise ConfigError(f"{file.source}: the score of tab-separated text is a column, counted from 0")

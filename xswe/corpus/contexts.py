@@ -216,7 +216,6 @@ def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.nd
 
 @njit(nogil=True, cache=True)
 def _count_sentences(ids: np.ndarray, offsets: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> None:
-    """Count the sentences that hold each unit."""
     last = np.full(len(counts), -1, np.int64)
     for row in rows:
         for place in range(offsets[row], offsets[row + 1]):

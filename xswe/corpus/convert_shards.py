@@ -133,7 +133,6 @@ def _write(stream: BinaryIO, block: Cleaned) -> None:
 
 
 def _read(stream: BinaryIO) -> Cleaned:
-    """Read the next block."""
     skipped, reason, keys, near, sides, bounds = (np.load(stream) for _ in range(6))
     source, target, further = (Texts(np.load(stream), np.load(stream)) for _ in range(3))
     negatives = Negatives(further, bounds) if len(bounds) else None

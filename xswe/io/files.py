@@ -132,10 +132,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _temporary(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
-    """Name a hidden sibling of ``path`` for this process, and remove those that killed processes left.
-
-    The host is part of the name: in a folder that several share, only one's own processes are known to be dead.
-    """
+    """Name a hidden sibling of ``path`` for this process and host, and remove those that killed ones of this host left."""
     host = f"{fingerprint(platform.node(), length=6)}-"
     if not crowded:
         remove_leftovers(path.parent, f".{path.name}.", end)

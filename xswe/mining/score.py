@@ -105,7 +105,6 @@ def _score_rows(
     search: SearchConfig,
     checkpoint: Path | None,
 ) -> np.ndarray:
-    """Score pairs of rows of distinct vectors."""
     out = np.empty(len(rows[0]), np.float32)
     here, there = (np.zeros(len(side), np.float32) for side in sides)
     if score != "cosine":

@@ -39,8 +39,7 @@ from xswe.io.ragged import Texts
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.types import Storage, Vectors, VectorWriter
-from xswe.text.languages import check_languages, in_script
-from xswe.text.numbers import same_numbers, written_numbers
+from xswe.text.languages import check_languages, in_script, same_numbers, written_numbers
 
 EACH = 20  # pairs of a group
 _KEPT_BANDS, _OTHER_BANDS = 5, 3
@@ -146,7 +145,7 @@ class FilterConfig:
         length_ratio: candidate pairs one of whose sides has more than this many times the other's UTF-8 bytes, in which
             translations among the four languages are about equally long; 0 for no limit.
         numbers: candidate pairs whose sides do not hold the same numbers: in digits (separators of thousands ignored), or
-            in digits on one side and in another way on the other (see :mod:`xswe.text.numbers`).
+            in digits on one side and in another way on the other (see :mod:`xswe.text.languages`).
     """
 
     duplicates: bool = True

@@ -240,7 +240,6 @@ def _folded(normaliser: normalizers.Normalizer | None) -> dict[str, str]:
 
 
 def _inverse(folded: dict[str, str]) -> dict[str, list[str]]:
-    """List the characters that fold into each."""
     out: dict[str, list[str]] = {}
     for traditional, simplified in folded.items():
         out.setdefault(simplified, []).append(traditional)

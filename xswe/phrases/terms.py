@@ -234,8 +234,6 @@ def _terms(
 
 
 def _ordered(query: str, terms: Iterable[Term]) -> list[Term]:
-    """Order candidates by their evidence."""
-
     def key(term: Term) -> tuple[bool, float]:
         foreign = has_cjk(term.places[0].context) and not has_cjk(term.text)
         return foreign, (COPIED if same_term(term.text, query) else 0.0) - term.evidence

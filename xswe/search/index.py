@@ -473,7 +473,6 @@ def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Texts, list[Any] | None]]:
-    """Iterate over blocks of texts and their metadata."""
     row = 0
     for block in read_blocks(texts, _BLOCK) if isinstance(texts, (str, Path)) else _packed(texts):
         kept = None if metadata is None else list(islice(metadata, len(block)))

@@ -74,7 +74,6 @@ class _Search:
 
     @property
     def edge(self) -> int:
-        """Rows of a tile."""
         return max(self.sizes.edge, -(-max(self.lengths()) // 64 // 1024) * 1024)
 
 
@@ -86,7 +85,6 @@ class _Job:
     heavy = False
 
     def files(self, output: Path) -> Sequence[Path]:
-        """Return the file of arrays."""
         return [output]
 
 
@@ -121,7 +119,6 @@ class _Lists:
         self.scores, self.ids = empty_lists(len(lines), k)
 
     def arrays(self, name: str, lines: int) -> dict[str, np.ndarray]:
-        """Return them, and where the lists of each range of lines begin."""
         last = int(self.lines[-1]) if len(self.lines) else -1
         starts = np.searchsorted(self.lines, np.arange(0, last + lines + 1, lines))
         own = {"lines": self.lines.astype(np.int32), "scores": self.scores, "ids": self.ids, "starts": starts}
@@ -303,7 +300,6 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
     count = cluster_count(lengths[0], lengths[-1], search.config)
 
     def centroids(place: Path) -> None:
-        """Make the centroids, and the means of the sides."""
         with single_threaded_blas():
             found, means = make_centroids(search.sides(), count, search.config, threads)
         np.save(place / "centroids.npy", found)

@@ -75,7 +75,6 @@ class Embedder:
         return msgspec.json.encode(_Answer(data, self._name, Usage(tokens, tokens)))
 
     def _checked(self, request: EmbeddingsRequest) -> list[str]:
-        """Return the texts of a request."""
         texts = [request.input] if isinstance(request.input, str) else request.input
         if not texts:
             raise Refused(422, "input is empty: give a text, or a list of texts", "input")

@@ -149,7 +149,6 @@ class Service:
         return await self._answer(work, message)
 
     def _opened(self) -> Any:
-        """Return the corpora."""
         if self.corpora is None:
             raise Refused(
                 422, "no corpus is open: serve with corpora=[memory.tmx,news.en-de.tsv], or send passages to /phrases"

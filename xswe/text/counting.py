@@ -90,7 +90,6 @@ class _Files:
         self._lock = Lock()
 
     def write(self, words: Texts, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Add words and their counts."""
         shares = (keys >> np.uint64(32)) % np.uint64(_FILES)
         for k, path in enumerate(self._paths):
             rows = np.flatnonzero((shares == k) & (counts > 0))
@@ -140,7 +139,6 @@ class _Forms:
         self._scanners.clear()  # they remember runs by the numbers of their words
 
     def add(self, texts: Texts) -> None:
-        """Count the words of texts."""
         for code, rows in self._languages.languages_of(texts):
             part = texts if len(rows) == len(texts) else texts.take(rows)
             lookup = self._languages.of(code)
@@ -157,7 +155,6 @@ class _Forms:
                     self.write()
 
     def _add_plainly(self, texts: Texts) -> None:
-        """Count the words of texts one by one."""
         for block in in_blocks(texts):
             words = Texts.of([word.form for text in block for word in self._splitter(text)])
             self.add_spans(words.data, words.offsets[:-1], words.offsets[1:])

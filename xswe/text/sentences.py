@@ -128,7 +128,6 @@ def _cut_further(text: str, start: int, end: int, language: str) -> list[Span]:
 
 
 def _stripped(text: str, start: int, end: int) -> Span:
-    """Return a span without the blanks at its ends."""
     inside = text[start:end]
     start += len(inside) - len(inside.lstrip())
     return start, max(start, start + len(inside.strip()))

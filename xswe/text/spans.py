@@ -176,7 +176,6 @@ class _Pieces:
 
 
 def _kind(piece: str) -> int:
-    """Tell what a piece of a tokenizer of this library is."""
     if piece.startswith(MARK):
         return MARKED
     if all(map(is_punctuation, piece)):

@@ -232,7 +232,6 @@ class WordUnits:
         return fingerprint(self.settings, self.tokens, normaliser, backoff)
 
     def _as_tokenizer(self, words: Sequence[str]) -> Tokenizer:
-        """Return normaliser, cuts and some words as a tokenizer."""
         tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=""))
         tokenizer.normalizer = self.splitter.normaliser("zh")
         tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -41,7 +41,6 @@ class _Opened:
 
     @cached_property
     def samples(self) -> list[tuple[Texts, Contexts, list[np.ndarray]]]:
-        """Texts, contexts and batches of each language."""
         texts = [Texts.open(self.folder, f"{number}-texts") for number in range(self.languages)]
         return [
             (each, Contexts.open(self.folder, f"{n}-contexts"), self.teacher.batches(each)) for n, each in enumerate(texts)
@@ -97,7 +96,6 @@ class ExtractJob:
 
     @staticmethod
     def _place(opened: _Opened, shard: int) -> tuple[int, tuple[int, int]]:
-        """Return the language of a shard, and its batches."""
         for language, (_, _, batches) in enumerate(opened.samples):
             bounds = shards_of(batches)
             if shard < len(bounds):
@@ -140,7 +138,6 @@ def extract_by_shards(
     identity = fingerprint(teacher.identity, units.identity, codes, sizes, list(map(len, bounds)))
 
     def write(place: Path) -> None:
-        """Write what the workers need."""
         units.save(place)
         write_json(place / "config.json", {"units": units.settings})
         for number, sample in enumerate(samples):
@@ -163,7 +160,6 @@ def extract_by_shards(
     run_shards(stage, execution, opened=_Opened(folder / _INPUTS, teacher, units, len(samples)), costs=costs)
 
     def partial(language: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Read the shards of a language."""
         from safetensors.numpy import load_file
 
         first = sum(map(len, bounds[:language]))
@@ -175,7 +171,6 @@ def extract_by_shards(
 
 
 def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig:
-    """Return what the workers load the teacher by."""
     settings = getattr(teacher, "config", None)
     if not isinstance(settings, TeacherConfig):
         raise ConfigError(

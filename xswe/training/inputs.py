@@ -153,7 +153,6 @@ def _check_texts(stage: Path, pairs: Sequence[Pair]) -> None:
 
 
 def _make_sentences(stages: Stages, language: str, config: CorpusConfig, seed: int, threads: int) -> tuple[Path, str]:
-    """Stage ``corpus`` for a single language."""
     found = sentence_files(config, language)
 
     def make(folder: Path, _: str) -> None:

@@ -207,7 +207,6 @@ class _Run:
         )
 
     def bags_of(self, language: str) -> Bags:
-        """Return a language's training bags."""
         return bags_of(self.bags, self.pairs, language)
 
     def vectors(self) -> dict[str, list[RowVectors]]:
@@ -284,12 +283,10 @@ class _Run:
         return draw_pairs(self.pairs, bitexts, self.contexts[0], c.refine.per_unit, development, c.seed)
 
     def drawn_inputs(self) -> list[Any]:
-        """Return what decides which pairs are drawn."""
         c = self.config
         return [self.contexts[1], c.refine.per_unit, c.corpus.development, c.corpus.max_development, c.seed]
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
-        """Stage ``extract``."""
         c, (contexts, _) = self.config, self.contexts
         inputs = [self.bags_id, decisive(c.contexts), decisive(c.extract), teacher.identity]
 
@@ -424,7 +421,6 @@ class _Run:
         return [len(one) >= _LEAST_DEVELOPMENT for one in parts]
 
     def refinement(self, start: np.ndarray, start_id: str, vectors: dict[str, list[RowVectors]]) -> tuple[np.ndarray, str]:
-        """Stage ``refine``."""
         c = replace(self.config.refine, seed=self.config.seed, threads=self.config.threads)
         settings = [{**decisive(c), "threads": None}, decisive(self.config.objective)]
         imitated = [self.distilled.identity] if self.distilled is not None else []
@@ -463,7 +459,6 @@ class _Run:
         return [self.words_of(bitext) for bitext, want in chosen if want and isinstance(bitext, Bitext)]
 
     def words_of(self, bitext: Bitext) -> ParallelWords:
-        """Cut some pairs of a bitext into words."""
         cutter, threads = make_cutter(self.units), self.config.threads
         part = bitext.take(runs_of(len(bitext), self.config.spans.pairs, self.config.seed))
         return ParallelWords(cut_texts(cutter, part.source, threads), cut_texts(cutter, part.target, threads))
@@ -479,7 +474,6 @@ class _Run:
         return [train], [development] if len(development) >= _LEAST_DEVELOPMENT else []
 
     def span_training(self, start: np.ndarray, start_id: str) -> np.ndarray:
-        """Stage ``spans``."""
         c = replace(self.config.spans, seed=self.config.seed, threads=self.config.threads)
         log = RunLog(self.folder / "spans")
         files = find_triples(c.triples) if c.triples else []

@@ -457,6 +457,5 @@ def train_spans(
 
 
 def _mean_loss(trainer: SpanTrainer, triplets: Sequence[Triplets]) -> float:
-    """Mean loss over development triplets."""
     sizes = [len(one.phrases) for one in triplets]
     return float(np.average([trainer.loss(one) for one in triplets], weights=sizes))

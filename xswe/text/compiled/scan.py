@@ -223,7 +223,6 @@ def _look_up(
     status: np.ndarray,
     fresh: Fresh,
 ) -> None:
-    """Look the ``size`` waiting chunks up."""
     waiting, state = scratch.waiting, scratch.state
     _hash(size, scratch, table, known, defer)
     w = np.int64(0)
