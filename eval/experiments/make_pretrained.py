@@ -1,14 +1,16 @@
-"""Make the models of four languages that ship: refined static vectors, int8, with card and figures.
+"""Make the models of four languages: refined static vectors, int8, with card and figures; ``mini`` and ``base`` ship.
 
     python -m eval.experiments.make_teacher output=runs/mini-teacher
     python -m eval.experiments.make_pretrained model=mini start=runs/mini-teacher/static output=xswe/pretrained/mini
     python -m eval.experiments.make_pretrained model=base start=xswe/pretrained/mini output=models/base
+    python -m eval.experiments.make_pretrained model=small start=xswe/pretrained/mini output=runs/small
         [runs=runs/static] [seed=0] [threads=1]
 
 ``mini`` is the start as it is. ``base`` has a vocabulary of its own, each piece of which starts as the sum of the vectors
 of the start's pieces of it, and is refined; what each part of that is worth is in ``static_levers.py`` (``SHIPS``),
-chosen on the development sets. Size and precision of ``mini`` were chosen by the development columns of
-``mini_tradeoff.py``. A few minutes of one processor, once the start is there.
+chosen on the development sets. ``small`` is the same with 64,000 pieces, to be exported with ``shared=3``. Size and
+precision of ``mini`` were chosen by the development columns of ``mini_tradeoff.py``. A few minutes of one processor, once
+the start is there.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
 RECORDS = RESULTS / "main"
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
 DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
-MADE = {"mini": Variation(), "base": SHIPS}  # what is done to the start
+MADE = {"mini": Variation(), "base": SHIPS, "small": replace(SHIPS, pieces=64_000)}  # what is done to the start
 EVERY = 20  # lines of which one is counted
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
