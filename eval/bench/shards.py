@@ -10,7 +10,8 @@ nothing: processor seconds a shard and this process's memory, here and on Ray, w
 encode, extract (with the teacher in the package) and mine (by clusters) in one process with one thread, and on a Ray of
 this machine with one worker and with two, of one processor each. Of a run on Ray ``start`` is the time until a first shard
 is begun, stage by stage (imports and a teacher to load), and ``work`` that from there to the end of the last shard; what
-is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller. ``size`` scales it.
+is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller; those of the busier
+of two workers tell, on a busy machine too, how evenly the shards were shared out. ``size`` scales it.
 
 Seconds of the clock mean something only where nothing else runs; the load before is told. Parts that are not measured stay
 in ``output`` as they are.
@@ -22,6 +23,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -157,7 +159,8 @@ class Timed:
         """Do a shard."""
         begun, processor = time.time(), time.process_time()
         counts = self.job.run(opened, shard, output)
-        return {**counts, "begun": begun, "ended": time.time(), "processor": time.process_time() - processor}
+        processor = time.process_time() - processor
+        return {**counts, "begun": begun, "ended": time.time(), "processor": processor, "worker": os.getpid()}
 
     def files(self, output: Path) -> list[Path]:
         """Return the files of a shard."""
@@ -175,7 +178,11 @@ def watched(*modules: Any) -> Iterator[list[dict[str, float]]]:
         told = [stage.counts(shard) or {} for shard in range(stage.count)]
         first = min(one["begun"] for one in told)
         took = {"start": first - called, "work": max(one["ended"] for one in told) - first}
-        stages.append({**took, "processor": sum(one["processor"] for one in told), "shards": stage.count})
+        workers: Counter[int] = Counter()
+        for one in told:
+            workers[one["worker"]] += one["processor"]
+        of_all = {"processor": sum(workers.values()), "busiest": max(workers.values()), "shards": stage.count}
+        stages.append({**took, **of_all})
 
     for module in modules:
         module.run_shards = run
@@ -193,6 +200,7 @@ def a_run(work: Callable[[ExecutionConfig], Any], execution: ExecutionConfig) ->
     found = {f"{name}_seconds": sum(stage[name] for stage in stages) for name in ("start", "work")}
     processor = row["processor_seconds"] + (sum(stage["processor"] for stage in stages) if execution.kind == "ray" else 0)
     found |= {"processor_seconds": processor, "shards": sum(stage["shards"] for stage in stages)}
+    found["busiest_worker_seconds"] = sum(stage["busiest"] for stage in stages)  # of its processor
     return row | {name: round(value, 3) for name, value in found.items()}
 
 
@@ -274,6 +282,7 @@ def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[s
             "speedup": round(one["work_seconds"] / two["work_seconds"], 3),
             "speedup_of_all": round((one["seconds"] - one["start_seconds"]) / (two["seconds"] - two["start_seconds"]), 3),
             "overhead": round((one["seconds"] - one["start_seconds"]) / here["seconds"], 3),
+            "one_to_busier_of_two": round(one["busiest_worker_seconds"] / two["busiest_worker_seconds"], 3),
             "processor_two_to_one": round(two["processor_seconds"] / one["processor_seconds"], 3),
             "processor_one_to_here": round(one["processor_seconds"] / here["processor_seconds"], 3),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -119,12 +119,33 @@ def extract_by_shards(
         units: what gets a vector.
         samples: the context sentences of each language.
         config: the settings.
-        folder: for the shards, which all share; what a killed run left there is used. It stays, for others may
-            still be reading: remove it once the vectors are kept.
+        folder: for the shards, see :func:`sums_by_shards`.
         execution: who does it.
 
     Returns:
         The vectors: the bytes of :func:`xswe.training.extract.extract`.
+
+    Raises:
+        ConfigError: the teacher is an object that no settings name.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    return summed(teacher, units, samples, config, sums_by_shards(teacher, units, samples, folder, execution))
+
+
+def sums_by_shards(
+    teacher: Teacher, units: Units, samples: Sequence[LanguageSample], folder: Path, execution: ExecutionConfig
+) -> Callable[[int], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]]:
+    """Sum the teacher's states of every unit in each shard of its context sentences, by whoever takes part.
+
+    Args:
+        teacher: the encoder; the others load it by its settings.
+        units: what gets a vector.
+        samples: the context sentences of each language.
+        folder: for the shards, which all share; what a killed run left there is used. Remove it once the vectors are kept.
+        execution: who does it.
+
+    Returns:
+        What reads the sums of a language, shard by shard, as :func:`xswe.training.extract.summed` adds them.
 
     Raises:
         ConfigError: the teacher is an object that no settings name.
@@ -167,7 +188,7 @@ def extract_by_shards(
             read = load_file(stage.path(shard))
             yield read["units"], read["sums"], read["counts"]
 
-    return summed(teacher, units, samples, config, partial)
+    return partial
 
 
 def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig:

@@ -10,7 +10,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from xswe.text.words import LOWER
 from xswe.training.components import Components
 from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
 from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract, vectors_stage
-from xswe.training.extract_shards import extract_by_shards
+from xswe.training.extract_shards import extract_by_shards, sums_by_shards
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -104,7 +104,7 @@ def run_stages(
     place, array = shared or folder, execution.kind == "array"
     several = array or shared is not None  # processes that are at work in the place
     with nullcontext() if place == folder else only_run(folder, array), only_run(place, several), single_threaded_blas():
-        stages = Stages(place, several, "extract" if array else "")
+        stages = Stages(place, several)
         pieces = None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, pieces)
@@ -289,6 +289,7 @@ class _Run:
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         c, (contexts, _) = self.config, self.contexts
         inputs = [self.bags_id, decisive(c.contexts), decisive(c.extract), teacher.identity]
+        shards = self.stages.folder / f"extract-{fingerprint('extract', inputs)}.shards"
 
         def make(folder: Path, identity: str) -> None:
             """Extract, and save the matrix."""
@@ -298,7 +299,6 @@ class _Run:
                 checkpoint = self.stages.checkpoint("extract", identity)
                 made: Extraction = extract(*given, checkpoint=checkpoint, identity=identity)
             else:
-                shards = self.stages.folder / f"extract-{identity}.shards"
                 made = extract_by_shards(*given, shards, self.execution)
             save_tensors(folder / "extract.safetensors", {"embeddings": made.matrix, "contexts": made.contexts})
             write_json(
@@ -311,13 +311,12 @@ class _Run:
                 },
             )
 
-        try:
-            folder, identity = self.stages.run("extract", inputs, make)
-        except (Removed, FileNotFoundError):  # another task of an array has the matrix, and removed what it is made of
-            if self.execution.kind != "array":
-                raise
-            folder, identity = self.stages.run("extract", inputs, make)
-        shutil.rmtree(self.stages.folder / f"extract-{identity}.shards", ignore_errors=True)
+        if self.execution.kind == "array" and not self.stages.is_done("extract", inputs):
+            # All tasks sum together; one of them then adds the sums and removes them, while the others wait.
+            with suppress(Removed):
+                sums_by_shards(teacher, self.units, list(self.samples(contexts)), shards, self.execution)
+        folder, identity = self.stages.run("extract", inputs, make)
+        shutil.rmtree(shards, ignore_errors=True)
         self.report["extraction"] = read_report(folder)
         return load_file(folder / "extract.safetensors")["embeddings"], identity
 

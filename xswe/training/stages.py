@@ -66,16 +66,15 @@ class Stages:
     Args:
         folder: the run folder; ``folder/stages`` receives the artefacts.
         shared: other processes may be at work in the folder: one of them does a stage, while the others wait for it.
-        together: the stage that these processes do together, its shards telling who does what; empty for none.
 
     Attributes:
         folder: where the artefacts are.
         seconds: how long each stage of this run took, in whatever run it was done.
     """
 
-    def __init__(self, folder: Path, shared: bool = False, together: str = "") -> None:
+    def __init__(self, folder: Path, shared: bool = False) -> None:
         check_folder(folder)
-        self.folder, self._shared, self._together = folder / "stages", shared, together
+        self.folder, self._shared = folder / "stages", shared
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
             () if shared else self.folder.glob(".*.tmp")
@@ -89,6 +88,10 @@ class Stages:
         if path.exists():
             check_whole(path, path)
         return path
+
+    def is_done(self, name: str, inputs: Any) -> bool:
+        """Tell whether a stage is done."""
+        return (self.folder / f"{name}-{fingerprint(name, inputs)}" / "stage.json").is_file()
 
     def run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
         """Do a stage, unless it is done.
@@ -104,8 +107,7 @@ class Stages:
         Raises:
             ModelError: a file of a stage that is done is damaged.
         """
-        alone = self._shared and name != self._together
-        with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if alone else nullcontext():
+        with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if self._shared else nullcontext():
             return self._run(name, inputs, make)
 
     def _run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
