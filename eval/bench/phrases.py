@@ -33,8 +33,7 @@ from xswe import progress
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.io.parallel import available_threads
-from xswe.phrases.search import Search, SpanConfig
-from xswe.phrases.words import StaticWords, TeacherWords, WordSource
+from xswe.phrases.search import Search, SpanConfig, StaticWords, TeacherWords, WordSource
 
 BLOCK = 20_000  # passages a block
 DEFAULTS: dict[str, Any] = {

@@ -15,8 +15,7 @@ import numpy as np
 
 from xswe.errors import DependencyError
 from xswe.io.ragged import Bags
-from xswe.phrases.search import Search, SpanConfig
-from xswe.phrases.words import WordSource
+from xswe.phrases.search import Search, SpanConfig, WordSource
 from xswe.progress import track
 from xswe.text.languages import CJK_CHARACTERS
 from xswe.text.spans import Cut

@@ -36,7 +36,7 @@ from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
 from xswe.model.static import StaticModel
-from xswe.phrases.words import StaticWords, TeacherWords
+from xswe.phrases.search import StaticWords, TeacherWords
 from xswe.text.languages import check_languages
 from xswe.text.spans import make_cutter
 from xswe.text.subwords import SubwordUnits

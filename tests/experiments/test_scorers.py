@@ -9,8 +9,7 @@ from tokenizers import Tokenizer
 from tests.conftest import eval_script
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
-from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import StaticWords
+from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.text.subwords import SubwordUnits
 
 scorers = eval_script("experiments.phrase_scorers")

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from xswe.alignment.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.errors import ConfigError, InputError
-from xswe.mining.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.model.static import StaticModel
 from xswe.search.types import SearchConfig
 

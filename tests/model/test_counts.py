@@ -10,8 +10,8 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 
 import xswe
+from xswe.alignment.lexicon import vocabularies
 from xswe.errors import ConfigError, ModelError
-from xswe.mining.lexicon import vocabularies
 from xswe.model.folder import owners, smallest
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits

@@ -12,8 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
-from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import StaticWords, TeacherWords
+from xswe.phrases.search import SpanConfig, StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at

@@ -11,9 +11,8 @@ from xswe.alignment.words import counterparts
 from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import PhraseFiles, find_in_files
-from xswe.phrases.search import SpanConfig
+from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import core, find_terms, same_term
-from xswe.phrases.words import StaticWords
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,8 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError(f"mode={mode!r}: use mine (of one or two monolingual files), score or negatives (of a bitext)")
     check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
     do, cls, further, why = _MODES[mode]
-    known = {*further, *(field.name for field in fields(cls))}
     score = ("ratio" if mode == "mine" else "cosine") if values["score"] == "auto" else values["score"]
-    unused = {f"with {why}": [name for name in _SETTINGS if name not in known]}
+    unused = {f"with {why}": [name for name in _SETTINGS if name not in {*further, *(one.name for one in fields(cls))}]}
     unused["without a margin as score"] = ["k", *(_KEPT if mode == "score" else ())] if score == "cosine" else []
     refuse_unused("mine", values, unused)
     return aside(do({**values, "score": score}), values["output"])

@@ -31,10 +31,9 @@ from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.cascade import judge_bitext
-from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Threshold, from_mismatches, wrong_fraction
+from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, wrong_fraction
 from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, FilterShards, Judge
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar

@@ -15,12 +15,11 @@ from xswe.io.files import scratch, work_folder
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
-from xswe.mining.evidence import Evidence
 from xswe.mining.margin import Pairs
 from xswe.mining.output import output_format, write_pairs
 from xswe.mining.pipeline import Lines, MineConfig, Mined, MineReport, mine_sides, mine_vectors, report_of
 from xswe.mining.side import Side
-from xswe.mining.threshold import Threshold
+from xswe.mining.threshold import Evidence, Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.search.types import Encoder
 

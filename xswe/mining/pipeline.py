@@ -18,7 +18,6 @@ from xswe.io.execution import LOCAL, ExecutionConfig, Removed
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import check_share, judge_pairs
-from xswe.mining.evidence import Evidence, evidence_of
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
@@ -26,10 +25,12 @@ from xswe.mining.threshold import (
     MARGINS,
     RISE,
     TOLD_SHARE,
+    Evidence,
     Expected,
     GoldSearch,
     Threshold,
     check_threshold,
+    evidence_of,
     from_mismatches,
     gold_scores,
     on_gold,

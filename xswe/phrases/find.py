@@ -20,8 +20,7 @@ from xswe.io.settings import changed
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top, merge
-from xswe.phrases.search import Search, SpanConfig
-from xswe.phrases.words import WordSource, load_words, open_words
+from xswe.phrases.search import Search, SpanConfig, WordSource, load_words, open_words
 from xswe.progress import bar, every
 from xswe.text.units import in_blocks
 from xswe.version import __version__

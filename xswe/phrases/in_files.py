@@ -20,9 +20,8 @@ from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, writ
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
-from xswe.phrases.search import SpanConfig
+from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words, open_words
 from xswe.phrases.terms import Term, find_terms
-from xswe.phrases.words import StaticWords, WordSource, load_words, open_words
 from xswe.progress import took
 from xswe.text.languages import check_languages
 from xswe.text.sentences import as_lines, is_document

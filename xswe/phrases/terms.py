@@ -22,8 +22,7 @@ import numpy as np
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
-from xswe.phrases.search import SpanConfig
-from xswe.phrases.words import StaticWords, WordSource, open_words
+from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
 from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 
 POOL = 100  # distinct spans of each phrase that are looked at, at least

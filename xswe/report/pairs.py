@@ -17,11 +17,10 @@ from xswe.alignment.words import align_words
 from xswe.corpus.records import Record, RecordFile
 from xswe.errors import InputError
 from xswe.io.files import arrays_digest
-from xswe.mining.evidence import Evidence, Removed
 from xswe.mining.filter import Filtered
 from xswe.mining.mined import MinedPairs
 from xswe.mining.side import Group, Reservoir, Shown, draw_groups, shown_rows, with_texts
-from xswe.mining.threshold import Threshold
+from xswe.mining.threshold import Evidence, Removed, Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report import figures

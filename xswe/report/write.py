@@ -20,8 +20,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import FoundInFiles
 from xswe.phrases.terms import Term
-from xswe.report.analysis import open_space, space_page
-from xswe.report.comparison import comparison_page, read_comparison, sweep_page
+from xswe.report.analysis import comparison_page, open_space, read_comparison, space_page, sweep_page
 from xswe.report.page import check_page, number, render, write_page
 from xswe.report.pairs import pairs_page, view_of_aligned, view_of_file, view_of_filtered, view_of_mined
 from xswe.report.training import training_page

@@ -27,9 +27,8 @@ from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Place, find_phrases
-from xswe.phrases.search import SpanConfig
+from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import Term, find_terms
-from xswe.phrases.words import StaticWords
 from xswe.search.index import Index, index
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
