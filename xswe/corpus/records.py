@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from io import BytesIO, StringIO, TextIOWrapper
+from functools import cached_property
+from io import StringIO, TextIOWrapper
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
@@ -173,13 +175,13 @@ class RecordFile:
         """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
         return map(_side_by_side, self._lines(most)) if self.kind in _LINES else None
 
-    def frame(self) -> tuple[bytes, bytes]:
-        """Return what stands before and after the records: a header of columns, or of a memory."""
+    def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
+        """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
         if self.kind == "tmx":
             return _memory_frame(self.paths[0])
         if self.kind == "csv":
-            with open_binary(self.paths[0]) as stream:
-                return stream.readline(MAX_LINE_BYTES), b""
+            names = self._header.rstrip(b"\r\n")
+            return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
         return b"", b""
 
     def scored(self, record: Record, score: float) -> bytes:
@@ -190,7 +192,7 @@ class RecordFile:
         if self.kind == "tmx":
             start = record.raw.index(b">") + 1
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
-        return record.raw + (b"," if self.kind == "csv" else b"\t") + b"%.6f" % score
+        return record.raw + (self.separator.encode() if self.kind == "csv" else b"\t") + b"%.6f" % score
 
     def _lines(self, most: int, window: int = 0) -> Iterator[tuple[Texts, ...]]:
         """Stream the lines of the file, or of two in step, as they stand."""
@@ -235,9 +237,9 @@ class RecordFile:
 
     def _csv(self) -> Iterator[Record]:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
-        path = self.paths[0]
+        path, separator, end = self.paths[0], self.separator, self._end
         with open_binary(path) as raw:
-            reader = csv.reader(TextIOWrapper(BytesIO(raw.read()) if path == "-" else raw, "utf-8-sig", newline=""))
+            reader = csv.reader(TextIOWrapper(raw, "utf-8-sig", newline=""), delimiter=separator)
             try:
                 header = next(reader, [])
                 a, b = (self._place(header, column) for column in self.columns)
@@ -246,9 +248,24 @@ class RecordFile:
                         found = f"{len(row)} values under {len(header)} columns"
                         raise InputError(path, found, "mend the line, or set on_error=skip", reader.line_num)
                     texts = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
-                    yield Record(_csv_line(row), b"\n", texts)
+                    yield Record(_csv_line(row, separator), end, texts)
             except (csv.Error, UnicodeDecodeError) as error:
                 raise InputError(path, f"not comma-separated UTF-8 ({error})", "mend the line", reader.line_num) from None
+
+    @cached_property
+    def _header(self) -> bytes:
+        """The line with the names of the columns."""
+        with open_binary(self.paths[0]) as stream:
+            return stream.readline(MAX_LINE_BYTES)
+
+    @property
+    def _end(self) -> bytes:
+        return b"\r\n" if self._header.endswith(b"\r\n") else b"\n"
+
+    @cached_property
+    def separator(self) -> str:
+        """What stands between the columns of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
+        return max(",;\t", key=re.sub('"[^"]*"', "", self._header.decode("utf-8", "replace")).count)
 
     def _place(self, header: Sequence[str], column: int | str) -> int:
         if isinstance(column, str) and column in header:
@@ -282,9 +299,9 @@ class RecordFile:
             yield Record(ElementTree.tostring(unit, encoding="unicode").encode(), b"\n", texts)
 
 
-def _csv_line(row: Sequence[str]) -> bytes:
+def _csv_line(row: Sequence[str], separator: str) -> bytes:
     stream = StringIO()
-    csv.writer(stream, lineterminator="").writerow(row)
+    csv.writer(stream, lineterminator="", delimiter=separator).writerow(row)
     return stream.getvalue().encode()
 
 

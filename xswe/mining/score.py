@@ -191,7 +191,7 @@ def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConf
     found = _score_rows((sides[0], sides[1]), (rows[0], rows[1]), config.score, config.k, config.neighbours, checkpoint)
     scores[scored] = found
     ends = np.fromfile(spool / "ends", np.int64).reshape(-1, 2)
-    before, after = file.frame()
+    before, after = file.frame(scored=True)
     with open_output(output) as stream, open(spool / "lines", "rb") as raw:
         stream.write(before)
         for score, (body, end) in zip(scores.tolist(), ends.tolist(), strict=True):
@@ -215,7 +215,7 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
     total = unscored = 0
     added = 0.0
     threads = config.neighbours.workers
-    lines, (before, after) = file.read(), file.frame()
+    lines, (before, after) = file.read(), file.frame(scored=True)
     with open_output(output) as stream, bar("score", unit="pair") as progress:
         stream.write(before)
         while block := list(islice(lines, _BLOCK)):

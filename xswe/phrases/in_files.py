@@ -62,7 +62,7 @@ class PhraseFiles:
         needed = kind in _EXCHANGE or self._suffix in _BITEXTS or self.is_cut
         if len(named) != 2 and (named or needed):
             raise ConfigError(
-                f"languages={list(named)}: name the language of the phrases and the passages', as in languages=[en,ja]"
+                f"languages={list(named)}: name the languages of the phrases and of the passages, as in languages=[en,ja]"
             )
         if named and kind not in _EXCHANGE and not self.is_bitext and not self.is_cut:
             raise ConfigError("languages= is for bitext as passages, .tmx and .tbx as output, and split: leave it out")

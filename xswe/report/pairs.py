@@ -157,7 +157,7 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
 def _score_column(file: RecordFile) -> int:
     if file.kind != "csv":
         return 0
-    header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig"))), [])
+    header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig")), delimiter=file.separator), [])
     if "score" not in header:
         raise InputError(file.paths[0], "there is no column 'score'", f"its columns are {', '.join(header)}", 1)
     return header.index("score")
