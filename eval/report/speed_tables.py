@@ -309,8 +309,9 @@ def workers(record: Record) -> str:
         processor = [f"{run['processor_seconds']:,.1f}" for run in runs]
         idle = max(run["load"] for run in runs) <= row["cores"]
         clock = [f"{run['work_seconds']:,.1f}" for run in runs[1:]] + [f"{row['speedup']:.2f}"] if idle else ["–"] * 3
-        rows.append([verb, f"{row['lines']:,}", f"{runs[1]['shards']:,}", *processor, *clock])
-    processor = ["processor seconds, one process", "one worker", "two workers"]
+        busier = f"{runs[2]['busiest_worker_seconds']:,.1f}" if "busiest_worker_seconds" in runs[2] else "–"
+        rows.append([verb, f"{row['lines']:,}", f"{runs[1]['shards']:,}", *processor, busier, *clock])
+    processor = ["processor seconds, one process", "one worker", "two workers", "the busier of two"]
     return markdown(["", "lines", "shards", *processor, "seconds of the shards, one worker", "two", "times as fast"], rows)
 
 
