@@ -37,9 +37,13 @@ def files(sample, tmp_path_factory):
     (folder / "b.tsv.gz").write_bytes(gzip.compress("\n".join(rows[400:520]).encode(), mtime=0))
     (folder / "c.tsv").write_text("", encoding="utf-8")
     (folder / "d.jsonl").write_text('{"en": "A cat.", "de": "Ein Kater."}\n{}\n' * 2, encoding="utf-8")
+    for code, side, end in (("en", en, "\n"), ("de", de, "")):
+        texts = ["\ufeff" * (code == "en") + side[0] * 900, *side[1:300], "", *side[:20], side[7] * 400]
+        (folder / f"e.{code}").write_text("\n".join(texts) + end, encoding="utf-8")
+        (folder / f"f.{code}").write_text("\n".join(texts[: 300 if code == "en" else 310]), encoding="utf-8")
     paths = [
         {"path": folder / "a.tsv", "columns": (0, 1, 2)},
-        *(folder / name for name in ("b.tsv.gz", "c.tsv", "d.jsonl")),
+        *(folder / name for name in ("b.tsv.gz", "c.tsv", "d.jsonl", "e.en", "f.en")),
     ]
     return find_pairs(paths, EN_DE)
 
@@ -73,7 +77,8 @@ def test_an_array_in_any_order(files, config, local, tmp_path):
         with pytest.raises(Unfinished, match="clean"):
             convert(files, EN_DE, config, tmp_path / "o", execution=how)
     (stage,) = xswe.work_status(tmp_path / "o")
-    assert (stage.name, stage.shards) == ("clean", 2 + -(-files[0].source.stat().st_size // SHARD))
+    cut = [file.source.stat().st_size for file in files if file.source.name in ("a.tsv", "e.en")]
+    assert (stage.name, stage.shards) == ("clean", 3 + sum(-(-size // SHARD) for size in cut))  # b, d and f are one each
     assert 0 < stage.done < stage.shards
     convert(files, EN_DE, config, tmp_path / "o", execution=slices(3, shard=SHARD)[2])
     assert content(tmp_path / "o") == local
@@ -136,3 +141,7 @@ def test_the_line_of_an_error_is_counted_from_the_beginning(files, tmp_path):
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
     with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*failed"):
         convert(files, EN_DE, CorpusConfig(), tmp_path / "o", execution=how)
+    (tmp_path / "g.en").write_text("A cat sleeps on the mat.\n" * 2000, encoding="utf-8")
+    (tmp_path / "g.de").write_bytes(b"Eine Katze.\n" * 1500 + b"\xff\n" + b"Ja.\n" * 499)
+    with pytest.raises(XsweError, match=r"g\.de:1501: .*failed"):
+        convert(find_pairs([tmp_path / "g.en"], EN_DE), EN_DE, CorpusConfig(), tmp_path / "p", execution=how)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from xswe.corpus.blocks import read_jobs
+from xswe.corpus.blocks import Spans, read_jobs
 from xswe.corpus.cards import digest_of, entries_of, find_sources, is_card
 from xswe.corpus.cleaning import (
     DUPLICATE,
@@ -179,13 +179,13 @@ def clean_file(
     cleaner: Cleaner,
     threads: int = 1,
     skip: int = 0,
-    span: tuple[int, int] | None = None,
+    spans: Spans | None = None,
 ) -> Iterator[Cleaned]:
-    """Stream a file's cleaned blocks in order, from block ``skip`` on, of a span of it (see ``read_jobs``) or of all."""
+    """Stream a file's cleaned blocks in order, from block ``skip`` on, of spans of it (see ``read_jobs``) or of all."""
 
     def cleaned() -> Iterator[Any]:
         least = config.min_score if file.min_score is None else file.min_score
-        jobs = read_jobs(file, on_error=config.on_error, scores=least is not None, span=span)
+        jobs = read_jobs(file, on_error=config.on_error, scores=least is not None, spans=spans)
         for number, job in enumerate(jobs):
             if number >= skip:
                 yield lambda job=job: cleaner(job(), least)

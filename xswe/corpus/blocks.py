@@ -6,7 +6,7 @@ hand pairs on. Reading goes in file order in the caller's thread; the jobs do th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -35,6 +35,7 @@ from xswe.io.lines import (
 from xswe.io.ragged import Texts
 
 Job = Callable[[], Rows]
+Spans = Sequence[tuple[int, int]]  # of a file, or of two that are aligned line by line: first byte, and one past the last
 _UNITS = {"catalogue": read_catalogue, "tmx": read_tmx, "xliff": read_xliff}
 _REASONS = {
     kernels.LONG: "line too long",
@@ -62,21 +63,21 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
 
 
 def read_jobs(
-    file: PairFile, *, on_error: OnError = "raise", scores: bool = False, span: tuple[int, int] | None = None
+    file: PairFile, *, on_error: OnError = "raise", scores: bool = False, spans: Spans | None = None
 ) -> Iterator[Job]:
     """Stream the jobs that make a file's pairs, in order; with ``scores`` the corpus's own ones are read, too.
 
     The n-th job of a file is always the same. What is skipped is counted in ``Rows.skipped``. Of a file that
-    :func:`is_cut`, a ``span`` takes only the lines whose first byte is in it; errors then count lines from the span's
-    beginning, see :func:`xswe.io.lines.lines_counted`.
+    :func:`is_cut`, ``spans`` (one of each file, with as many lines) take only the lines whose first byte is in them; errors
+    then count lines from their beginning, see :func:`xswe.io.lines.lines_counted`.
 
     Raises:
         InputError: as :func:`read_pairs`; by a job, or between jobs.
     """
     if file.format == "tsv":
-        yield from _columns(file, on_error, scores, span)
+        yield from _columns(file, on_error, scores, spans[0] if spans else None)
     elif file.format == "moses":
-        yield from _moses(file, on_error, scores)
+        yield from _moses(file, on_error, scores, spans)
     else:
         skipped = Skipped()
         for number, rows in enumerate(_records(file, on_error, skipped)):
@@ -105,8 +106,8 @@ def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tupl
 
 
 def is_cut(file: PairFile) -> bool:
-    """Tell whether a file can be read by spans: it is tab-separated text, and neither packed nor in an archive."""
-    return file.format == "tsv" and not file.members and not packing_of(file.source)
+    """Tell whether a file can be read by spans: it is text by lines, and neither packed nor in an archive."""
+    return file.format in ("tsv", "moses") and not file.members and not any(map(packing_of, file.files))
 
 
 def _first(rows: Rows) -> tuple[list[str], list[str]]:
@@ -184,7 +185,7 @@ def _numbers(texts: Texts) -> np.ndarray:
     return out
 
 
-def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
+def _moses(file: PairFile, on_error: OnError, scores: bool, spans: Spans | None) -> Iterator[Job]:
     """Jobs of two line-aligned files or members, and of the member that holds the scores."""
     with ExitStack() as stack:
         names: list[tuple[Path, str | None]] = (
@@ -192,7 +193,9 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
         )
         if scores and file.score is not None:
             names.append((file.source, str(file.score)))
-        streams = [Lines(_open(stack, path, member)) for path, member in names]
+        opened, inside = [_open(stack, path, member) for path, member in names], bool(spans and spans[0][0])
+        parts = [cast(BinaryIO, Span(s, *span)) for s, span in zip(opened, spans, strict=True)] if spans else opened
+        streams = [Lines(stream, inside=inside) for stream in parts]
         where = [f"{path}!{member}" if member else str(path) for path, member in names]
         number = 1
         while True:
@@ -200,7 +203,8 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
             if not min(counts):
                 break
             blocks = [lines.take(min(counts)) for lines in streams]
-            yield _moses_job(blocks, where, number, on_error, file.languages)
+            judged = number == 1 and not inside
+            yield _moses_job(blocks, where, number, on_error, file.languages if judged else None)
             number += min(counts)
         damaged = False
         for lines, name in zip(streams, where, strict=True):
@@ -211,7 +215,9 @@ def _moses(file: PairFile, on_error: OnError, scores: bool) -> Iterator[Job]:
             yield from _unequal(where[counts.index(0)], where[counts.index(max(counts))], number, on_error)
 
 
-def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnError, languages: tuple[str, str]) -> Job:
+def _moses_job(
+    blocks: list[Texts], where: list[str], number: int, on_error: OnError, languages: tuple[str, str] | None
+) -> Job:
     def job() -> Rows:
         """Find the lines of all sides, and keep the rows that are fine on both."""
         spans, status = [], []
@@ -223,7 +229,7 @@ def _moses_job(blocks: list[Texts], where: list[str], number: int, on_error: OnE
                 complain(block, status[-1], name, number, (0, 0))
         fine = np.flatnonzero(np.maximum(status[0], status[1]) == kernels.FINE)
         texts = [copied(b.data, s[fine, 0], s[fine, 1]) for b, s in zip(blocks, spans, strict=True)]
-        if number == 1:
+        if languages is not None:
             check_sides_are_text(" and ".join(where[:2]), languages, *(list(side[:JUDGED]) for side in texts[:2]))
         skipped: dict[str, int] = {}
         for one in status[:2]:

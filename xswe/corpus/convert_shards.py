@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -19,12 +20,14 @@ from xswe.corpus.blocks import is_cut
 from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
-from xswe.io.execution import ExecutionConfig, run_shards
-from xswe.io.files import fingerprint, whole_file
+from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts
 from xswe.io.shards import Stage, TextPlan
 from xswe.version import __version__
+
+_CHUNK = 4 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -33,24 +36,28 @@ class CleanJob:
 
     bitext: tuple[PairFile, ...]  # its files
     plan: TextPlan  # how they are cut
+    cuts: Path  # where it is told how the second of two aligned files is cut
     languages: tuple[str, str]  # of source and target
     config: CorpusConfig  # what to drop
     heavy = False
 
-    def open(self) -> Cleaner:
-        """Load what the filters need."""
-        return make_cleaner(self.languages, self.config, 1)
+    def open(self) -> tuple[Cleaner, dict[str, list[int]]]:
+        """Load what the filters need, and the cuts."""
+        return make_cleaner(self.languages, self.config, 1), read_json(self.cuts / "cuts.json")
 
-    def run(self, opened: Cleaner, shard: int, output: Path) -> dict[str, Any]:
+    def run(self, opened: tuple[Cleaner, dict[str, list[int]]], shard: int, output: Path) -> dict[str, Any]:
         """Write the cleaned blocks of a shard."""
-        number, span = self.plan.place(shard)
-        file, lines = self.bitext[number], 0
+        (cleaner, cuts), (number, span) = opened, self.plan.place(shard)
+        file, lines, spans = self.bitext[number], 0, [span] if span else None
+        if spans and file.target:
+            first, last = (cuts[str(number)][shard - self.plan.shards_of(number).start + end] for end in (0, 1))
+            spans.append((first, last))
         with (
             whole_file(output, crowded=True) as temporary,
             temporary.open("wb") as stream,
             lines_counted(file.source, span[0] if span else 0),
         ):
-            for block in clean_file(file, self.config, opened, span=span):
+            for block in clean_file(file, self.config, cleaner, spans=spans):
                 _write(stream, block)
                 lines += len(block.rows)
         return {"lines": lines}
@@ -87,7 +94,7 @@ def clean_by_shards(
     execution: ExecutionConfig,
     threads: int,
 ) -> CleanedShards:
-    """Clean files by whoever takes part; tab-separated text that is not packed is cut into shards, others are one each.
+    """Clean files by whoever takes part; text by lines that is not packed is cut into shards, other files are one each.
 
     Args:
         files: what to read; all must see them.
@@ -110,14 +117,64 @@ def clean_by_shards(
         for file in files
     )
     config = replace(config, paths=None, decontaminate=tuple(str(Path(name).absolute()) for name in config.decontaminate))
-    sizes = tuple(file.source.stat().st_size if is_cut(file) else None for file in there)
+    place = folder.absolute() / "cuts"
+    once(place, fingerprint(identity, execution.shard), partial(_write_cuts, there, execution.shard))
+    cuts = read_json(place / "cuts.json")
+    sizes = tuple(
+        file.source.stat().st_size if is_cut(file) and (not file.target or str(number) in cuts) else None
+        for number, file in enumerate(there)
+    )
     plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
     identity = fingerprint(__version__, identity, sizes, execution.shard)
-    job = CleanJob(there, plan, languages, config)
+    job = CleanJob(there, plan, place, languages, config)
     stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity)
     stage.begin(plan=asdict(plan))
     run_shards(stage, execution, threads)
     return CleanedShards(stage, plan)
+
+
+def _write_cuts(files: Sequence[PairFile], shard: int, folder: Path) -> None:
+    """Write where the second of two aligned files is to be cut, of each that has as many lines as the first.
+
+    Others are not cut: only who reads them from the beginning finds where one of them ends too early.
+    """
+    found = {}
+    for number, file in enumerate(files):
+        if file.target and is_cut(file):
+            plan = TextPlan(("",), (file.source.stat().st_size,), shard)
+            ends = [cast(tuple[int, int], plan.place(one)[1])[1] for one in range(plan.count)]
+            lines, total = _lines_before(file.source, ends)
+            places, others = _places_of(file.target, lines[:-1])
+            if min(size := file.target.stat().st_size, len(ends)) and total == others:
+                found[str(number)] = [0, *places, size]
+    write_json(folder / "cuts.json", found)
+
+
+def _starts(path: Path) -> Iterator[np.ndarray]:
+    """Yield, chunk by chunk, where the lines of a file begin, but for the first; a line feed at the end begins one more."""
+    place = 0
+    with path.open("rb") as stream:
+        while data := stream.read(_CHUNK):
+            yield place + 1 + np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A)
+            place += len(data)
+
+
+def _lines_before(path: Path, ends: Sequence[int]) -> tuple[list[int], int]:
+    """Return how many lines begin before each of some places in a file, and how many there are."""
+    counted, size = np.ones(len(ends) + 1, np.int64), path.stat().st_size
+    for starts in _starts(path):
+        counted += np.searchsorted(starts, [*ends, size])
+    return counted[:-1].tolist(), int(counted[-1])
+
+
+def _places_of(path: Path, lines: Sequence[int]) -> tuple[list[int], int]:
+    """Return where some lines of a file begin, counted from 0 (one that it lacks: at its end), and how many there are."""
+    before, total, places, size = 1, 1, list[int](), path.stat().st_size
+    for starts in _starts(path):
+        while len(places) < len(lines) and lines[len(places)] < before + len(starts):
+            places.append(int(starts[lines[len(places)] - before]))
+        before, total = before + len(starts), total + int(np.searchsorted(starts, size))
+    return [*places, *[size] * (len(lines) - len(places))], total
 
 
 def _write(stream: BinaryIO, block: Cleaned) -> None:

@@ -315,7 +315,7 @@ def lines_counted(path: str | Path, start: int) -> Iterator[None]:
             head = Span(stream, 0, start)
             while data := head.read(_CHUNK):
                 before += data.count(b"\n")
-        raise InputError(path, error.problem, error.cure, error.line + before) from None
+        raise InputError(error.path, error.problem, error.cure, error.line + before) from None
 
 
 def _texts_of_chunks(path: str | Path, stream: BinaryIO, inside: bool = False) -> Iterator[Texts]:
