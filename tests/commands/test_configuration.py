@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 
 import xswe
 from xswe.commands.config import as_keys, plain, shaped
@@ -64,6 +65,14 @@ def test_nothing_that_ships_knows_a_folder_beside_the_checkout():
     shipped += package.glob("pretrained/*/config.json")
     assert len(shipped) > 80
     assert not [path for path in shipped if "../shared" in path.read_text(encoding="utf-8")]
+
+
+def test_of_the_choices_those_that_are_chosen_are_made():
+    values = composed("corpus", "corpus=sample", "pair=en-zh")
+    assert (values["pair"]["languages"], values["corpus"]["clean"]) == (["en", "zh"], composed("corpus")["corpus"]["clean"])
+    choices = ConfigStore.instance().repo["pair"]
+    assert len(choices) == 64
+    assert not [name for name, choice in choices.items() if "node" in vars(choice)]
 
 
 def test_a_folder_named_by_the_environment_must_be_named(monkeypatch):

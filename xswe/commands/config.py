@@ -16,7 +16,6 @@ from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL
 from xswe.io.files import check_apart, check_output, resource
 from xswe.io.settings import build
-from xswe.text.sentences import is_document
 
 T = TypeVar("T")
 _TEXTS = ("model", "output", "report")  # settings that are one path or name in every verb that has them
@@ -109,20 +108,32 @@ def refuse_unused(verb: str, values: Mapping[str, Any], unused: Mapping[str, Ite
     Raises:
         ConfigError: one of them is set.
     """
-    own, given = OmegaConf.load(resource("conf") / f"{verb}.yaml"), OmegaConf.create(dict(values))
-    usual = OmegaConf.merge({"execution": asdict(LOCAL)}, own)
     refused = [(name, why) for why, names in (unused or {}).items() for name in names]
     for name, (other, value) in _NEEDS.items():
-        held = OmegaConf.select(given, other)
+        held = _held(values, other)
         if other.partition(".")[0] in values and (held != value if value else not held):
             refused.append((name, f"without {other}={value}"))
+    refused = [(name, why) for name, why in refused if name.partition(".")[0] in values]
+    # To read the verb's file takes a hundredth of a second: only where one of these could have been set.
+    own = OmegaConf.load(resource("conf") / f"{verb}.yaml") if refused else OmegaConf.create()
     for name, why in refused:
-        if OmegaConf.select(given, name) != OmegaConf.select(usual, name):
+        elsewhere = name.partition(".")[0] == "execution"
+        usual = _held({"execution": asdict(LOCAL)}, name) if elsewhere else OmegaConf.select(own, name)
+        if _held(values, name) != usual:
             raise ConfigError(f"{name} does nothing {why}: leave it out")
+
+
+def _held(values: Any, name: str) -> Any:
+    """Return what ``section.name`` is in composed settings, None where there is no such setting."""
+    for part in name.split("."):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values
 
 
 def is_cut(path: object, split: bool | None) -> bool:
     """Tell whether a file is cut into sentences: where it is asked for, or is a document."""
+    from xswe.text.sentences import is_document
+
     return split if split is not None else isinstance(path, str) and path != "-" and is_document(path)
 
 

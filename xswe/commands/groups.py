@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.config_store import ConfigStore
+from hydra.core.config_store import ConfigNode, ConfigStore
+from omegaconf import OmegaConf
 
 from xswe.commands.config import register_execution
 from xswe.corpus.bitext import CorpusConfig
@@ -28,12 +29,33 @@ CORPORA: dict[str, dict[str, Any]] = {
 }
 
 
+class _Choice(ConfigNode):
+    """A choice of a group, whose settings become Hydra's when it is chosen: of a hundred, a run chooses three."""
+
+    def __init__(self, group: str, name: str, settings: dict[str, Any]) -> None:
+        self.group, self.name, self.package, self.provider = group, f"{name}.yaml", None, None
+        self._settings = settings
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "node":
+            raise AttributeError(name)
+        self.node = OmegaConf.structured(self._settings)
+        return self.node
+
+
+def _store(group: str, name: str, settings: dict[str, Any]) -> None:
+    """Register a choice."""
+    held = ConfigStore.instance().repo
+    for part in group.split("/"):
+        held = held.setdefault(part, {})
+    held[f"{name}.yaml"] = _Choice(group, name, settings)
+
+
 def register(verb: str = "train") -> None:
     """Register the groups that a verb's file in ``conf/`` names in its defaults; ``train`` has them all."""
-    store = ConfigStore.instance().store
     for count in range(1, 5):  # of more, pair.languages=[…] takes any
         for codes in permutations(LANGUAGES, count):
-            store(group="pair", name="-".join(codes), node={"name": "-".join(codes), "languages": list(codes)})
+            _store("pair", "-".join(codes), {"name": "-".join(codes), "languages": list(codes)})
     if verb == "import":
         return
     _register_corpora()
@@ -43,14 +65,14 @@ def register(verb: str = "train") -> None:
 
 
 def _register_corpora() -> None:
-    store = ConfigStore.instance().store
+    usual = defaults(CorpusConfig)
     for name, values in CLEANING.items():
-        store(group="corpus/clean", name=name, node=defaults(CleanConfig) | values)
+        _store("corpus/clean", name, defaults(CleanConfig) | values)
     for name in ("local", "sample", "xswe_data", *(name for name, card in cards().items() if card.versions)):
         values = {"paths": [{"card": name}]} if name in cards() and name != "local" else {}
-        node = {**defaults(CorpusConfig), **values, **CORPORA.get(name, {})}
+        node = {**usual, **values, **CORPORA.get(name, {})}
         del node["clean"]
-        store(group="corpus", name=name, node={"defaults": [{"clean": "none"}, "_self_"], **node})
+        _store("corpus", name, {"defaults": [{"clean": "none"}, "_self_"], **node})
 
 
 def _register_training() -> None:
