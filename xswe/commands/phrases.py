@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from xswe.alignment.words import counterparts
 from xswe.commands.config import aside, check_report, refuse_unused, reported, settings
 from xswe.io.execution import ExecutionConfig
 from xswe.io.parallel import available_threads
 from xswe.io.settings import build
-from xswe.phrases.in_files import PhraseFiles, find_in_files
+from xswe.phrases.in_files import Counterparts, PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig
 
 
@@ -22,5 +21,10 @@ def run(values: dict[str, Any]) -> str:
     refuse_unused("phrases", values)
     check_report(values, [files.queries, files.passages])
     execution = build(ExecutionConfig, values["execution"], "execution")
-    found = find_in_files(str(values["model"]), files, config, counterparts, execution)
+    linked: Counterparts | None = None
+    if files.is_bitext:
+        from xswe.alignment.words import counterparts
+
+        linked = counterparts
+    found = find_in_files(str(values["model"]), files, config, linked, execution)
     return aside(f"{found}{reported(values, found)}", files.output)

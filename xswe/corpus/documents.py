@@ -9,14 +9,16 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
-from xml.etree.ElementTree import Element, ParseError
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
 from xswe.errors import InputError, needs
 from xswe.io.archives import damage
 from xswe.io.lines import OnError, Skipped, open_binary, read_whole
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 Pair = tuple[str, str]
 Found = TypeVar("Found")
@@ -130,7 +132,7 @@ def _units(
     """Parse a file and hand on each element of the given names at its end, then drop it."""
     with needs("defusedxml", "corpora", "reading TMX and XLIFF"):
         from defusedxml import DefusedXmlException
-        from defusedxml.ElementTree import iterparse
+        from defusedxml.ElementTree import ParseError, iterparse
     with open_binary(path) as raw:
         stream = _Watched(raw, path)
         parents: list[Element] = []

@@ -20,7 +20,6 @@ from io import StringIO, TextIOWrapper
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -293,10 +292,12 @@ class RecordFile:
             yield Record(raw, end, texts)
 
     def _tmx(self) -> Iterator[Record]:
+        from xml.etree.ElementTree import tostring
+
         languages = (self.languages[0], self.languages[1])
         for unit, texts in units_of(self.paths[0], languages, on_error=self.on_error, skipped=Skipped()):
             unit.tail = None
-            yield Record(ElementTree.tostring(unit, encoding="unicode").encode(), b"\n", texts)
+            yield Record(tostring(unit, encoding="unicode").encode(), b"\n", texts)
 
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:

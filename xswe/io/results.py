@@ -14,7 +14,6 @@ from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, overload
-from xml.sax.saxutils import escape, quoteattr
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.archives import open_output, packing_of, without_packing
@@ -335,11 +334,15 @@ class Candidate(NamedTuple):
 
 def _xml(text: str) -> str:
     """Escape a text, and turn what XML 1.0 cannot hold into blanks."""
+    from xml.sax.saxutils import escape  # which brings all that fetches from the network
+
     return escape(_NOT_XML.sub(" ", text))
 
 
 def _attribute(text: str) -> str:
     """Quote a text as the value of an attribute."""
+    from xml.sax.saxutils import quoteattr
+
     return quoteattr(_NOT_XML.sub(" ", text))
 
 

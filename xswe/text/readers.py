@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from statistics import median
 from typing import Any
 from urllib.parse import unquote
 
@@ -74,6 +73,8 @@ def _is_wrapped(text: str) -> bool:
     if len(inner) < 2 or sorted(widths)[int(0.98 * (len(widths) - 1))] > _WRAPPED:
         return False
     # Wrapped lines are about as long as each other, and seldom end with a sentence.
+    from statistics import median
+
     full = median(_columns(line) for line in inner) > 0.6 * max(widths)
     return full and sum(bool(_ENDS.search(line)) for line in inner) < 0.5 * len(inner)
 
