@@ -18,7 +18,7 @@ from xswe.commands.groups import register
 from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
 from xswe.io.settings import build
 from xswe.mining.pipeline import MineConfig
@@ -371,3 +371,23 @@ def test_a_folder_is_not_called_as_a_file(verb, overrides, tmp_path, monkeypatch
     with pytest.raises(ConfigError, match=r"output=\S*o\.tsv: a folder is written there; leave \.tsv out"):
         command.run(composed(verb, *overrides.split(), "output=o.tsv"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "overrides"),
+    [
+        ("encode", "model=mini input=a.tmx output=o.npy"),
+        ("encode", "model=mini input=[a.txt,a.tmx] output=o.npy"),
+        ("mine", "model=mini source=a.txt target=a.tmx output=o.tsv threads=1"),
+        ("search", "model=mini documents=a.tmx queries=q"),
+        ("phrases", "model=mini queries=a.tmx passages=a.txt output=o.tsv"),
+        ("align", "model=mini source=a.txt target=a.tmx output=o.tsv"),
+        ("split", "input=a.tmx language=de output=o.txt"),
+    ],
+)
+def test_markup_is_not_taken_for_text_line_by_line(verb, overrides, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("a\n", "utf-8")
+    (tmp_path / "a.tmx").write_text("<tmx><body>\n<tu></tu>\n</body></tmx>\n", "utf-8")
+    with pytest.raises(InputError, match=r"a\.tmx: a \.tmx file has no text line by line"):
+        importlib.import_module(f"xswe.commands.{verb}").run(composed(verb, *overrides.split()))

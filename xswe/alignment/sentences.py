@@ -23,7 +23,7 @@ from xswe.corpus.documents import read_tmx
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.files import work_folder
-from xswe.io.lines import Skipped, read_lines
+from xswe.io.lines import Skipped, check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -388,6 +388,8 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Se
         text = Path(given) if is_file else "\n".join(given)  # type: ignore[arg-type]
         places = split_text(text, language)
         return Texts.of([place.text for place in places]), places
+    if is_file:
+        check_lines(given)  # type: ignore[arg-type]
     lines = [text or "" for _, text in read_lines(given)] if isinstance(given, (str, Path)) else given
     return Texts.of([line.strip() for line in lines]), None
 

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal, cast
 import numpy as np
 
 from xswe.errors import InputError
-from xswe.io.archives import damage, packing_of, unpacked
+from xswe.io.archives import damage, packing_of, unpacked, without_packing
 from xswe.io.files import check_input
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.remote import is_remote, open_remote
@@ -21,6 +21,10 @@ from xswe.io.remote import is_remote, open_remote
 MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
 _MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
+# What a file holds is units or columns, and its lines are markup, or rows.
+_NO_LINES = frozenset(
+    (".csv", ".jsonl", ".mo", ".npy", ".ods", ".parquet", ".po", ".tbx", ".tmx", ".xlf", ".xliff", ".xls", ".xlsx", ".zip")
+)
 _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 
@@ -52,6 +56,18 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     check_input(path)
     with path.open("rb") as raw:
         yield unpacked(raw, packing_of(path))
+
+
+def check_lines(path: str | Path) -> None:
+    """Refuse, by its name, a file whose lines are no text: a table, a translation memory.
+
+    Raises:
+        InputError: it is one.
+    """
+    suffix = without_packing(Path(path)).suffix.lower()
+    if suffix in _NO_LINES:
+        cure = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
+        raise InputError(path, f"a {suffix} file has no text line by line", cure)
 
 
 def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:

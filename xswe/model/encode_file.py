@@ -14,7 +14,7 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.execution import LOCAL, ExecutionConfig, Removed, once, run_shards, shard_folder
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, write_json
-from xswe.io.lines import READ_LINES, read_blocks
+from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.remote import check_here, expand, is_remote
@@ -101,6 +101,8 @@ def encode_file(
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
         if split or (split is None and any(map(is_document, files))):
             raise ConfigError("split=true is for one file and execution.kind=local: cut the others by  xswe split  first")
+        for name in files:
+            check_lines(name)
         rows, kept = encode_shards(model, files, target, dtype, execution, threads)
         return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
     source = files[0]

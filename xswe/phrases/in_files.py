@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -15,7 +16,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
 from xswe.io.files import check_input, check_output, file_stamp
-from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.lines import OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -187,7 +188,8 @@ def find_in_files(
             found = search(source, queries, shards, config)
             _write(files, queries, found, config.examples, None, {})
         return FoundInFiles(found, shards.lines, {}, time.monotonic() - begun, files, queries)
-    with as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output) as path:
+    cut = as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output)
+    with nullcontext(files.passages) if files.is_bitext else cut as path:
         read = replace(files, passages=path, split=files.is_cut)
         how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}
         if files.is_bitext and files.mode == "terms":
@@ -212,6 +214,7 @@ def read_queries(given: str) -> list[str]:
         if not given.strip() or (" " not in given and Path(given).suffix in _TEXTS):
             raise InputError(given, "no such file", "give a text file, or a phrase")
         return [given]
+    check_lines(given)
     found = [text.strip() for _, text in read_lines(given) if text and text.strip()]
     if not found:
         raise InputError(given, "no phrase in it", "give a file with one phrase a line, or a phrase")

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from xswe.errors import ConfigError, needs
 from xswe.io.archives import without_packing
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
-from xswe.io.lines import open_binary
+from xswe.io.lines import check_lines, open_binary
 from xswe.io.results import Listing, check_suffix
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
@@ -322,9 +322,10 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
 
     Raises:
         ConfigError: it is running text, and its language is not given.
-        InputError: the file is missing or damaged.
+        InputError: the file is missing or damaged, or its lines are no text.
     """
     if split is False or (split is None and (path == "-" or not is_document(path))):
+        check_lines(path)
         yield path
         return
     if not language:
@@ -344,6 +345,7 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
 
 
 def _plain(path: Path) -> str:
+    check_lines(path)
     with open_binary(path) as stream:
         return decoded(stream.read(), path)
 
