@@ -26,6 +26,8 @@ from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class About:
@@ -192,7 +194,6 @@ def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) 
     return replace(model, matrix=np.ascontiguousarray(projected, np.float32), scales=None, shared=0)
 
 
-logger = logging.getLogger(__name__)
 MAGIC = struct.pack("<i", 793_712_314)
 _SUPERVISED = 3
 _END_OF_SENTENCE = b"</s>"

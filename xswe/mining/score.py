@@ -265,7 +265,6 @@ def _spool(model: AnyModel, file: RecordFile, folder: Path, config: ScoreConfig)
             progress.update(len(block))
 
 
-_ROWS_AT_ONCE = 16_384
 _SUFFIXES = (".csv", ".jsonl", ".parquet", ".tsv")
 
 
@@ -441,8 +440,8 @@ def _chosen(
     """Return the first candidates of each row that are wrong and within the margin, int64 (n, negatives), -1 for none."""
     out = np.full((len(keys), config.negatives), -1, np.int64)
     most = np.where(scores > 0, np.float32(1 - config.relative_margin) * scores, scores)
-    for start in range(0, len(keys), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(keys), _BLOCK):
+        part = slice(start, start + _BLOCK)
         ids, cosines = lists.forward_ids[part], lists.forward[part]
         fine = (ids >= 0) & (cosines <= most[part, None]) & ~np.isin(keys[part, None] + ids, known)
         if config.min_score is not None:

@@ -24,6 +24,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows, row_norms
 from xswe.progress import bar
 
+logger = logging.getLogger(__name__)
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
 _ENCODED = 16_384  # texts encoded at a time
@@ -290,7 +291,6 @@ class Hits(Listing[Hit], row=Hit, held="hits"):
         return Hits(self.query, tuple(hit._replace(text=text) for hit, text in zip(self.hits, texts, strict=True)))
 
 
-logger = logging.getLogger(__name__)
 _BATCH = 256
 
 
