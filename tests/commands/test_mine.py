@@ -75,6 +75,23 @@ def test_a_run_killed_anywhere_ends_with_the_same_bytes(files, model_folder):
     assert not work.exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["filter", "model=mini", "input=old.tsv", "output=o.tsv"],
+        ["mine", "model=mini", "source=en.txt", "target=ja.txt", "ids=true", "output=o.tsv"],
+        ["mine", "mode=score", "model=mini", "score=ratio", "input=old.tsv", "output=o.tsv"],
+        ["corpus", "corpus.paths=[old.tsv]", "pair=en-de", "output=o"],
+    ],
+)
+def test_a_command_that_fails_at_once_leaves_nothing_behind(files, words):
+    (files / "old.tsv").write_bytes("It is fine.\tEs ist schön.\n".encode("latin-1"))
+    before = sorted(files.iterdir())
+    done = run_verb(*words, *(["threads=1"] if words[0] != "corpus" else []), cwd=files)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert sorted(files.iterdir()) == before
+
+
 def test_lexicon(files, model_folder):
     (files / "gold.tsv").write_text("the\tの\n", encoding="utf-8")
     done = run_verb("lexicon", f"model={model_folder}", "output=d.tsv", "gold=gold.tsv", "threads=1", cwd=files)

@@ -125,7 +125,12 @@ def convert(
             if (folder / "signature.json").is_file():
                 shutil.rmtree(partial)
             else:
-                report = _Conversion(files, languages, config, partial, identity, threads, shards).run(shard_pairs)
+                try:
+                    report = _Conversion(files, languages, config, partial, identity, threads, shards).run(shard_pairs)
+                except BaseException:
+                    if not (partial / "progress.json").is_file():  # without it the next run begins anew
+                        shutil.rmtree(partial, ignore_errors=True)
+                    raise
                 write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
                 (partial / "progress.json").unlink()
                 (partial / ".lock").unlink(missing_ok=True)

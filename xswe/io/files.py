@@ -317,7 +317,8 @@ _PACKAGE = Path(__file__).parent.parent  # of the whole package
 def work_folder(output: str, work: str | None, keep: bool, shared: bool = False) -> Iterator[Path]:
     """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
 
-    Runs that share it may be in it at the same time, but none that does not.
+    It is removed, too, where nothing was done that could be gone on with. Runs that share it may be in it at the same time,
+    but none that does not.
 
     Raises:
         ConfigError: the folder is no work folder, or another process is at work in it.
@@ -333,7 +334,12 @@ def work_folder(output: str, work: str | None, keep: bool, shared: bool = False)
     busy = f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="
     with held(folder_path, busy, shared):
         write_json(folder_path / "work.json", {"output": output})
-        yield folder_path
+        try:
+            yield folder_path
+        except BaseException:
+            if not shared and {path.name for path in folder_path.iterdir()} <= {"work.json", ".lock"}:
+                shutil.rmtree(folder_path, ignore_errors=True)
+            raise
         if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
             shutil.rmtree(folder_path, ignore_errors=ON_WINDOWS)
 
