@@ -60,6 +60,11 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "a.txt").write_bytes("fein\n猫\nna".encode() + b"\xefve\nb\n")
     with pytest.raises(InputError, match=r"a\.txt:3: not UTF-8 \(byte 0xef at column 3\); convert"):
         lines_of(tmp_path / "a.txt")
+    for order in ("utf-16-le", "utf-16-be"):
+        (tmp_path / "a.txt").write_bytes("\ufeffna\r\nja\r\n".encode(order))
+        for read in (lines_of, lambda path: list(read_lines(path))):
+            with pytest.raises(InputError, match=r"a\.txt: UTF-16, not UTF-8; convert the file with  iconv -f UTF-16"):
+                read(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])

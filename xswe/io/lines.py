@@ -134,6 +134,15 @@ def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputErro
     return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
 
 
+def _not_utf8(path: str | Path, line: int, raw: bytes, at: int, further: str = "") -> InputError:
+    """Return the complaint of a line's byte that is none of UTF-8."""
+    if line == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return InputError(path, "UTF-16, not UTF-8", "convert the file with  iconv -f UTF-16 -t UTF-8")
+    return InputError(
+        path, f"not UTF-8 (byte {raw[at]:#04x} at column {at + 1})", f"convert the file with iconv{further}", line
+    )
+
+
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
     """Decode one line with its line end, or complain of it."""
     if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
@@ -149,8 +158,7 @@ def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, sk
         text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
         if on_error == "raise":
-            found = f"not UTF-8 (byte {raw[error.start]:#04x} at column {error.start + 1})"
-            raise InputError(path, found, f"convert the file with iconv, {_SKIPPABLE}", number) from None
+            raise _not_utf8(path, number, raw, error.start, f", {_SKIPPABLE}") from None
         skipped.add("not UTF-8")
         return None
     if "\0" in text:
@@ -366,9 +374,8 @@ def _cut(data: bytes, path: str | Path, first: int) -> Texts:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
-            found = f"not UTF-8 (byte {data[error.start]:#04x} at column {error.start - start + 1})"
             line = first + data.count(b"\n", 0, error.start)
-            raise InputError(path, found, "convert the file with iconv", line) from None
+            raise _not_utf8(path, line, data[start:], error.start - start) from None
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     numbers = np.frombuffer(data, np.uint8)
