@@ -15,7 +15,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, event
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 # How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
 # wherever it is taken out of a tuple, handed on or sliced, and to count is to lock a line of memory: some 5 ns, and more
@@ -117,11 +116,18 @@ def _give_back_code() -> None:
         madvise(int(start, 16), int(stop, 16) - int(start, 16), mmap.MADV_DONTNEED)
 
 
+def _make_array(kind: Any) -> Any:
+    """Return numba's ``make_array`` of a type, whose module is loaded only where code is compiled: it takes a while."""
+    from numba.np.arrayobj import make_array
+
+    return make_array(kind)
+
+
 def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Return a pointer to an element of a C-contiguous array, counted through all rows; or of what is bare."""
     first, kind = arguments[0], signature.args[0]
     if isinstance(kind, types.Array):
-        first = make_array(kind)(context, builder, first).data
+        first = _make_array(kind)(context, builder, first).data
     return builder.gep(first, [context.cast(builder, arguments[1], signature.args[1], types.intp)])
 
 
@@ -179,7 +185,7 @@ def bare(_: Any, arrays: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         def data(kind: Any, value: Any) -> Any:
-            return make_array(kind)(context, builder, value).data if _is_bare(kind) else value
+            return _make_array(kind)(context, builder, value).data if _is_bare(kind) else value
 
         if not several:
             return data(arrays, arguments[0])
