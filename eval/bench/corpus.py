@@ -35,9 +35,9 @@ from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.kernels import copy_spans
-from xswe.io.files import bag_writer, file_digest, write_json
+from xswe.io.files import file_digest, write_json
 from xswe.io.parallel import available_threads, call, in_order
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Bags, Texts, bag_writer
 from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer, train_subwords
 from xswe.training.pairs import ParallelBags, distinct_rows

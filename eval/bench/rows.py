@@ -26,8 +26,8 @@ import numpy as np
 from eval.bench.memory import memory, watched
 from eval.settings import chosen, run_script
 from xswe.corpus.bitext import CorpusConfig, draw, make_admission
-from xswe.io.files import bag_writer, write_json
-from xswe.io.ragged import Bags
+from xswe.io.files import write_json
+from xswe.io.ragged import Bags, bag_writer
 from xswe.training.pairs import distinct_rows, equal_bags
 
 BLOCK = 1 << 20

@@ -21,9 +21,9 @@ from xswe.corpus.convert import convert, open_training, prepare
 from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import FlatWriter, read_json
+from xswe.io.files import read_json
 from xswe.io.parallel import call, in_order
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, FlatWriter
 
 EN_JA = ("en", "ja")
 ALL = CleanConfig(normalise="NFC", identical=True, near_duplicates=True, hubs=5)

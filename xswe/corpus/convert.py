@@ -52,19 +52,9 @@ from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
-from xswe.io.files import (
-    GrowingArray,
-    append_texts,
-    check_folder,
-    file_digest,
-    fingerprint,
-    held,
-    map_unfinished,
-    read_json,
-    text_writer,
-    write_json,
-)
+from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads
+from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
 from xswe.progress import bar
 from xswe.version import __version__

@@ -18,9 +18,9 @@ import numpy as np
 
 from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
 from xswe.errors import InputError, needs
-from xswe.io.files import GrowingArray, append_texts, check_input, text_writer
+from xswe.io.files import check_input
 from xswe.io.lines import OnError, Skipped, read_lines
-from xswe.io.ragged import Bags, Texts, TextView, concatenate
+from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import math
 import os
 import platform
 import re
@@ -17,13 +16,11 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError
-from xswe.io.ragged import Texts, id_type
 from xswe.io.remote import check_here, is_remote, remote_state
 
 try:
@@ -348,114 +345,6 @@ def resource(name: str) -> Path:
     """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
     inside = _PACKAGE / name
     return inside if inside.is_dir() else _PACKAGE.parent / name
-
-
-HEADER = 128  # bytes of the .npy header of an array of one or two dimensions and simple type, whatever its length
-
-
-class GrowingArray:
-    """A ``.npy`` file under construction.
-
-    Args:
-        path: the file.
-        dtype: of its values.
-        size: rows to keep of what is there; the rest is cut off.
-        row: the shape of a row.
-    """
-
-    def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
-        self._dtype, self._row, self.size = np.dtype(dtype), row, size
-        self._stream = open(path, "r+b" if size else "w+b")  # noqa: SIM115 (closed by close)
-        if not size:
-            self._write_header()
-        self._stream.truncate(HEADER + size * self._dtype.itemsize * math.prod(row))
-        self._stream.seek(0, os.SEEK_END)
-
-    def append(self, values: np.ndarray) -> None:
-        """Add rows at the end."""
-        values = np.ascontiguousarray(values, self._dtype)
-        self._stream.write(values.data)
-        self.size += len(values)
-
-    def sync(self) -> None:
-        """Bring what was added so far to the disk."""
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-    def close(self) -> None:
-        """Write the final length and close the file."""
-        if not self._stream.closed:
-            self._write_header()
-            self.sync()
-            self._stream.close()
-
-    def _write_header(self) -> None:
-        # numpy leaves room in the header for the length to grow.
-        self._stream.seek(0)
-        description = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.size, *self._row)}
-        np.lib.format.write_array_header_1_0(self._stream, description)
-
-
-class FlatWriter:
-    """Writes the two arrays of a ``Texts`` (``bytes``) or a ``Bags`` (``ids``) block by block.
-
-    ``state`` says how many rows and values to keep of what is there, as :attr:`state` gave them.
-    """
-
-    def __init__(self, folder: Path, name: str, part: str, dtype: Any, state: tuple[int, int] = (0, 0)) -> None:
-        rows, values = state
-        self._values = GrowingArray(folder / f"{name}.{part}.npy", dtype, values)
-        self._offsets = GrowingArray(folder / f"{name}.offsets.npy", np.int64, rows + 1 if rows else 0)
-        if not rows:
-            self._offsets.append(np.zeros(1, np.int64))
-
-    @property
-    def state(self) -> tuple[int, int]:
-        """Rows and values written."""
-        return self._offsets.size - 1, self._values.size
-
-    def append(self, values: np.ndarray, offsets: np.ndarray) -> None:
-        """Add rows: all their values, and (n + 1,) where each starts."""
-        self._offsets.append(np.asarray(offsets[1:]) + (self._values.size - int(offsets[0])))
-        self._values.append(values)
-
-    def sync(self) -> None:
-        """Bring what was added so far to the disk."""
-        self._values.sync()
-        self._offsets.sync()
-
-    def close(self) -> None:
-        """Finish both files."""
-        self._values.close()
-        self._offsets.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-
-def text_writer(folder: Path, name: str, state: tuple[int, int] = (0, 0)) -> FlatWriter:
-    """Return a writer of the files that ``Texts.open`` maps."""
-    return FlatWriter(folder, name, "bytes", np.uint8, state)
-
-
-def bag_writer(folder: Path, name: str, units: int) -> FlatWriter:
-    """Return a writer of the files that ``Bags.open`` maps, for ids below ``units``."""
-    return FlatWriter(folder, name, "ids", id_type(units))
-
-
-def append_texts(writer: FlatWriter, texts: Texts) -> None:
-    """Add texts to a writer."""
-    writer.append(texts.data, texts.offsets)
-
-
-def map_unfinished(folder: Path, name: str, state: tuple[int, int]) -> Texts:
-    """Memory-map texts under construction, whose headers do not tell their length yet."""
-    rows, values = state
-    data = np.memmap(folder / f"{name}.bytes.npy", np.uint8, "r", HEADER, (values,)) if values else np.zeros(0, np.uint8)
-    return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", HEADER, (rows + 1,)))
 
 
 # Arrays in safetensors; such a file also holds all that a killed run needs to go on, with a few values in JSON.

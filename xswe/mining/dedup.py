@@ -23,9 +23,9 @@ from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.archives import open_output, without_packing
 from xswe.io.execution import LOCAL, ExecutionConfig
-from xswe.io.files import append_texts, check_apart, scratch, text_writer, work_folder
+from xswe.io.files import check_apart, scratch, work_folder
 from xswe.io.lines import OnError
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import changed
 from xswe.mining.output import format_of, one_line, output_format

@@ -24,18 +24,9 @@ import numpy as np
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import (
-    GrowingArray,
-    append_texts,
-    file_stamp,
-    fingerprint,
-    read_json,
-    text_writer,
-    whole_folder,
-    write_json,
-)
+from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.lines import OnError, Skipped, read_lines
-from xswe.io.ragged import Texts
+from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.types import Storage, Vectors, VectorWriter

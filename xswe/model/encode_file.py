@@ -76,8 +76,7 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-        split: cut the text into sentences, and encode these; None for documents only (HTML, EPUB,
-            DOCX, PDF). ``xswe.split_text`` gives the same sentences. Of one file and in this process only.
+        split: cut one file into sentences, in this process; None for documents only (see ``xswe.split_text``).
         language: of the text, to cut it.
 
     Raises:

@@ -16,9 +16,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import GrowingArray
 from xswe.io.parallel import available_threads
-from xswe.io.ragged import Spans, Texts, release
+from xswe.io.ragged import GrowingArray, Spans, Texts, release
 from xswe.io.results import Listing
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows, row_norms

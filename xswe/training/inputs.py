@@ -18,9 +18,9 @@ from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, dra
 from xswe.corpus.convert import open_training, prepare
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.errors import ConfigError
-from xswe.io.files import bag_writer, fingerprint, read_json, write_json
+from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.parallel import call, in_order
-from xswe.io.ragged import Bags, Texts, TextView, concatenate_bags, joined
+from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
 from xswe.model.folder import load_units
 from xswe.model.static import StaticModel
 from xswe.progress import track
