@@ -120,6 +120,7 @@ def evaluation(tmp_path):
     (folder / "sts.tsv").write_text("4.5\tA cat sleeps.\tEine Katze schläft.\n", encoding="utf-8")
     record = {"translation": {"en": "The end", "ja": "ＮＨＫの、ニュース"}, "n": 3}
     (folder / "x.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    (folder / "x.csv").write_text('id,text\n1,"Late, again."\n', encoding="utf-8")
     (folder / "about.md").write_text("not an evaluation file")
     return folder
 
@@ -132,12 +133,13 @@ def test_evaluation_texts_are_dropped_exactly_and_normalised(tmp_path):
         ("News", "NHKのニュース"),
         ("4.5", "四・五"),
         ("The end of it", "その終わり"),
+        ("Late, again.", "また"),
     ]
     kept, dropped = clean(tmp_path, rows, decontaminate=(str(folder),))
-    assert kept == rows[3:]
-    assert dropped == {"evaluation text": 1, "evaluation text, normalised": 2}
+    assert kept == rows[3:5]
+    assert dropped == {"evaluation text": 2, "evaluation text, normalised": 2}
     texts = EvaluationTexts([folder])
-    assert (texts.count, len(texts.files)) == (4, 2)
+    assert (texts.count, len(texts.files)) == (5, 3)
     exact, normalised = texts.known(Texts.of(["The end", "the end", "", "!?"]))
     assert exact.tolist() == [True, False, False, False]
     assert normalised.tolist() == [True, True, False, False]
@@ -160,10 +162,10 @@ def test_files_are_read_once_for_their_checksums_and_not_parsed(tmp_path, monkey
     monkeypatch.setattr(sources, "file_digest", lambda path: read.append(path.name) or "checksum")
     monkeypatch.setattr(decontamination, "_texts", None)
     assert describe(config, files) == describe(config, files)
-    assert sorted(read) == ["c.tsv", "sts.tsv", "x.jsonl"]
+    assert sorted(read) == ["c.tsv", "sts.tsv", "x.csv", "x.jsonl"]
     (tmp_path / "c.tsv").write_text("a\tanother\n")
     describe(config, files)
-    assert read[3:] == ["c.tsv"]
+    assert read[4:] == ["c.tsv"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("none.tsv", None), ("empty.tsv", "1\t2\n"), ("bad.jsonl", "{")])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import pairwise
 
 import pytest
 
-from xswe.corpus.blocks import read_pairs
+from xswe.corpus.blocks import read_jobs, read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped
@@ -171,6 +172,38 @@ def test_damaged_catalogues(tmp_path, name):
     skipped = Skipped()
     assert read(tmp_path / name, skipped=skipped, on_error="skip") == []
     assert skipped.counts == {"damaged catalogue": 1}
+
+
+def test_comma_separated_values(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes('\ufeffsource,target,note\r\n"a, b",あ,x\r\n"c\nd", い ,\r\n\r\n'.encode())
+    assert read(path) == [("a, b", "あ"), ("c\nd", "い")]
+    assert read(path, columns=[2, 0])[0] == ("x", "a, b")
+    assert read(path, fields=["target", "source"])[0] == ("あ", "a, b")
+    assert read(path, ("en", "en"), fields=["source", "note", "target"])[0] == ("a, b", "x")
+    assert load(path, fields=["source", "note", "target"])[0] == ("a, b", "x", ["あ"])
+    path.write_text("id;ja;en\n1;あ;1,5 a\n", encoding="utf-8")
+    assert read(path) == [("1,5 a", "あ")]
+    path.write_text("en,ja\nb,い\na\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.csv:3: 1 values under 2 columns; mend the line"):
+        read(path)
+    skipped = Skipped()
+    assert read(path, on_error="skip", skipped=skipped) == [("b", "い")]
+    assert skipped.counts == {"another number of columns": 1}
+    with pytest.raises(InputError, match=r"a\.csv:1: it has the columns en, ja; name its fields"):
+        read(path, fields=["english", "ja"])
+    path.write_bytes(b"en,ja\na,\xff\n")
+    with pytest.raises(InputError, match=r"a\.csv:\d: not comma-separated UTF-8"):
+        read(path)
+
+
+def load(path, **entry):
+    """Return pairs of one language with their negatives."""
+    (file,) = find_pairs([{"path": path, **entry}], ("en", "en"))
+    (rows,) = (job() for job in read_jobs(file))
+    bounds = rows.negatives.bounds.tolist()
+    own = [list(rows.negatives.texts)[a:b] for a, b in pairwise(bounds)]
+    return list(zip(rows.source, rows.target, own, strict=True))
 
 
 def test_json_lines(tmp_path):

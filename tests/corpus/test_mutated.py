@@ -94,10 +94,11 @@ def bases(tmp_path_factory):
         "a.xlf": xliff(),
         "a.po": po(),
         "a.mo": mo(tmp_path_factory.mktemp("mo")),
+        "a.csv": b"en,ja\n" + tsv().replace(b"\t", b","),
         "a.jsonl": jsonl(),
         "a.parquet": parquet(),
     }
-    assert len(made) == 11
+    assert len(made) == 12
     return made
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from xswe.corpus import kernels
 from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
 from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, check_sides_are_text
-from xswe.corpus.rows import Negatives, Rows, copied, pack, read_hub, read_jsonl, read_parquet
+from xswe.corpus.rows import Negatives, Rows, copied, pack, read_csv, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError
 from xswe.io.archives import open_member, packing_of
 from xswe.io.lines import (
@@ -52,7 +52,7 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
         InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
     """
     skipped = skipped if skipped is not None else Skipped()
-    if file.format in _UNITS or file.format == "jsonl":
+    if file.format in _UNITS or file.format in ("csv", "jsonl"):
         yield from ((a, b) for a, b, *_ in _units(file, on_error, skipped))  # which may be of several lines
         return
     for job in read_jobs(file, on_error=on_error):
@@ -95,11 +95,13 @@ def _records(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[Ro
         return read_hub(file.hub, file.record)
     if file.format == "parquet":
         return read_parquet(file.source, file.record)
-    return pack(_units(file, on_error, skipped), file.format == "jsonl" and file.with_negatives)
+    return pack(_units(file, on_error, skipped), file.format in ("csv", "jsonl") and file.with_negatives)
 
 
 def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-    """Stream the pairs of JSON lines, each followed by its negatives, or of a translation memory."""
+    """Stream the pairs of records, each followed by its negatives, or of a translation memory."""
+    if file.format == "csv":
+        return read_csv(file.source, file.record, file.columns, on_error=on_error, skipped=skipped)
     if file.format == "jsonl":
         return read_jsonl(file.source, file.record, on_error=on_error, skipped=skipped)
     return _UNITS[file.format](file.source, file.languages, on_error=on_error, skipped=skipped)

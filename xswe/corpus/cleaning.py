@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from xswe.corpus.cards import digest_of
 from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
-from xswe.corpus.rows import Negatives, Rows, stripped, text_hashes
+from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped, text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.archives import without_packing
@@ -117,6 +118,9 @@ def _texts(file: Path) -> Iterator[str]:
     kind = _kind(file)
     if kind == ".parquet":
         yield from _parquet(file)
+        return
+    if kind == ".csv":
+        yield from (" ".join(value.split()) for _, row in islice(csv_rows(file), 1, None) for value in row)
         return
     for number, line in read_lines(file):
         if kind in (".jsonl", ".ndjson"):

@@ -114,8 +114,9 @@ def _cure(path: Path, rows: list[list[str]]) -> str:
 # Translation pairs from files of any known format: what a path stands for.
 
 
-PairFormat = Literal["tsv", "moses", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
+PairFormat = Literal["tsv", "moses", "csv", "tmx", "catalogue", "xliff", "jsonl", "parquet", "hub"]
 _BY_SUFFIX: dict[str, PairFormat] = {
+    ".csv": "csv",
     ".tmx": "tmx",
     ".po": "catalogue",
     ".mo": "catalogue",
@@ -155,7 +156,7 @@ class PairFile:
     @property
     def with_negatives(self) -> bool:
         """Whether negatives are read where there are any."""
-        records = self.format in ("jsonl", "parquet", "hub")
+        records = self.format in ("csv", "jsonl", "parquet", "hub")
         return self.record.with_negatives if records else bool(self.negatives)
 
     @property

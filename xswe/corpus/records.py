@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from io import StringIO, TextIOWrapper
+from io import StringIO
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
@@ -26,7 +25,7 @@ import numpy as np
 from xswe.corpus import kernels
 from xswe.corpus.blocks import complain
 from xswe.corpus.documents import units_of
-from xswe.corpus.rows import Rows, copied
+from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.lines import (
@@ -236,20 +235,15 @@ class RecordFile:
 
     def _csv(self) -> Iterator[Record]:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
-        path, separator, end = self.paths[0], self.separator, self._end
-        with open_binary(path) as raw:
-            reader = csv.reader(TextIOWrapper(raw, "utf-8-sig", newline=""), delimiter=separator)
-            try:
-                header = next(reader, [])
-                a, b = (self._place(header, column) for column in self.columns)
-                for row in reader:
-                    if len(row) != len(header) and self.on_error == "raise":
-                        found = f"{len(row)} values under {len(header)} columns"
-                        raise InputError(path, found, "mend the line, or set on_error=skip", reader.line_num)
-                    texts = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
-                    yield Record(_csv_line(row, separator), end, texts)
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise InputError(path, f"not comma-separated UTF-8 ({error})", "mend the line", reader.line_num) from None
+        path, separator, end, rows = self.paths[0], self.separator, self._end, csv_rows(self.paths[0])
+        _, header = next(rows, (1, []))
+        a, b = (self._place(header, column) for column in self.columns)
+        for number, row in rows:
+            if len(row) != len(header) and self.on_error == "raise":
+                found = f"{len(row)} values under {len(header)} columns"
+                raise InputError(path, found, "mend the line, or set on_error=skip", number)
+            texts = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
+            yield Record(_csv_line(row, separator), end, texts)
 
     @cached_property
     def _header(self) -> bytes:
@@ -263,8 +257,8 @@ class RecordFile:
 
     @cached_property
     def separator(self) -> str:
-        """What stands between the columns of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
-        return max(",;\t", key=re.sub('"[^"]*"', "", self._header.decode("utf-8", "replace")).count)
+        """What stands between the columns of a ``.csv``."""
+        return csv_separator(self._header.decode("utf-8", "replace"))
 
     def _place(self, header: Sequence[str], column: int | str) -> int:
         if isinstance(column, str) and column in header:

@@ -5,11 +5,14 @@ Hard negatives: texts that say something else than the source of their pair, any
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +22,7 @@ import numpy as np
 from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
 from xswe.errors import InputError, needs
 from xswe.io.files import check_input
-from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, open_binary, read_lines
 from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
 
 
@@ -276,6 +279,56 @@ def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skippe
         if on_error == "raise":
             raise InputError(path, problem, f"{fields.cure}, or set on_error=skip", number)
         skipped.add(problem.partition(" (")[0])
+
+
+def csv_separator(header: str) -> str:
+    """Return what stands between the columns of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
+    return max(",;\t", key=re.sub('"[^"]*"', "", header).count)
+
+
+def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Stream the rows of comma-separated values, the header first, each with the number of its last line.
+
+    Raises:
+        InputError: a row is no such text, with file and line.
+    """
+    with open_binary(path) as raw:
+        text = TextIOWrapper(raw, "utf-8-sig", newline="")
+        number = 1
+        try:
+            header = text.readline(MAX_LINE_BYTES)
+            reader = csv.reader(chain([header], text), delimiter=csv_separator(header))
+            for row in reader:
+                number = reader.line_num
+                yield number, row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(path, f"not comma-separated UTF-8 ({error})", "mend the line", number) from None
+
+
+def read_csv(
+    path: Path, fields: Fields, columns: Sequence[int], *, on_error: OnError, skipped: Skipped
+) -> Iterator[tuple[str, ...]]:
+    """Stream pairs of comma-separated values with a header, each followed by its negatives.
+
+    The columns are those of the fields named, else the ``columns`` asked for, else those called by the language codes, else
+    the first two.
+    """
+    rows = csv_rows(path)
+    _, header = next(rows, (1, []))
+    keys, negatives = fields.among(header)
+    named = fields.pair is not None or (tuple(columns[:2]) == (0, 1) and set(keys) <= set(header))
+    if not set([*keys, *negatives] if named else negatives) <= set(header) or (not named and max(columns) >= len(header)):
+        raise InputError(path, f"it has the columns {', '.join(header)}", fields.cure, 1)
+    places = [header.index(name) for name in keys] if named else list(columns[:2])
+    places += [header.index(name) for name in negatives]
+    for number, row in rows:
+        if len(row) == len(header):
+            yield tuple(row[place].strip() for place in places)
+        elif row:
+            if on_error == "raise":
+                problem = f"{len(row)} values under {len(header)} columns"
+                raise InputError(path, problem, "mend the line, or set on_error=skip", number)
+            skipped.add("another number of columns")
 
 
 def _texts_of(record: Any, fields: Fields) -> tuple[list[str], str]:
