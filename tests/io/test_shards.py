@@ -190,7 +190,7 @@ def test_a_slice_that_waits_is_told_by_the_end_of_the_folder_that_all_is_done(tm
     stage, how = stage_in(tmp_path), ExecutionConfig("array", 0, 2, wait=60)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(run_shards, stage, how)
-        while not stage.side_car(6).exists():
+        while not all(stage.side_car(shard).exists() for shard in (0, 2, 4, 6)):
             time.sleep(0.01)
         stage.folder.rename(tmp_path / "gone")  # at once, as whoever removes it does not
         with pytest.raises(Removed, match="the same command tells"):

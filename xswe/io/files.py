@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -181,7 +181,8 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
         _share(temporary)
         _sync(temporary)
         os.replace(temporary, path)
-        _sync(path.parent)
+        with suppress(FileNotFoundError):  # who waited for the file may have removed its folder
+            _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
