@@ -102,8 +102,12 @@ def search(source, passages, queries, config, block=None):
     return found
 
 
+def of_places(top: Top, field: str):
+    return top.places[field].reshape(-1, top.k, top.examples)
+
+
 def hits(top: Top, q: int):
-    fields = [top.of_hits("score"), *(top.of_places(name)[:, :, 0] for name in ("passage", "first", "last"))]
+    fields = [top.of_hits("score"), *(of_places(top, name)[:, :, 0] for name in ("passage", "first", "last"))]
     return [tuple(field[q, r] for field in fields) for r in range(top.used[q])]
 
 
@@ -164,7 +168,7 @@ def test_phrases_that_stand_in_many_passages_are_all_ones_and_the_first_stay():
     assert (alone.of_hits("score") <= 1).all()
     full = (alone.of_hits("score") == 1).all(1)
     assert full.sum() > 100
-    assert (alone.of_places("passage")[full, 1, 0] < 400).all()
+    assert (of_places(alone, "passage")[full, 1, 0] < 400).all()
     for _ in range(3):
         shared = search(source, passages, queries, SpanConfig(k=2, threads=4)).top
         np.testing.assert_array_equal(shared.places["passage"], alone.places["passage"])
@@ -219,7 +223,7 @@ def test_distinct_phrases_are_counted_and_keep_the_first_examples():
     for threads, block in ((1, None), (2, None), (2, 3)):
         config = SpanConfig(k=2, max_size=1, min_score=-1.0, distinct=True, examples=2, threads=threads)
         top = search(source, passages, source.queries([a, b]), config, block).top
-        times, where, first = top.of_hits("times"), top.of_places("passage"), top.of_places("first")
+        times, where, first = top.of_hits("times"), of_places(top, "passage"), of_places(top, "first")
         assert times[0, 0] == 5
         assert where[0, 0].tolist() == [0, 2]
         assert first[0, 0].tolist() == [1, 0]

@@ -137,10 +137,6 @@ class Top(NamedTuple):
         """Return a field of the hits, (n, k); what is written there is written to the lists."""
         return self.hits[field].reshape(-1, self.k)
 
-    def of_places(self, field: str) -> np.ndarray:
-        """Return a field of the places, (n, k, examples), likewise."""
-        return self.places[field].reshape(-1, self.k, self.examples)
-
 
 @njit(**INNER)
 def insert(
