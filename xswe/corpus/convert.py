@@ -186,7 +186,7 @@ class _Conversion:
         with (
             self.source,
             self.target,
-            self.negatives or nullcontext(),
+            closing(self.negatives) if self.negatives else nullcontext(),
             bar(f"convert {'-'.join(self.languages)}", unit="pair") as progress,
         ):
             self.remember()

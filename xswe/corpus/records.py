@@ -25,7 +25,7 @@ import numpy as np
 from xswe.corpus import kernels
 from xswe.corpus.blocks import complain
 from xswe.corpus.documents import units_of
-from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator
+from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, uneven
 from xswe.errors import ConfigError, InputError
 from xswe.io.archives import without_packing
 from xswe.io.lines import (
@@ -240,8 +240,7 @@ class RecordFile:
         a, b = (self._place(header, column) for column in self.columns)
         for number, row in rows:
             if len(row) != len(header) and self.on_error == "raise":
-                found = f"{len(row)} values under {len(header)} columns"
-                raise InputError(path, found, "mend the line, or set on_error=skip", number)
+                raise uneven(path, row, header, number)
             texts = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
             yield Record(_csv_line(row, separator), end, texts)
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -134,12 +133,6 @@ class NegativesWriter:
         """Finish all files."""
         self._texts.close()
         self._counts.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +298,12 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             raise InputError(path, f"not comma-separated UTF-8 ({error})", "mend the line", number) from None
 
 
+def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: int) -> InputError:
+    """Return the complaint of a row of a ``.csv`` that has more or fewer values than there are columns."""
+    problem = f"{len(row)} values under {len(header)} columns"
+    return InputError(path, problem, "mend the line, or set on_error=skip", number)
+
+
 def read_csv(
     path: Path, fields: Fields, columns: Sequence[int], *, on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, ...]]:
@@ -326,8 +325,7 @@ def read_csv(
             yield tuple(row[place].strip() for place in places)
         elif row:
             if on_error == "raise":
-                problem = f"{len(row)} values under {len(header)} columns"
-                raise InputError(path, problem, "mend the line, or set on_error=skip", number)
+                raise uneven(path, row, header, number)
             skipped.add("another number of columns")
 
 
