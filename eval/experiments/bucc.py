@@ -24,10 +24,10 @@ import numpy as np
 
 from eval.settings import REQUIRED, run_script
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import PACKED
 from xswe.io.files import check_output, scratch
 from xswe.io.lines import read_lines
 from xswe.io.results import table, write_text
+from xswe.io.sources import PACKED
 from xswe.mining.pipeline import MineConfig, choose_pairs
 from xswe.mining.side import FilterConfig, SideConfig, prepare_side
 from xswe.mining.threshold import Expected

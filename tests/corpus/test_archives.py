@@ -9,8 +9,8 @@ import zipfile
 import pytest
 
 from xswe.errors import InputError
-from xswe.io import archives
-from xswe.io.archives import match_member, member_names, open_member
+from xswe.io import sources
+from xswe.io.sources import match_member, member_names, open_member
 
 
 def make_zip(path, *members):
@@ -59,7 +59,7 @@ def test_an_ambiguous_pattern(tmp_path):
 
 
 def test_a_bomb_is_refused_by_what_it_says_and_by_what_it_does(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "_SMALL", 1 << 16)
+    monkeypatch.setattr(sources, "_SMALL", 1 << 16)
     bomb = bytes(8 << 20)
     with pytest.raises(InputError, match="bomb"), open_member(make_zip(tmp_path / "a.zip", ("x.en", bomb)), "x.en"):
         pass

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models
 
 import xswe
 from xswe.corpus.cards import cards
-from xswe.io.archives import PACKED
+from xswe.io.sources import PACKED
 from xswe.model.card import Source, card, derive, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io import remote
+from xswe.io import sources
 from xswe.io.execution import ExecutionConfig
 from xswe.model.static import StaticModel
 from xswe.text.subwords import SubwordUnits
@@ -162,7 +162,7 @@ class Store(BaseHTTPRequestHandler):
 @pytest.fixture
 def store(source, monkeypatch):
     pytest.importorskip("aiohttp", reason="aiohttp is not installed")
-    monkeypatch.setattr(remote, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(sources, "_FIRST_PAUSE", 0.01)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Store)
     Store.data, Store.broken = source.read_bytes(), False
     Store.asked.clear()

@@ -16,12 +16,12 @@ import numpy as np
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
 from xswe.alignment.sentences import AlignedTexts, align, bead_format, bead_rows, read_side
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import without_packing
 from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Listing
 from xswe.io.settings import changed
+from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
 from xswe.mining.output import write_rows
 from xswe.mining.threshold import from_mismatches

@@ -19,9 +19,10 @@ from xswe.alignment.words import LinkedPair
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import open_output, without_packing
+from xswe.io.files import open_output
 from xswe.io.lines import read_lines
 from xswe.io.results import Candidate, Listing, write_tbx
+from xswe.io.sources import without_packing
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel

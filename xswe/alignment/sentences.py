@@ -21,13 +21,13 @@ from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.corpus.documents import read_tmx
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import open_output, without_packing
-from xswe.io.files import work_folder
+from xswe.io.files import open_output, work_folder
 from xswe.io.lines import Skipped, check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
+from xswe.io.sources import without_packing
 from xswe.mining.output import Row, output_format, write_rows
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel

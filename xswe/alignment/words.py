@@ -21,10 +21,11 @@ import numpy as np
 
 from xswe.alignment import kernels as kernels
 from xswe.errors import ConfigError, ModelError
-from xswe.io.archives import open_output, without_packing
+from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
+from xswe.io.sources import without_packing
 from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool

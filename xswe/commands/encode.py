@@ -6,8 +6,8 @@ from typing import Any
 
 from xswe.commands.config import is_cut, refuse_unused
 from xswe.io.files import check_output
-from xswe.io.remote import expand
 from xswe.io.settings import arguments
+from xswe.io.sources import expand
 from xswe.model.encode_file import encode_file
 from xswe.model.ensemble import load_any, locate
 from xswe.progress import took

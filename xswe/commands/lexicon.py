@@ -8,9 +8,9 @@ import xswe
 from xswe.alignment.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.commands.config import refuse_unused, settings
 from xswe.errors import ConfigError
-from xswe.io.archives import open_output, without_packing
-from xswe.io.files import check_output
+from xswe.io.files import check_output, open_output
 from xswe.io.results import Rows, check_suffix
+from xswe.io.sources import without_packing
 from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
 

@@ -18,7 +18,6 @@ from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
 from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, check_sides_are_text
 from xswe.corpus.rows import Negatives, Rows, copied, pack, read_csv, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError
-from xswe.io.archives import open_member, packing_of
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
@@ -33,6 +32,7 @@ from xswe.io.lines import (
     unequal_sides,
 )
 from xswe.io.ragged import Texts
+from xswe.io.sources import open_member, packing_of
 
 Job = Callable[[], Rows]
 Spans = Sequence[tuple[int, int]]  # of a file, or of two that are aligned line by line: first byte, and one past the last

@@ -22,8 +22,8 @@ import yaml
 from xswe.corpus.formats import PairFile, find_pairs, least_score
 from xswe.corpus.rows import HubSet
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import match_member, member_names
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
+from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
 
 SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages (CC0)

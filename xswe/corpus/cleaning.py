@@ -20,9 +20,9 @@ from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs
 from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped, text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError, InputError, needs
-from xswe.io.archives import without_packing
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
+from xswe.io.sources import without_packing
 from xswe.text.languages import LANGUAGES, cjk_runs, has_kana, in_other_language
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from xswe.errors import InputError, needs
-from xswe.io.archives import damage
 from xswe.io.lines import OnError, Skipped, open_binary, read_whole
+from xswe.io.sources import damage
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from xswe.corpus.rows import Fields, HubSet
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import PACKED, is_tar, is_zip, member_names, without_packing
-from xswe.io.remote import is_remote
+from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, without_packing
 from xswe.text.languages import LANGUAGES
 
 JUDGED = 1000  # lines, at a file's beginning

@@ -18,10 +18,10 @@ from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card,
 from xswe.corpus.cleaning import CleanConfig, EvaluationTexts
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import is_tar, is_zip
 from xswe.io.lines import Skipped, read_lines
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts
+from xswe.io.sources import is_tar, is_zip
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES, in_other_language
 from xswe.text.sentences import split_sentences, splitter

@@ -27,7 +27,6 @@ from xswe.corpus.blocks import complain
 from xswe.corpus.documents import units_of
 from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, uneven
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import without_packing
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
@@ -40,6 +39,7 @@ from xswe.io.lines import (
     open_binary,
 )
 from xswe.io.ragged import Texts
+from xswe.io.sources import without_packing
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}

@@ -18,9 +18,9 @@ import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError, InputError
-from xswe.io.archives import without_packing
 from xswe.io.files import resource
 from xswe.io.lines import open_binary
+from xswe.io.sources import without_packing
 from xswe.model.ensemble import AnyModel, Ensemble
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar

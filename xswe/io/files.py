@@ -5,23 +5,27 @@ Flat arrays on disk grow block by block, survive a kill, and are memory-mapped w
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import hashlib
 import json
+import lzma
 import os
 import platform
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError, XsweError
-from xswe.io.remote import check_here, is_remote, remote_state
+from xswe.errors import ConfigError, InputError, XsweError, needs
+from xswe.io.sources import check_here, is_remote, packing_of, remote_state
 
 try:
     import fcntl
@@ -185,6 +189,36 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
             _sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_output(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file that appears whole or not at all, compressed by its suffix (.gz .xz .bz2 .zst); ``-`` is stdout."""
+    if str(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with whole_file(path) as temporary, open(temporary, "wb") as raw, _compressed(raw, packing_of(path)) as stream:
+        yield stream
+
+
+@contextmanager
+def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
+    if packing == ".gz":
+        stream: Any = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # the same bytes every time
+    elif packing == ".xz":
+        stream = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
+    elif packing == ".bz2":
+        stream = bz2.BZ2File(raw, "wb")
+    elif packing:
+        with needs("zstandard", "mine", "writing .zst files"):
+            import zstandard
+        stream = zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
+    else:
+        yield raw
+        return
+    with stream:
+        yield cast(BinaryIO, stream)
 
 
 def check_folder(output: str | Path) -> None:

@@ -12,10 +12,9 @@ from typing import BinaryIO, Literal, cast
 import numpy as np
 
 from xswe.errors import InputError
-from xswe.io.archives import damage, packing_of, unpacked, without_packing
 from xswe.io.files import check_input
 from xswe.io.ragged import Texts, concatenate
-from xswe.io.remote import is_remote, open_remote
+from xswe.io.sources import damage, is_remote, open_remote, packing_of, unpacked, without_packing
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -43,7 +42,7 @@ class Skipped:
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin.
 
-    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.remote`.
+    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`.
     """
     if str(path) == "-":
         yield sys.stdin.buffer

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.io.archives import open_output, packing_of, without_packing
-from xswe.io.files import whole_file
+from xswe.io.files import open_output, whole_file
+from xswe.io.sources import packing_of, without_packing
 from xswe.version import __version__
 
 R = TypeVar("R", bound=tuple[Any, ...])

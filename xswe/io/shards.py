@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.archives import packing_of
 from xswe.io.files import file_stamp as stamp_of
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
-from xswe.io.remote import is_remote, remote_state
+from xswe.io.sources import is_remote, packing_of, remote_state
 from xswe.version import __version__
 
 _CHUNK = 1 << 20

@@ -23,9 +23,8 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.archives import open_output
 from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
-from xswe.io.files import check_apart, file_stamp, fingerprint, held, read_json, write_json
+from xswe.io.files import check_apart, file_stamp, fingerprint, held, open_output, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result

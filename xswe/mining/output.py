@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, Protocol, get_args
 
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
-from xswe.io.archives import packing_of, without_packing
 from xswe.io.ragged import Texts
 from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff
+from xswe.io.sources import packing_of, without_packing
 from xswe.mining.margin import Pairs
 
 

@@ -19,8 +19,7 @@ from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.corpus.seen import KeySet
 from xswe.errors import ConfigError
-from xswe.io.archives import open_output
-from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, work_folder, write_json
+from xswe.io.files import file_stamp, fingerprint, open_output, read_json, scratch, whole_folder, work_folder, write_json
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix

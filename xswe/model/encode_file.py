@@ -17,8 +17,8 @@ from xswe.io.files import check_output, file_stamp, fingerprint, held, is_specia
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
-from xswe.io.remote import check_here, expand, is_remote
 from xswe.io.shards import Stage, TextPlan, plan_identity
+from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar

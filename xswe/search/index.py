@@ -23,7 +23,7 @@ from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_fol
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import HEADER, GrowingArray, Texts
-from xswe.io.remote import check_here
+from xswe.io.sources import check_here
 from xswe.model.encode_file import encode_shards, read_encoded
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any

@@ -14,9 +14,9 @@ from xswe.corpus.blocks import read_jobs
 from xswe.corpus.documents import read_memory
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
-from xswe.io.archives import without_packing
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import Texts, concatenate
+from xswe.io.sources import without_packing
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES, check_languages
 

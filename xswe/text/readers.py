@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from xswe.errors import InputError, needs
-from xswe.io.archives import member_names, open_member, without_packing
 from xswe.io.files import check_input
 from xswe.io.lines import open_binary, read_whole
+from xswe.io.sources import member_names, open_member, without_packing
 
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")

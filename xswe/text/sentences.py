@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xswe.errors import ConfigError, needs
-from xswe.io.archives import without_packing
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
 from xswe.io.lines import check_lines, open_binary
 from xswe.io.results import Listing, check_suffix
+from xswe.io.sources import without_packing
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
 
