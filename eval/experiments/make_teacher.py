@@ -38,7 +38,8 @@ from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
 from xswe.training.config import update
-from xswe.training.extract import RowVectors, vectors_stage
+from xswe.training.extract import RowVectors
+from xswe.training.extract_shards import vectors_stage
 from xswe.training.inputs import (
     Corpus,
     Pair,

@@ -17,7 +17,8 @@ from xswe.text.subwords import SubwordUnits
 from xswe.training import extract as module
 from xswe.training import extract_shards as shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
-from xswe.training.extract_shards import extract_by_shards
+from xswe.training.extract_shards import extract_by_shards, vectors_stage
+from xswe.training.stages import Stages
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +62,38 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
     assert told[0] < told[1]
 
 
-def test_actors_make_the_same_bytes(ray_cluster, given, tmp_path):
+def test_actors_make_the_same_bytes(ray_cluster, given, sample, tmp_path, monkeypatch):
     equal(extract_by_shards(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given))
+    monkeypatch.setattr(shards, "_SHARD", 8)
+    sides = [Texts.of(sample["en"][:20])]
+    there = vectors_stage(Stages(tmp_path / "there", execution=ExecutionConfig("ray")), ["x"], given[0], sides)
+    here = vectors_stage(Stages(tmp_path / "here"), ["x"], given[0], sides)
+    assert there[0].vectors.tobytes() == here[0].vectors.tobytes()
+
+
+def test_an_array_makes_the_same_vectors_and_goes_on_after_a_loss(given, sample, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "_SHARD", 8)
+    teacher, sides = given[0], [Texts.of(sample["en"][:50]), Texts.of(sample["de"][:30] + sample["en"][:3])]
+
+    def stage(place, *how):
+        return vectors_stage(Stages(tmp_path / place, bool(how), *how), ["x"], teacher, sides)
+
+    *earlier, last = slices(3)
+    for how in earlier:
+        with pytest.raises(Unfinished, match="encode with mini: this slice is done"):
+            stage("array", how)
+    lost, damaged = sorted((tmp_path / "array" / "stages").glob("vectors-*.shards/*.npy"))[:2]
+    lost.unlink()
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.raises(Unfinished, match="2 of all 10 shards are not, of the indices 1, 2;"):
+        stage("array", last)
+    with pytest.raises(Unfinished):
+        stage("array", earlier[0])
+    made, alone = stage("array", earlier[1]), stage("alone")
+    for one, other in zip(made, alone, strict=True):
+        assert one.vectors.tobytes() == other.vectors.tobytes()
+        np.testing.assert_array_equal(one.index, other.index)
+    assert not list((tmp_path / "array" / "stages").glob("*.shards"))
 
 
 def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, monkeypatch):

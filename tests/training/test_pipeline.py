@@ -14,14 +14,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.clusters import slices
 from tests.conftest import FakeTeacher
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
-from xswe.errors import ConfigError, ModelError
+from xswe.errors import ConfigError, ModelError, Unfinished
 from xswe.io.execution import ExecutionConfig, Removed
 from xswe.model.folder import load_units
+from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
-from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract, vectors_stage
+from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract
+from xswe.training.extract_shards import vectors_stage
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
@@ -273,8 +276,20 @@ def test_a_task_of_an_array_whose_shards_another_has_removed(tmp_path, config, f
     assert len(turns) == 2
 
 
+def test_tasks_of_an_array_share_out_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
+    monkeypatch.setattr("xswe.training.extract_shards._SHARD", 100)
+    fake_teacher.config = TeacherConfig()  # a name, by which others could load it
+    c = config(("en",), pca=PCAConfig(dim=8), refine=RefineConfig(max_steps=3, batch_size=64), objective=ALONE)
+    first, second = slices(2)
+    with pytest.raises(Unfinished, match="encode with"):
+        run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=first)
+    made = run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=second)
+    alone = run_stages(c, None, tmp_path / "alone", distilled=fake_teacher)
+    assert made.model.matrix.tobytes() == alone.model.matrix.tobytes()
+
+
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
-    monkeypatch.setattr("xswe.training.extract._SHARD", 10)
+    monkeypatch.setattr("xswe.training.extract_shards._SHARD", 10)
     from xswe.io.ragged import Texts
 
     sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]

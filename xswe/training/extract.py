@@ -8,7 +8,6 @@ sentence is the mean over the tokens that overlap its first occurrence there, wh
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,13 @@ from numba import njit
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
 from xswe.io.compiler import LEAN
-from xswe.io.files import load_checkpoint, save_checkpoint, whole_file
+from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import alongside
-from xswe.io.ragged import Bags, Texts, concatenate
+from xswe.io.ragged import Bags, Texts
 from xswe.progress import bar, every
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
-from xswe.training.stages import OFF, Stages
+from xswe.training.stages import OFF
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]
@@ -324,7 +323,6 @@ def _fill_isolated(teacher: Teacher, units: Units, tables: np.ndarray, found: An
             progress.update(len(states.rows))
 
 
-_SHARD = 16_384
 _TELLING = 100_000  # texts whose vectors tell the mean of all
 _NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it was seen to lose
 
@@ -353,71 +351,6 @@ class RowVectors:
         """Return the mean of the distinct texts' vectors, or of evenly spread ones of very many, float32 (e,)."""
         step = -(-len(self.vectors) // _TELLING) or 1
         return np.asarray(np.mean(self.vectors[::step], axis=0, dtype=np.float64), np.float32)
-
-
-def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
-    """Return the distinct texts, shortest first (ties in byte order), and which of them each text is."""
-    raw, bounds = texts.data.tobytes(), texts.offsets
-    packed = [raw[bounds[i] : bounds[i + 1]] for i in range(len(texts))]
-    order = sorted(set(packed), key=lambda one: (len(one), one))
-    place = {one: i for i, one in enumerate(order)}
-    index = np.fromiter((place[one] for one in packed), np.int64, len(packed))
-    return Texts.of(one.decode("utf-8") for one in order), index
-
-
-def sentence_vectors(teacher: Teacher, texts: Texts, shards: Path, target: Path) -> None:
-    """Encode texts into one float16 ``.npy`` file (n, e).
-
-    Args:
-        teacher: the encoder.
-        texts: distinct texts.
-        shards: a folder for finished parts; those already there are not computed again.
-        target: the file to write at the end.
-    """
-    shards.mkdir(parents=True, exist_ok=True)
-    starts = range(0, len(texts), _SHARD)
-    parts = [shards / f"{start:010d}.npy" for start in starts]
-    done = sum(min(_SHARD, len(texts) - start) for start, part in zip(starts, parts, strict=True) if part.exists())
-    with bar(f"encode with {Path(teacher.name).name}", len(texts), "text", done) as progress:
-        for start, part in zip(starts, parts, strict=True):
-            if part.exists():
-                continue
-            block = texts[start : start + _SHARD]
-            with whole_file(part) as temporary, open(temporary, "wb") as stream:
-                np.save(stream, teacher.vectors(list(block)).astype(np.float16))
-            progress.update(len(block))
-    out = np.lib.format.open_memmap(target, "w+", np.float16, (len(texts), teacher.dim))
-    for start, part in zip(starts, parts, strict=True):
-        out[start : start + _SHARD] = np.load(part)
-    out.flush()
-
-
-def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
-    """Stage ``vectors``: a teacher's vectors of texts, each distinct one encoded once.
-
-    Args:
-        stages: of the run.
-        inputs: what decides the texts, and the teacher's fingerprint.
-        teacher: the encoder.
-        sides: the texts.
-
-    Returns:
-        The vectors of each of ``sides``; all share one array.
-    """
-    distinct, index = distinct_texts(concatenate(sides))
-    shards: list[Path] = []
-
-    def make(folder: Path, identity: str) -> None:
-        shards.append(stages.folder / f"vectors-{identity}.shards")
-        sentence_vectors(teacher, distinct, shards[0], folder / "vectors.npy")
-
-    folder, _ = stages.run("vectors", inputs, make)
-    for finished in shards:
-        shutil.rmtree(finished, ignore_errors=True)
-    # In memory: batches pick rows at random, which a memory-mapped file of this size answers slowly.
-    vectors = np.load(folder / "vectors.npy")
-    cuts = np.cumsum([len(side) for side in sides])[:-1]
-    return [RowVectors(vectors, part) for part in np.split(index, cuts)]
 
 
 def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:

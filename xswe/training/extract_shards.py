@@ -1,4 +1,7 @@
-"""The extraction by shards: each worker loads the teacher, and sums its states of the sentences that it is given."""
+"""The teacher's work by shards: its states of context sentences, summed, and its vectors of texts that are imitated.
+
+Each worker loads the teacher, and is told by number which of the texts on the disk it is to encode.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,17 @@ import numpy as np
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
 from xswe.io.execution import ExecutionConfig, once, run_shards
-from xswe.io.files import fingerprint, read_json, save_tensors, write_json
-from xswe.io.ragged import Texts
+from xswe.io.files import fingerprint, read_json, save_tensors, whole_file, write_json
+from xswe.io.ragged import Texts, concatenate
 from xswe.io.shards import Stage
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.units import Units
-from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, harvest_batch, shards_of, summed
+from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, RowVectors, harvest_batch, shards_of, summed
+from xswe.training.stages import Stages
 
 _INPUTS = "inputs"
+_SHARD = 16_384  # texts
 
 
 @dataclass
@@ -48,35 +53,48 @@ class _Opened:
 
 
 @dataclass(frozen=True)
-class ExtractJob:
-    """Sum the states of the sentences of a shard.
+class _TeacherJob:
+    """What a teacher is needed for; a shard is one file.
 
     Attributes:
         folder: of the stage; its inputs are beside the shards.
-        teacher: the encoder, which each worker loads.
+        teacher: the encoder, which each worker loads; None where this process does all.
         place: the folder that its path is relative to, if it is.
     """
 
     folder: Path
-    teacher: TeacherConfig
+    teacher: TeacherConfig | None
     place: str
     heavy = True
 
-    def open(self) -> _Opened:
-        """Load the teacher and the units.
+    def load(self) -> Teacher:
+        """Load the teacher.
 
         Raises:
             ConfigError: the teacher of that name is another one here.
         """
         from xswe.teacher.transformer import load_teacher
 
-        told = read_json(self.folder / "manifest.json")
+        assert self.teacher is not None
         with chdir(self.place) if Path(self.place).is_dir() else nullcontext():
             teacher = load_teacher(self.teacher)
-        if teacher.identity != told["teacher"]:
+        if teacher.identity != read_json(self.folder / "manifest.json")["teacher"]:
             where = f"teacher.model={self.teacher.model}"
             raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
-        return _Opened(self.folder / _INPUTS, teacher, load_units(self.folder / _INPUTS), len(told["languages"]))
+        return teacher
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the only file."""
+        return [output]
+
+
+class ExtractJob(_TeacherJob):
+    """Sum the states of the sentences of a shard."""
+
+    def open(self) -> _Opened:
+        """Load the teacher and the units."""
+        languages = read_json(self.folder / "manifest.json")["languages"]
+        return _Opened(self.folder / _INPUTS, self.load(), load_units(self.folder / _INPUTS), len(languages))
 
     def run(self, opened: _Opened, shard: int, output: Path) -> dict[str, Any]:
         """Write the sums and counts of the units that the shard holds."""
@@ -89,10 +107,6 @@ class ExtractJob:
         found = np.flatnonzero(counts).astype(np.int32)
         save_tensors(output, {"units": found, "sums": opened.sums[found], "counts": counts[found]}, crowded=True)
         return {"lines": sum(len(rows) for rows in batches[first:last])}
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the file of sums."""
-        return [output]
 
     @staticmethod
     def _place(opened: _Opened, shard: int) -> tuple[int, tuple[int, int]]:
@@ -191,10 +205,110 @@ def sums_by_shards(
     return partial
 
 
-def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig:
+def _settings(teacher: Teacher, execution: ExecutionConfig) -> TeacherConfig | None:
+    """Return the settings that the workers load the teacher by; None where there are no others."""
+    if execution.kind == "local":
+        return None
     settings = getattr(teacher, "config", None)
     if not isinstance(settings, TeacherConfig):
         raise ConfigError(
             f"execution={execution.kind}: every worker loads the teacher: give its name or folder, not an object"
         )
     return replace(settings, threads=max(1, int(execution.cpus))) if execution.kind == "ray" else settings
+
+
+def distinct_texts(texts: Texts) -> tuple[Texts, np.ndarray]:
+    """Return the distinct texts, shortest first (ties in byte order), and which of them each text is."""
+    raw, bounds = texts.data.tobytes(), texts.offsets
+    packed = [raw[bounds[i] : bounds[i + 1]] for i in range(len(texts))]
+    order = sorted(set(packed), key=lambda one: (len(one), one))
+    place = {one: i for i, one in enumerate(order)}
+    index = np.fromiter((place[one] for one in packed), np.int64, len(packed))
+    return Texts.of(one.decode("utf-8") for one in order), index
+
+
+@dataclass(frozen=True)
+class VectorsJob(_TeacherJob):
+    """Encode the texts of a shard.
+
+    Attributes:
+        size: texts of a shard.
+    """
+
+    size: int
+
+    def open(self) -> tuple[Teacher, Texts]:
+        """Load the teacher, and map the texts."""
+        return self.load(), Texts.open(self.folder / _INPUTS, "texts")
+
+    def run(self, opened: tuple[Teacher, Texts], shard: int, output: Path) -> dict[str, Any]:
+        """Write float16 (texts, e)."""
+        teacher, texts = opened
+        block = texts[shard * self.size : (shard + 1) * self.size]
+        with whole_file(output, crowded=True) as temporary, open(temporary, "wb") as stream:
+            np.save(stream, teacher.vectors(list(block)).astype(np.float16))
+        return {"lines": len(block)}
+
+
+def vectors_by_shards(teacher: Teacher, texts: Texts, folder: Path, execution: ExecutionConfig) -> Stage:
+    """Encode texts, by whoever takes part.
+
+    Args:
+        teacher: the encoder; others load it by its settings.
+        texts: distinct texts.
+        folder: for the shards, which all share; what a killed run left there is used.
+        execution: who does it.
+
+    Returns:
+        The stage, each shard of which is a ``.npy`` file of the next texts' vectors, float16 (n, e).
+
+    Raises:
+        ConfigError: others are to take part, and the teacher is an object that no settings name.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    folder, size = folder.absolute(), _SHARD
+    job = VectorsJob(folder, _settings(teacher, execution), os.getcwd(), size)
+    identity = fingerprint(teacher.identity, len(texts), int(texts.offsets[-1]), size)
+    stage = Stage(folder, f"encode with {Path(teacher.name).name}", -(-len(texts) // size), ".npy", job, identity)
+    stage.begin(teacher=teacher.identity)
+    if execution.kind == "ray":
+        once(folder / _INPUTS, identity, lambda place: texts.save(place, "texts"))
+    bounds = texts.offsets[np.minimum(np.arange(stage.count + 1) * size, len(texts))]
+    run_shards(stage, execution, opened=(teacher, texts), costs=np.diff(bounds).tolist())
+    return stage
+
+
+def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
+    """Stage ``vectors``: a teacher's vectors of texts, each distinct one encoded once.
+
+    Args:
+        stages: of the run, and who shares their work.
+        inputs: what decides the texts, and the teacher's fingerprint.
+        teacher: the encoder.
+        sides: the texts.
+
+    Returns:
+        The vectors of each of ``sides``; all share one array. They are the same bytes, whoever encoded.
+
+    Raises:
+        ConfigError: others are to take part, and the teacher is an object that no settings name.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    distinct, index = distinct_texts(concatenate(sides))
+
+    def share(shards: Path) -> Stage:
+        return vectors_by_shards(teacher, distinct, shards, stages.execution)
+
+    def make(folder: Path, _: str, shards: Path) -> None:
+        """Join the shards."""
+        done = share(shards)
+        out = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float16, (len(distinct), teacher.dim))
+        for shard in range(done.count):
+            out[shard * _SHARD : (shard + 1) * _SHARD] = np.load(done.path(shard))
+        out.flush()
+
+    folder, _ = stages.run_shared("vectors", inputs, share, make)
+    # In memory: batches pick rows at random, which a memory-mapped file of this size answers slowly.
+    vectors = np.load(folder / "vectors.npy")
+    cuts = np.cumsum([len(side) for side in sides])[:-1]
+    return [RowVectors(vectors, part) for part in np.split(index, cuts)]

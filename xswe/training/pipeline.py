@@ -7,10 +7,9 @@ killed goes on where it stopped, and a run with other settings redoes only what 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
@@ -37,8 +36,8 @@ from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.components import Components
 from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
-from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract, vectors_stage
-from xswe.training.extract_shards import extract_by_shards, sums_by_shards
+from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract
+from xswe.training.extract_shards import extract_by_shards, sums_by_shards, vectors_stage
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -97,19 +96,19 @@ def run_stages(
         distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
             pair it reads the side in the model's first language (the source, where neither is).
         shared: the folder that the stages lie in, where several runs share them; None for the run folder.
-        execution: who does the extraction; the rest is done in this process.
+        execution: who asks the teachers for states and vectors; the rest is done in this process.
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
     place, array = shared or folder, execution.kind == "array"
     several = array or shared is not None  # processes that are at work in the place
     with nullcontext() if place == folder else only_run(folder, array), only_run(place, several), single_threaded_blas():
-        stages = Stages(place, several)
+        stages = Stages(place, several, execution)
         pieces = None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
         units = make_units(corpus, config.languages, config.units, pieces)
         bags = make_bags(corpus, *units)
-        run = _Run(config, teacher, distilled, folder, corpus, *units, *bags, execution)
+        run = _Run(config, teacher, distilled, folder, corpus, *units, *bags)
         steps: dict[str, np.ndarray] = {}
         if teacher is None:
             start, identity = run.random_start()
@@ -167,7 +166,6 @@ class _Run:
     units_id: str
     bags: Path
     bags_id: str
-    execution: ExecutionConfig
     report: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -289,17 +287,20 @@ class _Run:
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         c, (contexts, _) = self.config, self.contexts
         inputs = [self.bags_id, decisive(c.contexts), decisive(c.extract), teacher.identity]
-        shards = self.stages.folder / f"extract-{fingerprint('extract', inputs)}.shards"
+        execution = self.stages.execution
 
-        def make(folder: Path, identity: str) -> None:
+        def share(shards: Path) -> None:
+            sums_by_shards(teacher, self.units, list(self.samples(contexts)), shards, execution)
+
+        def make(folder: Path, identity: str, shards: Path) -> None:
             """Extract, and save the matrix."""
             samples = list(self.samples(contexts))
             given = teacher, self.units, samples, c.extract
-            if self.execution.kind == "local":
+            if execution.kind == "local":
                 checkpoint = self.stages.checkpoint("extract", identity)
                 made: Extraction = extract(*given, checkpoint=checkpoint, identity=identity)
             else:
-                made = extract_by_shards(*given, shards, self.execution)
+                made = extract_by_shards(*given, shards, execution)
             save_tensors(folder / "extract.safetensors", {"embeddings": made.matrix, "contexts": made.contexts})
             write_json(
                 folder / "report.json",
@@ -311,12 +312,7 @@ class _Run:
                 },
             )
 
-        if self.execution.kind == "array" and not self.stages.is_done("extract", inputs):
-            # All tasks sum together; one of them then adds the sums and removes them, while the others wait.
-            with suppress(Removed):
-                sums_by_shards(teacher, self.units, list(self.samples(contexts)), shards, self.execution)
-        folder, identity = self.stages.run("extract", inputs, make)
-        shutil.rmtree(shards, ignore_errors=True)
+        folder, identity = self.stages.run_shared("extract", inputs, share, make)
         self.report["extraction"] = read_report(folder)
         return load_file(folder / "extract.safetensors")["embeddings"], identity
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
+from xswe.io.execution import LOCAL, ExecutionConfig, Removed
 from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
 
 if TYPE_CHECKING:
@@ -66,15 +67,17 @@ class Stages:
     Args:
         folder: the run folder; ``folder/stages`` receives the artefacts.
         shared: other processes may be at work in the folder: one of them does a stage, while the others wait for it.
+        execution: who does the work of a stage that is shared out.
 
     Attributes:
         folder: where the artefacts are.
+        execution: who does the work of a stage that is shared out.
         seconds: how long each stage of this run took, in whatever run it was done.
     """
 
-    def __init__(self, folder: Path, shared: bool = False) -> None:
+    def __init__(self, folder: Path, shared: bool = False, execution: ExecutionConfig = LOCAL) -> None:
         check_folder(folder)
-        self.folder, self._shared = folder / "stages", shared
+        self.folder, self._shared, self.execution = folder / "stages", shared, execution
         self.folder.mkdir(parents=True, exist_ok=True)
         for leftover in (
             () if shared else self.folder.glob(".*.tmp")
@@ -88,10 +91,6 @@ class Stages:
         if path.exists():
             check_whole(path, path)
         return path
-
-    def is_done(self, name: str, inputs: Any) -> bool:
-        """Tell whether a stage is done."""
-        return (self.folder / f"{name}-{fingerprint(name, inputs)}" / "stage.json").is_file()
 
     def run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
         """Do a stage, unless it is done.
@@ -109,6 +108,33 @@ class Stages:
         """
         with held(self.folder / ".making" / f"{name}-{fingerprint(name, inputs)}") if self._shared else nullcontext():
             return self._run(name, inputs, make)
+
+    def run_shared(
+        self, name: str, inputs: Any, share: Callable[[Path], object], make: Callable[[Path, str, Path], None]
+    ) -> tuple[Path, str]:
+        """Do a stage by shards, unless it is done.
+
+        Args:
+            name: of the stage.
+            inputs: as of :meth:`run`.
+            share: has the shards made, by whoever takes part, in the folder that it is given.
+            make: as of :meth:`run`; given the folder of the shards as well, whether they are there or still to be made.
+
+        Returns:
+            The artefact's folder and the stage's identity.
+
+        Raises:
+            Unfinished: with ``execution=array``, the others are not done yet.
+        """
+        own = f"{name}-{fingerprint(name, inputs)}"
+        shards = self.folder / f"{own}.shards"
+        if self.execution.kind == "array" and not (self.folder / own / "stage.json").is_file():
+            # All tasks make shards; one of them then makes the artefact and removes them, while the others wait.
+            with suppress(Removed):
+                share(shards)
+        done = self.run(name, inputs, lambda folder, identity: make(folder, identity, shards))
+        shutil.rmtree(shards, ignore_errors=True)
+        return done
 
     def _run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
         identity = fingerprint(name, inputs)
