@@ -53,6 +53,7 @@ def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
     ("words", "error", "message"),
     [
         (["model=mini", "queries=late"], ConfigError, "give model= and documents="),
+        (["index=s3://bucket/x"], ConfigError, "^index=s3://bucket/x: of storages only texts"),
         (
             ["model=mini", "documents=de.txt", "queries=absent.txt"],
             InputError,

@@ -39,7 +39,7 @@ def here(tmp_path, monkeypatch):
         ("..", "is a folder"),
         ("a.txt/b", "a.txt is no folder"),
         ("a.txt/b/c", "a.txt is no folder"),
-        ("s3://bucket/a.txt", "are read, not written"),
+        ("s3://bucket/a.txt", "only texts are read"),
     ],
 )
 def test_an_output_that_would_do_harm_is_refused(here, output, found):
@@ -164,6 +164,6 @@ def test_a_look_for_leftovers_does_not_hold_the_names_of_all_files(here):
     ],
 )
 def test_nothing_is_written_into_a_folder_with_the_name_of_a_storage(here, write):
-    with pytest.raises(ConfigError, match="storages are read, not written"):
+    with pytest.raises(ConfigError, match="only texts are read"):
         write("s3://bucket/folder")
     assert not (here / "s3:").exists()

@@ -12,6 +12,7 @@ import xswe
 from xswe.commands.config import is_cut, open_judge, refuse_unused
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import arguments
+from xswe.io.sources import check_here
 from xswe.model.static import StaticModel
 from xswe.phrases.find import mark_best
 from xswe.phrases.in_files import read_queries
@@ -23,6 +24,7 @@ def run(values: dict[str, Any]) -> str:
     """Build or open the index, ask it, and return or write what was found."""
     names = (values[name] for name in ("index", "documents", "output"))
     folder, documents, output = (None if name is None else str(name) for name in names)
+    check_here(folder or "", "index")
     built = bool(folder and Path(folder).exists())
     unused = {
         "without rerank=": () if values["rerank"] else ["candidates"],

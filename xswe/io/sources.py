@@ -258,14 +258,15 @@ def is_remote(path: object) -> bool:
     return "://" in str(path)
 
 
-def check_here(output: str | Path) -> None:
-    """Refuse to write into a storage.
+def check_here(path: str | Path, name: str = "output") -> None:
+    """Refuse an output, or whatever the setting ``name`` is of, in a storage.
 
     Raises:
-        ConfigError: the output is the name of something in one.
+        ConfigError: the path is the name of something in one.
     """
-    if re.match(r"\w\w+:/", str(output)):  # of s3:// a path makes s3:/
-        raise ConfigError(f"output={output}: storages are read, not written; give a file or folder here, and copy it")
+    if re.match(r"\w\w+:/", str(path)):  # of s3:// a path makes s3:/
+        cure = "give a file or folder on this machine, and copy it there or from there"
+        raise ConfigError(f"{name}={path}: of storages only texts are read; {cure}")
 
 
 def _system(path: str) -> tuple[Any, str]:

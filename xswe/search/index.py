@@ -405,6 +405,7 @@ def load_index(folder: str | Path) -> Index:
     Raises:
         ModelError: the folder is no index, is damaged, or of a newer version.
     """
+    check_here(folder, "index")
     folder = Path(folder)
     if not (folder / "sentences.sqlite").is_file():
         raise ModelError(f"{folder}: no index; build one with xswe.index(model, texts, folder=...)")
@@ -434,8 +435,10 @@ def open_index(
         building: how an index is built that is not there, see :func:`index`.
 
     Raises:
-        ConfigError: the index is of another model or file, or the file has changed; or there is nothing to build it from.
+        ConfigError: the index is of another model or file, or in a storage, or the file has changed; or there is nothing to
+            build it from.
     """
+    check_here(folder or "", "index")
     note = Path(folder or "") / "documents.json"
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
