@@ -65,6 +65,32 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
         for read in (lines_of, lambda path: list(read_lines(path))):
             with pytest.raises(InputError, match=r"a\.txt: UTF-16, not UTF-8; convert the file with  iconv -f UTF-16"):
                 read(tmp_path / "a.txt")
+        (tmp_path / "a.txt").write_bytes("na\nja\n".encode(order))
+        for read in (lines_of, lambda path: list(read_lines(path))):
+            with pytest.raises(InputError, match=r"a\.txt:1: a NUL byte \(UTF-16 text, or no text at all\); convert"):
+                read(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (
+            b"PK\x03\x04\x14\0",
+            r"a zip archive, as \.xlsx, \.docx and \.odt files are; save it as UTF-8 text",
+        ),
+        (b"%PDF-1.7\n%\xe2\xe3", "PDF; save it as UTF-8 text"),
+        (b"{\\rtf1\\ansi Hello}\n", "RTF; save it as UTF-8 text"),
+        (gzip.compress(b"a\n"), r"packed by gzip; unpack it, or let its name end in \.gz"),
+        (bz2.compress(b"a\n"), r"packed by bzip2; unpack it, or let its name end in \.bz2"),
+        (lzma.compress(b"a\n"), r"packed by xz; unpack it, or let its name end in \.xz"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_first_bytes(tmp_path, monkeypatch, raw, found):
+    (tmp_path / "a.txt").write_bytes(raw)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(raw))))
+    for path in (str(tmp_path / "a.txt"), "-"):
+        with pytest.raises(InputError, match=f"{path}: {found}"):
+            lines_of(path)
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])

@@ -128,7 +128,7 @@ def test_docx_and_pdf(tmp_path):
 
 def test_what_is_no_text_is_named(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\nf\xfcr\n")
-    with pytest.raises(InputError, match=r"a.txt:3: not UTF-8 \(byte 0xfc\)"):
+    with pytest.raises(InputError, match=r"a.txt:3: not UTF-8 \(byte 0xfc at column 2\)"):
         xswe.split_text(tmp_path / "a.txt", "de")
     (tmp_path / "b.txt").write_bytes("one\n".encode("utf-16-le"))
     with pytest.raises(InputError, match="NUL byte"):

@@ -46,15 +46,12 @@ _REASONS = {
 
 
 def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
-    """Stream the pairs of one file, stripped of blanks at both ends; a side may be empty.
+    """Stream the pairs of one file, each side a line without blanks at its ends; a side may be empty.
 
     Raises:
         InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
     """
     skipped = skipped if skipped is not None else Skipped()
-    if file.format in _UNITS or file.format in ("csv", "jsonl"):
-        yield from ((a, b) for a, b, *_ in _units(file, on_error, skipped))  # which may be of several lines
-        return
     for job in read_jobs(file, on_error=on_error):
         rows = job()
         for reason, count in rows.skipped.items():

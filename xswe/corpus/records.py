@@ -45,7 +45,7 @@ Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
 _LINES = ("tsv", "moses", "jsonl")  # kinds of which a record is a line
 _MARK = b"\xef\xbb\xbf"
-_FOREIGN = (".mo", ".parquet", ".po", ".xlf", ".xliff", ".xlsx", ".zip")
+_FOREIGN = (".mo", ".parquet", ".po", ".xlf", ".xliff")
 
 
 class Record(NamedTuple):

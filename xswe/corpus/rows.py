@@ -9,6 +9,7 @@ import csv
 import json
 import logging
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import TextIOWrapper
@@ -294,8 +295,11 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             for row in reader:
                 number = reader.line_num
                 yield number, row
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise InputError(path, f"not comma-separated UTF-8 ({error})", "mend the line", number) from None
+        except UnicodeDecodeError:
+            deque(read_lines(path), 0)  # which says where
+            raise
+        except csv.Error as error:
+            raise InputError(path, f"not comma-separated ({error})", "mend the line", number) from None
 
 
 def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: int) -> InputError:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
 
@@ -24,6 +25,20 @@ _MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
 _NO_LINES = frozenset(
     (".csv", ".jsonl", ".mo", ".npy", ".ods", ".parquet", ".po", ".tbx", ".tmx", ".xlf", ".xliff", ".xls", ".xlsx", ".zip")
 )
+# What a file is that begins so, and what to do with it; a name that says as much is read otherwise, or unpacked.
+_SAVE, _UNPACK = "save it as UTF-8 text: a table as .csv or .tsv, else .txt", "unpack it, or let its name end in"
+_NO_TEXT = {
+    b"PK\x03\x04": ("a zip archive, as .xlsx, .docx and .odt files are", f"{_SAVE}; or unpack it"),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an Office file, as .xls and .doc", _SAVE),
+    b"%PDF-": ("PDF", _SAVE),
+    b"{\\rtf": ("RTF", _SAVE),
+    b"PAR1\x15": ("Parquet", f"{_SAVE}; or let its name end in .parquet"),
+    b"\x1f\x8b\x08": ("packed by gzip", f"{_UNPACK} .gz"),
+    b"\xfd7zXZ\0": ("packed by xz", f"{_UNPACK} .xz"),
+    b"BZh91AY&SY": ("packed by bzip2", f"{_UNPACK} .bz2"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", f"{_UNPACK} .zst"),
+    b"7z\xbc\xaf\x27\x1c": ("packed by 7-Zip", "unpack it"),
+}
 _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 
@@ -43,18 +58,28 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin.
 
     Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`.
+
+    Raises:
+        InputError: there is no such file, or it is packed, or a table or document, and its name does not say so.
     """
     if str(path) == "-":
+        _check_text(sys.stdin.buffer, path)
         yield sys.stdin.buffer
         return
-    if is_remote(path):
-        with open_remote(str(path)) as raw:
-            yield unpacked(raw, packing_of(path))
-        return
-    path = Path(path)
-    check_input(path)
-    with path.open("rb") as raw:
-        yield unpacked(raw, packing_of(path))
+    if not is_remote(path):
+        check_input(path)
+    with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
+        if not (packing := packing_of(path)):
+            _check_text(raw, path)
+        yield unpacked(raw, packing)
+
+
+def _check_text(stream: BinaryIO, path: str | Path) -> None:
+    """Refuse a stream whose first bytes are those of a format that is no text."""
+    first = stream.peek(16)[:16] if isinstance(stream, BufferedReader) else b""
+    for begin, (found, cure) in _NO_TEXT.items():
+        if first.startswith(begin):
+            raise InputError(path, found, cure)
 
 
 def check_lines(path: str | Path) -> None:
@@ -133,13 +158,20 @@ def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputErro
     return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
 
 
-def _not_utf8(path: str | Path, line: int, raw: bytes, at: int, further: str = "") -> InputError:
-    """Return the complaint of a line's byte that is none of UTF-8."""
-    if line == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+def not_utf8(path: str | Path, first: int, data: bytes, at: int, further: str = "") -> InputError:
+    """Return the complaint of a byte that is none of UTF-8, at a place in lines of which the first is so numbered."""
+    line, column = first + data.count(b"\n", 0, at), at - data.rfind(b"\n", 0, at)
+    if line == 1 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return InputError(path, "UTF-16, not UTF-8", "convert the file with  iconv -f UTF-16 -t UTF-8")
-    return InputError(
-        path, f"not UTF-8 (byte {raw[at]:#04x} at column {at + 1})", f"convert the file with iconv{further}", line
-    )
+    found = f"not UTF-8 (byte {data[at]:#04x} at column {column})"
+    return InputError(path, found, f"convert the file with iconv{further}", line)
+
+
+def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> InputError:
+    """Return the complaint of lines that have a NUL byte, of which the first is so numbered."""
+    line = first + data.count(b"\n", 0, data.index(b"\0"))
+    cure = f"convert the file to UTF-8 with iconv{further}"
+    return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", cure, line)
 
 
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
@@ -157,13 +189,12 @@ def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, sk
         text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
         if on_error == "raise":
-            raise _not_utf8(path, number, raw, error.start, f", {_SKIPPABLE}") from None
+            raise not_utf8(path, number, raw, error.start, f", {_SKIPPABLE}") from None
         skipped.add("not UTF-8")
         return None
     if "\0" in text:
         if on_error == "raise":
-            found = "a NUL byte (UTF-16 text, or no text at all)"
-            raise InputError(path, found, f"convert the file to UTF-8 with iconv, {_SKIPPABLE}", number)
+            raise nul_byte(path, number, raw, f", {_SKIPPABLE}")
         skipped.add("NUL byte")
         return None
     return text
@@ -275,7 +306,7 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
             second. Spans that cut a file into parts cut its lines into parts, too.
 
     Raises:
-        InputError: the file is missing or damaged, or a line is not UTF-8 or of over 1 MiB.
+        InputError: the file is missing or damaged, or a line is not UTF-8, has a NUL byte or is of over 1 MiB.
     """
     ready = Texts.of([])
     for texts in _texts_of_file(path, span):
@@ -372,9 +403,9 @@ def _cut(data: bytes, path: str | Path, first: int) -> Texts:
         try:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
-            start = data.rfind(b"\n", 0, error.start) + 1
-            line = first + data.count(b"\n", 0, error.start)
-            raise _not_utf8(path, line, data[start:], error.start - start) from None
+            raise not_utf8(path, first, data, error.start) from None
+    if b"\0" in data:
+        raise nul_byte(path, first, data)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
     numbers = np.frombuffer(data, np.uint8)

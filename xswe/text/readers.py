@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from xswe.errors import InputError, needs
 from xswe.io.files import check_input
-from xswe.io.lines import open_binary, read_whole
+from xswe.io.lines import not_utf8, nul_byte, open_binary, read_whole
 from xswe.io.sources import member_names, open_member, without_packing
 
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
@@ -93,11 +93,9 @@ def decoded(data: bytes, path: str | Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(path, f"not UTF-8 (byte {data[error.start]:#04x})", "convert the file with iconv", line) from None
+        raise not_utf8(path, 1, data, error.start) from None
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(path, "a NUL byte (UTF-16 text, or no text at all)", "convert the file to UTF-8 with iconv", line)
+        raise nul_byte(path, 1, data)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
