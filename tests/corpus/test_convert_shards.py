@@ -17,7 +17,7 @@ from xswe.corpus.convert import convert
 from xswe.corpus.convert_shards import CleanedShards
 from xswe.corpus.formats import find_pairs
 from xswe.errors import Unfinished, XsweError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import read_json
 
 EN_DE = ("en", "de")
@@ -92,7 +92,7 @@ def test_a_task_of_an_array_that_was_waiting_when_another_ended(files, config, l
     def late(*given):
         monkeypatch.setattr(converting, "clean_by_shards", clean)
         convert(files, EN_DE, config, tmp_path / "o", execution=how)
-        raise Removed("x")
+        raise Unfinished("x")
 
     monkeypatch.setattr(converting, "clean_by_shards", late)
     convert(files, EN_DE, config, tmp_path / "o", execution=how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -128,6 +129,20 @@ def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypa
     monkeypatch.setattr(files, "lock", lock)
     with files.held(here / "work"), pytest.raises(ConfigError, match="busy"), files.held(here / "work", "busy"):
         pass
+
+
+def test_network_file_systems_take_the_locks(here, monkeypatch):
+    """NFS shares the lock of a file that was opened to be read only, and gives another of one to be written only."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(stream, kind):
+        if not (stream.readable() if kind & fcntl.LOCK_SH else stream.writable()):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    for shared in (True, False):
+        with files.held(here / "work", "busy", shared):
+            pass
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no modes here")

@@ -6,10 +6,9 @@ import errno
 import json
 import os
 import shutil
-import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import ExecutionConfig, Removed, run_shards
+from xswe.io.execution import ExecutionConfig, run_shards, shard_folder
 from xswe.io.files import read_json, save_checkpoint
 from xswe.io.lines import read_blocks
 from xswe.io.shards import Stage, TextPlan, work_status
@@ -186,15 +185,26 @@ def test_the_slices_of_an_array_in_any_order(tmp_path):
     assert runs(tmp_path) == list(range(7))
 
 
-def test_a_slice_that_waits_is_told_by_the_end_of_the_folder_that_all_is_done(tmp_path):
-    stage, how = stage_in(tmp_path), ExecutionConfig("array", 0, 2, wait=60)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(run_shards, stage, how)
-        while not all(stage.side_car(shard).exists() for shard in (0, 2, 4, 6)):
-            time.sleep(0.01)
-        stage.folder.rename(tmp_path / "gone")  # at once, as whoever removes it does not
-        with pytest.raises(Removed, match="the same command tells"):
-            waiting.result(timeout=50)
+def test_the_folder_of_an_array_goes_with_the_last_of_its_tasks(tmp_path):
+    how, work = ExecutionConfig("array", 0, 2), tmp_path / "o.work"
+    with shard_folder(str(tmp_path / "o"), how) as folder:
+        (folder / "search").mkdir()
+        with shard_folder(str(tmp_path / "o"), how) as again:
+            (again / "done").mkdir()
+        assert (folder / "search").is_dir()
+    assert {path.name for path in work.iterdir()} == {".lock", "done", "work.json"}
+    with shard_folder(str(tmp_path / "o"), how, leave=()), shard_folder(str(tmp_path / "o"), how, leave=()):
+        pass
+    assert not work.exists()
+
+
+def test_a_shard_that_two_do_at_once_stays_done(tmp_path):
+    """One that was quicker may be reading it."""
+    stage, seen = stage_in(tmp_path), []
+    run_shards(stage, threads=1)
+    done_again = Mock(wraps=stage.job, **{"run.side_effect": lambda *_: seen.append(stage.counts(3)) or {"lines": 1}})
+    replace(stage, job=done_again).do(3, "opened")
+    assert seen == [{"lines": 1}]
 
 
 def test_batch_queues_tell_the_slice(monkeypatch):

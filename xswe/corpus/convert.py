@@ -103,7 +103,7 @@ def convert(
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
     partial, here = folder.with_name(f"{folder.name}.partial"), execution.kind == "local"
-    with nullcontext() if here else shard_folder(str(folder), execution, note=False) as shared:
+    with nullcontext() if here else shard_folder(str(folder), execution, leave=()) as shared:
         shards = None
         try:
             if shared is not None:

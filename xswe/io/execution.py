@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -196,22 +196,15 @@ def _here(
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 
 
-class Removed(Unfinished):
-    """The shards are not there any more: another task of the array has made what they were for."""
-
-
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
     """Wait until the slices of others are done.
 
     Raises:
         Unfinished: they are not, after the time that the settings allow.
-        Removed: they were done, and are not there any more.
     """
     count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
-        if not (stage.folder / "manifest.json").is_file():
-            raise Removed(f"{stage.name}: the others have finished; the same command tells what came of it")
         if time.monotonic() >= deadline:
             slices = sorted({shard % count for shard in missing})
             listed = ", ".join(map(str, slices[:20])) + ", …" * (len(slices) > 20)
@@ -231,34 +224,52 @@ def once(folder: Path, identity: str, make: Callable[[Path], None]) -> None:
         identity: of its content; a folder of another one is made again.
         make: writes into the folder that it is given.
     """
-    record = folder / "made.json"
     with held(folder.with_name(f".{folder.name}.making")):
-        if record.is_file() and read_json(record) == identity:
-            return
-        with whole_folder(folder) as temporary:
-            make(temporary)
-            write_json(temporary / "made.json", identity)
+        if not is_made(folder, identity):
+            with whole_folder(folder) as temporary:
+                make(temporary)
+                write_json(temporary / "made.json", identity)
+
+
+def is_made(folder: Path, identity: str) -> bool:
+    """Tell whether :func:`once` has made a folder, of this content."""
+    record = folder / "made.json"
+    return record.is_file() and bool(read_json(record) == identity)
 
 
 @contextmanager
-def shard_folder(output: str, execution: ExecutionConfig, keep: bool = False, note: bool = True) -> Iterator[Path]:
-    """Yield the folder of a verb's stages; removed at a good end, unless kept.
+def shard_folder(
+    output: str,
+    execution: ExecutionConfig,
+    keep: bool = False,
+    leave: Sequence[str] = ("done",),
+    work: str | Path | None = None,
+) -> Iterator[Path]:
+    """Yield the folder of a verb's stages, ``<output>.work`` unless another is given; removed at a good end, unless kept.
 
-    The tasks of an array share it, and what the last of them leaves in ``done`` stays, for those that come later, unless
-    these need no ``note``, since the output itself tells what it is.
+    The tasks of an array share it, and the folders that are to be left are those by which a task that comes later tells
+    what came of it.
 
     Raises:
         ConfigError: another run is at work there, that is none of the same array.
     """
     array = execution.kind == "array"
-    with work_folder(output, None, keep or array, shared=array) as folder:
+    with work_folder(output, None if work is None else str(work), keep or array, shared=array) as folder:
         yield folder
-        if array and not keep and not note:
+    if array and not keep:
+        remove_unheld(folder, leave)
+
+
+def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
+    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
+    if not folder.is_dir():
+        return
+    with suppress(ConfigError), held(folder, "other tasks are at work there"):
+        for path in folder.iterdir():
+            if path.is_dir() and path.name not in leave:
+                shutil.rmtree(path, ignore_errors=True)
+        if not leave:  # the lock goes last
             shutil.rmtree(folder, ignore_errors=True)
-        elif array and not keep:
-            for path in folder.iterdir():
-                if path.is_dir() and path.name != "done" and not path.name.startswith("."):
-                    shutil.rmtree(path, ignore_errors=True)
 
 
 # Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.

@@ -318,7 +318,7 @@ def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterato
     place = folder / ".lock"
     while fcntl is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(place, "wb") as stream:
+        with open(place, "a+b") as stream:  # for both, as network file systems ask of what is locked
             lock(stream, busy, shared)
             # The process that held the folder may have removed it, and with it the file that is locked here.
             if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):

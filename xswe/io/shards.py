@@ -116,7 +116,6 @@ class Stage:
 
     def do(self, shard: int, opened: Any) -> dict[str, Any]:
         """Do a shard and write its side-car; returns its counts."""
-        self.side_car(shard).unlink(missing_ok=True)
         output, begun, clock = self.path(shard), time.time(), time.monotonic()
         counts = self.job.run(opened, shard, output)
         files = []

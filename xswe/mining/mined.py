@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import scratch, work_folder
+from xswe.io.execution import shard_folder
+from xswe.io.files import scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -165,8 +166,7 @@ def mine(
         with scratch("xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)
-    array = config.execution.kind == "array"  # whose tasks share the folder; it stays, for one that comes late
-    with work_folder(str(output), None if work is None else str(work), config.keep or array, array) as place:
+    with shard_folder(str(output), config.execution, config.keep, ("source", "target", "neighbours"), work) as place:
         sides, mined, seconds = mine_sides(model, given, config, place, rerank)
         start = time.monotonic()
         write_pairs(str(output), kind, mined.pairs, *sides, languages)

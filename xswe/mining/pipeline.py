@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed
+from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
 from xswe.mining.cascade import check_share, judge_pairs
@@ -367,12 +367,7 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
     checkpoint = folder / f"search-{identity}"
     if config.execution.kind != "local":
         paths = [folder / name / "vectors.npy" for name in ("source", "target")[: 1 if sides[0] is sides[1] else 2]]
-        try:
-            lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
-        except (Removed, FileNotFoundError):  # by another task, which has the result
-            if (found := known()) is not None:
-                return found
-            raise
+        lists = search_shards(paths, depth, config.neighbours, checkpoint, config.execution)
         lists = both_ways(lists) if len(paths) == 1 else lists
     elif sides[0] is sides[1]:
         lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
@@ -383,6 +378,7 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
             with whole_folder(folder / "neighbours") as temporary:
                 lists.save(temporary)
                 write_json(temporary / "identity.json", identity)
+    if config.execution.kind != "array":  # of whose tasks another may be reading there; the last one removes it
         shutil.rmtree(checkpoint, ignore_errors=True)
     return lists
 

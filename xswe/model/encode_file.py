@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed, once, run_shards, shard_folder
+from xswe.io.execution import LOCAL, ExecutionConfig, once, run_shards, shard_folder
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
@@ -254,12 +254,7 @@ class _Shards(NamedTuple):
         done = folder / "done"
         if self.execution.kind == "array" and (made := self._made(done, target)):
             return made
-        try:
-            stage = self.encoded(folder / f"encode-{self.identity}", folder / "model", ".npy")
-        except Removed:
-            if made := self._made(done, target):
-                return made
-            raise
+        stage = self.encoded(folder / f"encode-{self.identity}", folder / "model", ".npy")
 
         def join(place: Path) -> None:
             """Put the shards one after the other."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -18,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed, once, shard_folder
+from xswe.io.execution import LOCAL, ExecutionConfig, is_made, once, shard_folder
 from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
@@ -383,11 +382,10 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
 
         if not place.exists():  # else another task of the same array may have made it
             shutil.rmtree(done, ignore_errors=True)
-        elif not (done / "made.json").is_file() or read_json(done / "made.json") != identity:
+        elif not is_made(done, identity):
             _check_free(place)
         if not done.exists():
-            with suppress(Removed, FileNotFoundError):  # another task of the array has made it, and removed the vectors
-                encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
+            encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
             once(done, identity, build)
     return Index(place, model)
 

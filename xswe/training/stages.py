@@ -8,7 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.io.execution import LOCAL, ExecutionConfig, Removed
+from xswe.io.execution import LOCAL, ExecutionConfig, remove_unheld
 from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
 
 if TYPE_CHECKING:
@@ -128,12 +128,13 @@ class Stages:
         """
         own = f"{name}-{fingerprint(name, inputs)}"
         shards = self.folder / f"{own}.shards"
-        if self.execution.kind == "array" and not (self.folder / own / "stage.json").is_file():
-            # All tasks make shards; one of them then makes the artefact and removes them, while the others wait.
-            with suppress(Removed):
-                share(shards)
+        if self.execution.kind == "array":
+            # All make shards; one of them then makes the artefact, while the others wait; the last removes the shards.
+            with held(shards, shared=True):
+                if not (self.folder / own / "stage.json").is_file():
+                    share(shards)
         done = self.run(name, inputs, lambda folder, identity: make(folder, identity, shards))
-        shutil.rmtree(shards, ignore_errors=True)
+        remove_unheld(shards)
         return done
 
     def _run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
