@@ -38,8 +38,8 @@ from xswe.corpus.kernels import copy_spans
 from xswe.io.files import file_digest, write_json
 from xswe.io.parallel import available_threads, call, in_order
 from xswe.io.ragged import Bags, Texts, bag_writer
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer, train_subwords
+from xswe.text.units import SubwordUnits
 from xswe.training.pairs import ParallelBags, distinct_rows
 
 PAIR = ("en", "de")

@@ -49,7 +49,7 @@ from xswe.search import shards as search_shards
 from xswe.search.types import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 from xswe.training import extract_shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 

@@ -27,8 +27,8 @@ from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.transformer import mini_folder
 from xswe.text.counting import frequent_words
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import load_tokenizer
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 PAIR = ("en", "ja")

@@ -13,7 +13,7 @@ from xswe.commands.config import plain
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import resource
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 
 def settings(name, *overrides):

@@ -17,7 +17,7 @@ import xswe
 from xswe.commands.encode import run
 from xswe.errors import ConfigError
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 COMMAND = [sys.executable, "-m", "xswe", "encode"]

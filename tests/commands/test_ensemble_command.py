@@ -8,7 +8,7 @@ from tests.commands.verbs import run_verb
 from xswe.commands.ensemble import run
 from xswe.errors import ConfigError, InputError
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 
 def cli(*arguments, cwd):

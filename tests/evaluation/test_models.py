@@ -22,7 +22,7 @@ from xswe.model.ensemble import Ensemble
 from xswe.model.folder import convert
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import TeacherConfig
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 TEXTS = ["A cat sleeps on the roof.", "", "The train is late.", "猫が寝ている。"]
 

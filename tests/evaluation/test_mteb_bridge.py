@@ -13,7 +13,7 @@ from xswe.evaluation.metrics import Row, bitext_items, search, similarity_correl
 from xswe.evaluation.mteb_bridge import MtebEncoder, run_task
 from xswe.evaluation.tasks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 pytest.importorskip("mteb")
 

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 
 @pytest.fixture(scope="session")

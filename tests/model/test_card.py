@@ -17,7 +17,7 @@ from xswe.corpus.cards import cards
 from xswe.io.sources import PACKED
 from xswe.model.card import Source, card, derive, sources_of, write_card
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 GOLDEN = Path(__file__).parent / "golden_card.md"

@@ -14,7 +14,7 @@ from xswe.alignment.lexicon import vocabularies
 from xswe.errors import ConfigError, ModelError
 from xswe.model.folder import owners, smallest
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 import xswe
 from xswe.errors import ModelError, XsweError
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -23,7 +23,7 @@ from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import sources
 from xswe.io.execution import ExecutionConfig
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 SHARD = 20_000
 

@@ -19,7 +19,7 @@ from xswe.model.export import (
 )
 from xswe.model.interchange import read_binary, read_text, write_binary, write_text
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -16,8 +16,7 @@ from xswe.phrases.search import SpanConfig, StaticWords, TeacherWords
 from xswe.text.compiled.locate import DROPPED, PART, SILENT, UNKNOWN, WHOLE
 from xswe.text.languages import is_punctuation
 from xswe.text.spans import join_cuts, make_cutter, words_at
-from xswe.text.subwords import SubwordUnits
-from xswe.text.units import settle
+from xswe.text.units import SubwordUnits, settle
 from xswe.text.words import WordSplitter, WordUnits
 
 ALL = ("en", "de", "zh", "ja")

@@ -13,8 +13,8 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.files import write_json
 from xswe.model.folder import load_units
 from xswe.text.languages import check_languages, simplified_characters
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import is_trained_here, load_tokenizer, pieces_only, text_normaliser, train_subwords, with_folding
+from xswe.text.units import SubwordUnits
 
 ALL = ("en", "de", "zh", "ja")
 

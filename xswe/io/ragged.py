@@ -270,6 +270,15 @@ class Bags(_Ragged):
         return out
 
 
+@dataclass(frozen=True, eq=False)
+class LocatedBags:
+    """Bags that remember where each unit stands."""
+
+    bags: Bags  # the unit ids
+    starts: np.ndarray  # int32 (units,), first character of each unit in its original text
+    ends: np.ndarray  # int32 (units,), one past its last character; never blank at either end
+
+
 def concatenate_bags(parts: Sequence[Bags]) -> Bags:
     """Join several ``Bags`` into one; a single one is returned as it is."""
     return parts[0] if len(parts) == 1 else Bags.joined(parts, np.int32)

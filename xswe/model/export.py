@@ -22,7 +22,7 @@ from xswe.io.files import save_tensors, scratch, whole_file
 from xswe.model.folder import Precision
 from xswe.model.interchange import write_binary, write_text
 from xswe.model.static import StaticModel
-from xswe.text.subwords import SubwordUnits
+from xswe.text.units import SubwordUnits
 
 _OPSET = 18  # the first whose scatter operators add
 _TINY = float(np.finfo(np.float32).tiny)

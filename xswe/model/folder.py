@@ -23,8 +23,7 @@ from xswe.errors import ConfigError, ModelError, needs
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
-from xswe.text.subwords import SubwordUnits
-from xswe.text.units import Units
+from xswe.text.units import SubwordUnits, Units
 from xswe.text.words import WordUnits
 from xswe.version import __version__
 

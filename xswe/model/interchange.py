@@ -20,8 +20,8 @@ from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.segmenters import BY_TEACHER
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, load_tokenizer, pieces_only
+from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
 

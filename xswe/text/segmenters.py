@@ -19,9 +19,8 @@ from tokenizers import Encoding, Tokenizer, normalizers
 
 from xswe.errors import ConfigError, needs
 from xswe.text.languages import is_punctuation
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import MARK, pieces_only, put_first
-from xswe.text.units import settle
+from xswe.text.units import SubwordUnits, settle
 
 WHOLE_TEXTS = "teacher-text"  # cuts texts that hold Han or Kana as wholes, see xswe.text.segmenters
 BY_TEACHER = ("teacher", WHOLE_TEXTS)

@@ -14,11 +14,11 @@ from tokenizers import NormalizedString, PreTokenizedString, Tokenizer, models, 
 from xswe.errors import ModelError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, concatenate_bags
 from xswe.text.languages import LANGUAGES, check_languages, cjk_runs, folding_step, has_cjk, has_kana, is_punctuation
 from xswe.text.segmenters import WHOLE_TEXTS, TextPieces, make_segmenter
 from xswe.text.tokenizers import MARK, folds, load_tokenizer, parse_tokenizer, without_limits
-from xswe.text.units import LocatedBags, UnitKind, Worth, flat_blocks, in_blocks, settle
+from xswe.text.units import UnitKind, Worth, flat_blocks, in_blocks, settle
 
 if TYPE_CHECKING:
     from xswe.text.compiled.chunks import Table

@@ -28,9 +28,8 @@ from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
 from xswe.text.counting import frequent_words
 from xswe.text.languages import check_languages
-from xswe.text.subwords import SubwordUnits
 from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
-from xswe.text.units import UnitKind, Units
+from xswe.text.units import SubwordUnits, UnitKind, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.pairs import WordCounts
 from xswe.training.stages import OFF, Stages, check_whole, decisive

@@ -22,14 +22,13 @@ from numba import njit
 from tokenizers import Tokenizer
 
 from xswe.io.compiler import LEAN, for_steps
-from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, Texts, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD, decode_character
 from xswe.text.compiled.chunks import Fresh, new_table
 from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
 from xswe.text.compiled.viterbi import DONE, UNLEARNT, cut_chunks, make_paths
 from xswe.text.languages import is_punctuation
 from xswe.text.tokenizers import MARK as MARK_OF_A_WORD
-from xswe.text.units import LocatedBags
 
 MARKED, WHOLE, PART, DROPPED, UNKNOWN = 0, 1, 2, 3, 4  # kinds of a piece; UNKNOWN: no unit, but no word's end either
 SILENT = 8  # added to the kind of a piece that counts for where words are, but has no vector

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, Texts, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, Alphabet
 from xswe.text.compiled.chunks import WINDOW, Fresh, Table, distinct, first_ids, new_table, remember
 from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
@@ -23,7 +23,6 @@ from xswe.text.compiled.scan import any_of
 from xswe.text.compiled.viterbi import LONGEST_CHUNK
 from xswe.text.languages import around_runs, cjk_codes, is_punctuation, kana_codes
 from xswe.text.segmenters import Segmenter, TextPieces
-from xswe.text.units import LocatedBags
 
 _MOST_IDS = 1 << 18
 _BLANK, _NEWLINE = 0x20, 0x0A
