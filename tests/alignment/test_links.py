@@ -10,8 +10,7 @@ import pytest
 
 import xswe
 from xswe.__main__ import main
-from xswe.alignment import kernels as kernels
-from xswe.alignment import words
+from xswe.alignment import kernels, words
 from xswe.alignment.lexicon import phrase_spans
 from xswe.alignment.words import LinkedPair
 from xswe.errors import ConfigError, ModelError

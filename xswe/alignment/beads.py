@@ -213,9 +213,7 @@ class Band:
         rows = np.arange(n + 1)
         low = np.maximum(first[np.maximum(0, (rows - search) // 2)] - search, 0)
         high = last[np.minimum(len(last) - 1, (rows + search + 1) // 2)] + search + 1
-        low, high = np.minimum(low, m), np.minimum(high, m + 1)
-        low[0], high[n] = 0, m + 1
-        return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
+        return cls._rising(np.minimum(low, m), np.minimum(high, m + 1), m)
 
     @classmethod
     def near(cls, cells: np.ndarray, n: int, m: int, columns: int) -> Band:
@@ -224,8 +222,12 @@ class Band:
         np.minimum.at(low, cells[:, 0], cells[:, 1])
         np.maximum.at(high, cells[:, 0], cells[:, 1])
         low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
-        low, high = np.maximum(low - columns, 0), np.minimum(high + columns, m) + 1
-        low[0], high[n] = 0, m + 1
+        return cls._rising(np.maximum(low - columns, 0), np.minimum(high + columns, m) + 1, m)
+
+    @classmethod
+    def _rising(cls, low: np.ndarray, high: np.ndarray, m: int) -> Band:
+        """Return a band that holds both corners, and whose bounds rise."""
+        low[0], high[-1] = 0, m + 1
         return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
 
     def starts(self) -> np.ndarray:
@@ -406,8 +408,7 @@ def _learnt(steps: np.ndarray, prices: Prices, most: int) -> Prices:
     shapes = np.where(_crossed(most), np.minimum(shapes, usual), shapes)
     begun = int((~bead & np.concatenate([[True], bead[:-1]])).sum()) if len(bead) else 0
     gaps = (begun + _USUAL_BEADS * _USUAL_GAPS) / (bead.sum() + begun + _USUAL_BEADS)
-    fields = prices.noise, prices.signal, prices.doubt, prices.shift, prices.spread
-    return Prices(*fields, float(gaps), shapes / shapes.sum())
+    return replace(prices, gaps=float(gaps), shapes=shapes / shapes.sum())
 
 
 def bead_cosines(cells: np.ndarray, source: Lines, target: Lines, mismatched: bool = False) -> np.ndarray:

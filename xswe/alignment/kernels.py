@@ -265,6 +265,7 @@ def trace(low: np.ndarray, starts: np.ndarray, back: np.ndarray, m: int, steps: 
 
 FORWARD, BACKWARD, INTERSECTION, UNION, ITERMAX, TRANSPORT = 0, 1, 2, 3, 4, 5
 _NONE = np.float32(-4.0)
+_ROUNDS = 20  # of the transport
 
 
 @njit(**LEAN, fastmath=True)
@@ -295,13 +296,13 @@ def _best(values: np.ndarray, n: int, m: int, rows: np.ndarray, columns: np.ndar
 
 
 @njit(**LEAN)
-def _transport(values: np.ndarray, n: int, m: int, heat: float, turns: int, left: np.ndarray, right: np.ndarray) -> None:
+def _transport(values: np.ndarray, n: int, m: int, heat: float, left: np.ndarray, right: np.ndarray) -> None:
     """Turn similarities into a plan that carries the words' equal shares from one side to the other (Sinkhorn)."""
     for i in range(n):
         left[i] = 1.0
         for j in range(m):
             values[i, j] = np.exp((values[i, j] - 1.0) / heat)
-    for _ in range(turns):
+    for _ in range(_ROUNDS):
         for j in range(m):
             total = 1e-30
             for i in range(n):
@@ -370,14 +371,13 @@ def link_words(
             ends[p + 1] = count
             continue
         _similarities(a, b, prior, values)
+        _copy(values, n, m, work, chosen)
         if method == TRANSPORT:
-            _copy(values, n, m, work, chosen)
-            _transport(work, n, m, heat, 20, left, right)
+            _transport(work, n, m, heat, left, right)
             for i in range(n):
                 for j in range(m):
                     chosen[i, j] = work[i, j] >= share
         else:
-            _copy(values, n, m, work, chosen)
             for turn in range(1 + (turns if method == ITERMAX else 0)):
                 if turn:
                     _discount(values, chosen, n, m, keep, rows, columns, work)

@@ -19,9 +19,8 @@ from xswe.alignment.words import LinkedPair
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import open_output
 from xswe.io.lines import read_lines
-from xswe.io.results import Candidate, Listing, write_tbx
+from xswe.io.results import Candidate, Listing, write_tbx, write_text
 from xswe.io.sources import without_packing
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
@@ -100,20 +99,13 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
             pairs[texts] += 1
             if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
                 inside[texts][tuple(sides[0][a:b]), tuple(sides[1][c:d]), own] += 1
-    totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for (source, target), count in pairs.items():
-        totals[0][source] += count
-        totals[1][target] += count
-    chances = _chances(words)
+    (forward, backward), chances = _chances(pairs), _chances(words)
     out = []
     for (source, target), count in pairs.items():
         if count >= min_count:
             here, there, own = inside[source, target].most_common(1)[0][0]
-            forward = _weight(there, here, [(j, i) for i, j in own], chances[0])
-            backward = _weight(here, there, own, chances[1])
-            out.append(
-                Phrase(source, target, count, count / totals[0][source], count / totals[1][target], forward, backward)
-            )
+            lexical = _weight(there, here, [(j, i) for i, j in own], chances[0]), _weight(here, there, own, chances[1])
+            out.append(Phrase(source, target, count, forward[target, source], backward[source, target], *lexical))
     return PhraseTable(tuple(sorted(out, key=lambda row: (row.source, -row.times, row.target))))
 
 
@@ -147,14 +139,14 @@ def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
                 yield (a, b + 1), (low, high + 1)
 
 
-def _chances(words: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
-    """Return the probabilities of words: of the target's given the source's, and the other way round."""
+def _chances(pairs: Counter[tuple[str, str]]) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
+    """Return the probabilities of what is linked: of the target's given the source's, and the other way round."""
     totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for (a, b), count in words.items():
+    for (a, b), count in pairs.items():
         totals[0][a] += count
         totals[1][b] += count
-    forward = {(b, a): count / totals[0][a] for (a, b), count in words.items()}
-    return forward, {(a, b): count / totals[1][b] for (a, b), count in words.items()}
+    forward = {(b, a): count / totals[0][a] for (a, b), count in pairs.items()}
+    return forward, {(a, b): count / totals[1][b] for (a, b), count in pairs.items()}
 
 
 def _weight(
@@ -215,8 +207,7 @@ class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
         for term in self:
             note = f"score {term.score:.4f}, {term.times} times"
             grouped.setdefault(term.source, []).append(Candidate(term.target, term.target_example, note))
-        with open_output(str(path)) as stream:
-            stream.writelines(part.encode("utf-8") for part in write_tbx(grouped.items(), self.languages))
+        write_text(path, write_tbx(grouped.items(), self.languages))
 
 
 def bilingual_terms(

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +21,11 @@ from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.corpus.documents import read_tmx
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import open_output, work_folder
+from xswe.io.files import work_folder
 from xswe.io.lines import Skipped, check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
-from xswe.io.results import Result
+from xswe.io.results import Result, write_text
 from xswe.io.settings import changed
 from xswe.io.sources import without_packing
 from xswe.mining.output import Row, output_format, write_rows
@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 Anchor = tuple[Sequence[int], Sequence[int]]
 Lines = tuple[tuple[int, ...], tuple[int, ...]]
 _OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}  # formats that hold gaps and the numbers of lines
-_BLOCK = 65_536
 _RUNG = re.compile(r"\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\](?::.*)?")
 
 
@@ -272,10 +271,7 @@ class AlignedTexts(Result):
         if kind not in _OWN:
             write_rows(str(path), kind, bead_rows(self), self.languages)
             return
-        lines = _ladder(self) if kind == "ladder" else _objects(self)
-        with open_output(str(path)) as stream:
-            while block := "".join(islice(lines, _BLOCK)):
-                stream.write(block.encode("utf-8"))
+        write_text(path, _ladder(self) if kind == "ladder" else _objects(self))
 
 
 def bead_rows(beads: AlignedTexts, before: tuple[str, str] = ("", "")) -> Iterator[Row]:

@@ -13,13 +13,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from xswe.alignment import kernels as kernels
+from xswe.alignment import kernels
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import open_output
 from xswe.io.ragged import Bags
@@ -300,7 +301,7 @@ def link_pairs(
     """
     if not isinstance(model, StaticModel):
         raise ModelError("an ensemble, where one table of vectors is needed; give one of its parts, as in model.parts[0]")
-    return _linked_blocks(_Tokens(model) if tokens else _Words(model), iter(pairs), config, total)
+    return _linked_blocks(partial(_read_tokens if tokens else _read_words, model), iter(pairs), config, total)
 
 
 def _linked_blocks(
@@ -353,33 +354,22 @@ def link_vectors(source: np.ndarray, target: np.ndarray, **settings: Any) -> lis
 Read = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # unit vectors of words, where each text's begin, where they stand
 
 
-@dataclass(frozen=True, eq=False)
-class _Words:
-    """Reads texts as the model's words."""
-
-    model: StaticModel
-
-    def __call__(self, texts: list[str]) -> Read:
-        cutter = make_cutter(self.model.units)
-        cut, places = cutter.cut(texts), cutter.places(texts)
-        vectors = pool(self.model.matrix, Bags(cut.ids, cut.words), normalise=True, scales=self.model.scales)
-        return vectors, cut.texts, places
+def _read_words(model: StaticModel, texts: list[str]) -> Read:
+    """Read texts as the model's words."""
+    cutter = make_cutter(model.units)
+    cut, places = cutter.cut(texts), cutter.places(texts)
+    return pool(model.matrix, Bags(cut.ids, cut.words), normalise=True, scales=model.scales), cut.texts, places
 
 
-@dataclass(frozen=True, eq=False)
-class _Tokens:
-    """Reads texts as what stands between blanks."""
-
-    model: StaticModel
-
-    def __call__(self, texts: list[str]) -> Read:
-        words, bounds, places = [], [0], []
-        for text in texts:
-            found = [match.span() for match in _TOKEN.finditer(text)]
-            words += [text[a:b] for a, b in found]
-            places.append(np.array(found, np.int32).reshape(-1, 2))
-            bounds.append(len(words))
-        return _word_vectors(self.model, words), np.array(bounds, np.int64), places
+def _read_tokens(model: StaticModel, texts: list[str]) -> Read:
+    """Read texts as what stands between blanks."""
+    words, bounds, places = [], [0], []
+    for text in texts:
+        found = [match.span() for match in _TOKEN.finditer(text)]
+        words += [text[a:b] for a, b in found]
+        places.append(np.array(found, np.int32).reshape(-1, 2))
+        bounds.append(len(words))
+    return _word_vectors(model, words), np.array(bounds, np.int64), places
 
 
 def _word_vectors(model: StaticModel, words: Sequence[str]) -> np.ndarray:
