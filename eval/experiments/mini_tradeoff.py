@@ -32,10 +32,11 @@ import xswe
 from eval.settings import REQUIRED, chosen, numbers, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
-from xswe.evaluation.metrics import bitext_items, similarity_correlation
+from xswe.evaluation.metrics import bitext_items, spearman
 from xswe.io.files import resource, write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import table
+from xswe.mining.margin import row_cosines
 from xswe.model.export import ExportConfig, reshape
 from xswe.model.static import StaticModel
 from xswe.progress import track
@@ -104,7 +105,7 @@ def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[flo
             out[name].append(float(bitext_items(a, b)["accuracy"].mean()))
             out[f"{name}, margin"].append(float(bitext_items(a, b, margin=True)["accuracy"].mean()))
     for scores, left, right in sets["stsb-xling dev"]:
-        out["stsb-xling dev"].append(similarity_correlation(encode(left), encode(right), scores)["spearman"])
+        out["stsb-xling dev"].append(spearman(row_cosines(encode(left), encode(right)), scores))
     rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
     unit = {
         code: encode(list(texts))

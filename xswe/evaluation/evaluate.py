@@ -161,9 +161,9 @@ def run_tasks(
 def _file(encoder: SentenceEncoder, path: str) -> list[Row]:
     """Evaluate on a file: ``score<TAB>a<TAB>b``, or an aligned bitext."""
     if Path(path).is_file() and is_scored(Path(path)):
-        return evaluate_scored(encoder.encode, Path(path), "file")
+        return evaluate_scored(encoder.encode, Path(path))
     first, second = (*encoder.languages, *encoder.languages)[:2]
-    return [row for file in find_pairs([path], (first, second)) for row in evaluate_bitext(encoder.encode, file, "file")]
+    return [row for file in find_pairs([path], (first, second)) for row in evaluate_bitext(encoder.encode, file)]
 
 
 def skipped(rows: Iterable[Row]) -> list[str]:
@@ -244,6 +244,10 @@ class Measured:
         """Return the same with some of its rows."""
         return replace(self, rows=tuple(rows))
 
+    def row(self, key: Key) -> Row | None:
+        """Return the row of a figure; None where there is none, or it has no value."""
+        return next((row for row in self.rows if row.key == key and row.value is not None), None)
+
 
 @dataclass(frozen=True)
 class PairedTest:
@@ -260,11 +264,10 @@ class PairedTest:
     high: float
     p: float
 
-
-def measured(encoder: SentenceEncoder, rows: Sequence[Row], rate: float | None, training: float | None = None) -> Measured:
-    """Keep what a table says of an encoder, without its weights."""
-    about = (encoder.name, encoder.dim, encoder.size, encoder.parameters, tuple(encoder.languages))
-    return Measured(*about, rate, tuple(rows), training)
+    @property
+    def key(self) -> Key:
+        """The figure."""
+        return self.task, self.subset, self.metric, self.split
 
 
 def seconds_of_training(folder: str | Path) -> float | None:
@@ -282,19 +285,8 @@ def figures_of(rows: Iterable[Row]) -> list[Key]:
 
 def _best(models: Sequence[Measured], key: Key) -> Measured | None:
     """Return the model of the highest figure (the first of equals); None if none has one."""
-    values = [(_value(model, key), model) for model in models]
-    return max(
-        ((value, model) for value, model in values if value is not None), key=lambda pair: pair[0], default=(0, None)
-    )[1]
-
-
-def _row(model: Measured, key: Key) -> Row | None:
-    return next((row for row in model.rows if row.key == key), None)
-
-
-def _value(model: Measured, key: Key) -> float | None:
-    row = _row(model, key)
-    return row.value if row else None
+    known = [(row.value or 0.0, model) for model in models if (row := model.row(key))]
+    return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
 def significance(models: Sequence[Measured], settings: Bootstrap) -> list[PairedTest]:
@@ -305,7 +297,7 @@ def significance(models: Sequence[Measured], settings: Bootstrap) -> list[Paired
         if best is None:
             continue
         for other in models:
-            first, second = _row(best, key), _row(other, key)
+            first, second = best.row(key), other.row(key)
             if other is best or first is None or second is None:
                 continue
             if (found := compare_rows(first, second, settings)) is not None:
@@ -314,23 +306,19 @@ def significance(models: Sequence[Measured], settings: Bootstrap) -> list[Paired
     return tests
 
 
-def outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
-    """Lay a comparison out.
-
-    Returns:
-        The header, a line a model, and notes: what the marks mean, and what was skipped and why.
-    """
+def _outcome(models: Sequence[Measured], tests: Sequence[PairedTest]) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Return the header, a line a model, and notes: what the marks mean, and what was skipped and why."""
     keys = figures_of(row for model in models for row in model.rows)
-    alike = {(t.task, t.subset, t.metric, t.split, t.other) for t in tests if t.p >= LEVEL}
+    alike = {(*test.key, test.other) for test in tests if test.p >= LEVEL}
     best = {key: _best(models, key) for key in keys}
     header = ["model", "dims", "MB", "sentences/s", *(title(key, keys) for key in keys)]
     lines = []
     for model in models:
         figures = []
         for key in keys:
-            value = _value(model, key)
-            mark = "*" if value is not None and best[key] is model else "=" if (*key, model.name) in alike else " "
-            figures.append(cell(value) + (mark if value is not None else " "))
+            row = model.row(key)
+            mark = "*" if row and best[key] is model else "=" if row and (*key, model.name) in alike else " "
+            figures.append(cell(row and row.value) + mark)
         rate = None if model.rate is None else f"{model.rate:,.0f}"
         lines.append([model.name, model.dim, f"{model.size / 1e6:.1f}", rate, *figures])
     notes = [f"* best; = not shown to be worse (paired bootstrap, p >= {LEVEL})"] if keys else []
@@ -372,7 +360,7 @@ class Comparison(Result):
         return "\n".join([table(header, lines), "", *notes]).rstrip()
 
     def _outcome(self) -> tuple[list[str], list[list[Any]], list[str]]:
-        return outcome([model.only(shown(model.rows)) for model in self.models], self.tests)
+        return _outcome([model.only(shown(model.rows)) for model in self.models], self.tests)
 
     def columns(self) -> tuple[str, ...]:
         """Return ``model`` and the fields of a row."""
@@ -458,7 +446,8 @@ def compare(
         rate = sentences_per_second(encoder, sample_texts(encoder.languages), seconds) if seconds else None
         named = isinstance(which, (str, Mapping)) and ModelSpec.of(which).path
         training = seconds_of_training(Path(named).parent) if isinstance(named, str) else None
-        done.append(measured(encoder, rows, rate, training))
+        about = (encoder.name, encoder.dim, encoder.size, encoder.parameters, tuple(encoder.languages))
+        done.append(Measured(*about, rate, tuple(rows), training))
     return Comparison(tuple(done), tuple(significance(done, bootstrap)), threads)
 
 

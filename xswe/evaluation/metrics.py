@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.mining.margin import ratio_base, row_cosines
+from xswe.mining.margin import ratio_base
 
 # Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
 PRIMARY = ("average", "f1", "cosine_spearman", "spearman", "spearman_with_teacher", "main_score")
@@ -93,22 +93,7 @@ def _ranks(x: np.ndarray) -> np.ndarray:
     return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
-CORRELATIONS = {"spearman": spearman, "pearson": pearson}
-
-
-def similarity_correlation(left: np.ndarray, right: np.ndarray, scores: np.ndarray) -> dict[str, float]:
-    """Correlate cosines with scores.
-
-    Args:
-        left: float32 (n, d), unit vectors.
-        right: float32 (n, d), unit vectors.
-        scores: float (n,), what people said.
-
-    Returns:
-        ``spearman`` and ``pearson``, between -1 and 1; NaN where all cosines, or all scores, are equal.
-    """
-    found = row_cosines(left, right)
-    return {name: correlate(found, scores) for name, correlate in CORRELATIONS.items()}
+CORRELATIONS = {"spearman": spearman, "pearson": pearson}  # of two (n,)
 
 
 def correlation_rows(found: np.ndarray, scores: np.ndarray, task: str, subset: str, what: str = "all cosines") -> list[Row]:

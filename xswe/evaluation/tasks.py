@@ -16,7 +16,7 @@ import numpy as np
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, DependencyError, InputError
-from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, similarity_correlation, weighted_f1
+from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Result, table
@@ -217,23 +217,18 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 _FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damaged one must not decide
 
 
-def evaluate_bitext(encode: Encode, file: PairFile, name: str) -> list[Row]:
+def evaluate_bitext(encode: Encode, file: PairFile) -> list[Row]:
     """Score translation retrieval on an aligned bitext: by cosine, and by ratio margin (k = 4).
 
     Args:
         encode: text to unit vectors.
         file: the bitext; pairs with an empty side are left out.
-        name: what the rows call it.
     """
     pairs = [(a, b) for a, b in read_pairs(file) if a and b]
     if not pairs:
         raise InputError(file.source, "no pair in it", "give a file of source<TAB>target lines")
-    return score_bitext(encode, [a for a, _ in pairs], [b for _, b in pairs], name, file.source.name)
-
-
-def score_bitext(encode: Encode, source: Sequence[str], target: Sequence[str], task: str, subset: str) -> list[Row]:
-    """Score translation retrieval between two aligned lists of texts."""
-    return score_vectors(encode(source), encode(target), task, subset)
+    source, target = (encode(list(side)) for side in zip(*pairs, strict=True))
+    return score_vectors(source, target, "file", file.source.name)
 
 
 def score_vectors(source: np.ndarray, target: np.ndarray, task: str, subset: str) -> list[Row]:
@@ -285,15 +280,10 @@ def read_scored(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
     return np.array(scores), left, right
 
 
-def evaluate_scored(encode: Encode, path: Path, name: str) -> list[Row]:
+def evaluate_scored(encode: Encode, path: Path) -> list[Row]:
     """Correlate cosines with the scores of a ``score<TAB>a<TAB>b`` file; see :func:`read_scored`."""
     scores, left, right = read_scored(path)
-    return score_similarity(encode(left), encode(right), scores, name, path.name)
-
-
-def score_similarity(left: np.ndarray, right: np.ndarray, scores: np.ndarray, task: str, subset: str) -> list[Row]:
-    """Correlate the cosines of two float32 (n, d) of unit vectors with scores, float (n,)."""
-    return correlation_rows(row_cosines(left, right), scores, task, subset)
+    return correlation_rows(row_cosines(encode(left), encode(right)), scores, "file", path.name)
 
 
 # A score of the mean cosines of one development file: (weights of the parts) -> figure.
@@ -401,7 +391,9 @@ def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...
     pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
     _refuse_few(file, len(pairs))
     sides = [list(side) for side in zip(*pairs[:_MOST_PAIRS], strict=True)]
-    products = np.stack([_cosines(part, sides[0], sides[1], threads) for part in parts])
+    products = np.stack(
+        [part.encode(sides[0], threads=threads) @ part.encode(sides[1], threads=threads).T for part in parts]
+    )
 
     def f1(weights: np.ndarray) -> float:
         cosines = np.tensordot(np.asarray(weights, np.float32), products, 1)
@@ -416,22 +408,15 @@ def _refuse_few(file: Path, pairs: int) -> None:
         raise InputError(file, f"weights are fitted on {_FEWEST} pairs or more, and it has {pairs}", cure)
 
 
-def _cosines(part: StaticModel, left: Sequence[str], right: Sequence[str], threads: int) -> np.ndarray:
-    """Cosines of each left with each right text, float32 (n, m)."""
-    return part.encode(left, threads=threads) @ part.encode(right, threads=threads).T
-
-
 def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Score:
     scores, left, right = read_scored(file)
     _refuse_few(file, len(scores))
     if np.ptp(scores) == 0:
         raise InputError(file, "all scores are equal", "give a file with scores that differ")
-    encoded = [(part.encode(left, threads=threads), part.encode(right, threads=threads)) for part in parts]
-    cosines = np.stack([np.einsum("ij,ij->i", a, b) for a, b in encoded])
+    cosines = np.stack([row_cosines(*(part.encode(side, threads=threads) for side in (left, right))) for part in parts])
 
     def correlation(weights: np.ndarray) -> float:
-        mean = (weights @ cosines)[:, None]
-        return similarity_correlation(mean, np.ones_like(mean), scores)["spearman"]
+        return spearman(weights @ cosines, scores)
 
     if not np.isfinite(correlation(np.full(len(parts), 1.0 / len(parts)))):
         raise InputError(file, "all cosines are equal", "give a file in the languages of the models")

@@ -27,8 +27,7 @@ from xswe.evaluation.metrics import Row
 from xswe.io.files import read_json, whole_folder
 from xswe.model.static import StaticModel
 from xswe.report import figures
-from xswe.report.figures import Cloud, plane, proportion, scatter
-from xswe.report.figures import language_silhouette as silhouette
+from xswe.report.figures import Cloud, language_silhouette, plane, proportion, scatter
 from xswe.report.page import figure, number, percent, render
 from xswe.text.languages import LANGUAGES
 
@@ -111,7 +110,7 @@ def space_page(space: Space) -> str:
         overview=[
             ("sentences", number(len(every)), "as many of each language"),
             ("dimensions", number(space.model.dim), ""),
-            ("silhouette of languages", figure(silhouette(space.vectors), 3), "0 where they lie together"),
+            ("silhouette of languages", figure(language_silhouette(space.vectors), 3), "0 where they lie together"),
         ],
         clouds=clouds,
         components=_components(space, every, values, components),
@@ -142,7 +141,7 @@ def _tsne(space: Space) -> Cloud | None:
     with threadpool_limits(1):  # the library that the import above has brought, too
         places = TSNE(2, n_jobs=1, **how).fit_transform(every)
     texts = {code: own[:_MAPPED] for code, own in space.texts.items()}
-    return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), silhouette(vectors))
+    return Cloud("t-SNE", scatter(places, vectors, texts, ("", ""), "t-SNE"), language_silhouette(vectors))
 
 
 def _components(
@@ -361,11 +360,8 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
         notes=notes,
         plots=plots,
         mean="the mean of all figures that every model has",
-        bars=_bars({model.name: {key: _row(model, key) for key in keys} for model in models}, keys),
-        tests=[
-            (title((t.task, t.subset, t.metric, t.split), keys), t.best, t.other, _signed(t), figure(t.p, 3))
-            for t in found.tests
-        ],
+        bars=_bars({model.name: {key: model.row(key) for key in keys} for model in models}, keys),
+        tests=[(title(test.key, keys), test.best, test.other, _signed(test), figure(test.p, 3)) for test in found.tests],
         settings=settings,
     )
 
@@ -418,10 +414,6 @@ def sweep_page(found: Any, settings: dict[str, Any] | None = None) -> str:
     )
 
 
-def _key(test: PairedTest) -> Key:
-    return test.task, test.subset, test.metric, test.split
-
-
 def _signed(test: PairedTest) -> str:
     return f"{100 * test.difference:+.1f} ({100 * test.low:+.1f} to {100 * test.high:+.1f})"
 
@@ -445,13 +437,9 @@ def _size(folders: Sequence[Path]) -> float | None:
     return sum(path.stat().st_size for path in paths) / len(paths) / 1e6 if paths else None
 
 
-def _row(model: Measured, key: Key) -> Row | None:
-    return next((row for row in model.rows if row.key == key and row.value is not None), None)
-
-
 def _quality(models: Sequence[Measured], keys: Sequence[Key]) -> dict[str, float]:
     """Return each model's mean of the figures that all models have."""
-    found = {model.name: {key: row.value for key in keys if (row := _row(model, key))} for model in models}
+    found = {model.name: {key: row.value for key in keys if (row := model.row(key))} for model in models}
     common = [key for key in keys if all(key in own for own in found.values())]
     return {name: sum(own[key] or 0.0 for key in common) / len(common) for name, own in found.items()} if common else {}
 

@@ -17,7 +17,7 @@ import numpy as np
 from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards
 from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
-from xswe.evaluation.metrics import Row, similarity_correlation
+from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
 from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, resource, scratch, whole_file, write_json
@@ -74,8 +74,8 @@ def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, 
         return []
     above = np.triu_indices(len(vectors), 1)
     ours, theirs = (vectors @ vectors.T)[above], (teacher @ teacher.T)[above]
-    cosines = similarity_correlation(ours[:, None], np.ones_like(ours)[:, None], theirs)
-    return [Row(task, subset, f"{name}_with_teacher", value, len(vectors)) for name, value in cosines.items()]
+    found = ((name, correlate(ours, theirs)) for name, correlate in CORRELATIONS.items())
+    return [Row(task, subset, f"{name}_with_teacher", value, len(vectors)) for name, value in found]
 
 
 def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:
