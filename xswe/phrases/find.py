@@ -50,6 +50,11 @@ class Place:
         """The span's text."""
         return self.context[self.start : self.end]
 
+    def around(self, most: int) -> tuple[str, str]:
+        """Return so many characters before and after the span, with a mark where there are more."""
+        before, after = self.context[: self.start], self.context[self.end :]
+        return "…" * (len(before) > most) + before[-most:], after[:most] + "…" * (len(after) > most)
+
 
 @dataclass(frozen=True)
 class Hit:

@@ -347,9 +347,7 @@ def term_rows(
 
 
 def _example(place: Place) -> str:
-    before, after = place.context[: place.start], place.context[place.end :]
-    left = ("…" if len(before) > _AROUND else "") + before[-_AROUND:]
-    right = after[:_AROUND] + ("…" if len(after) > _AROUND else "")
+    left, right = place.around(_AROUND)
     return f"{left}[{place.text}]{right}"
 
 

@@ -333,12 +333,9 @@ class Search:
         """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
         self.add_cut(*self.source.cut(texts, self.config.threads), base)
 
+    @single_threaded_blas()  # which costs what a small product does, so once a block
     def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         """The same for passages that are cut already."""
-        with single_threaded_blas():  # which costs what a small product does, so once a block
-            self._add_cut(matrix, cut, base)
-
-    def _add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         config = self.config
         floors = self._floors()
         open_ = np.flatnonzero(~is_closed.py_func(floors, config.distinct))

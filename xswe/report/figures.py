@@ -247,7 +247,7 @@ def dots(
 
 
 def bars(
-    groups: Mapping[str, Mapping[str, tuple[float, float | None, float | None]]],
+    groups: Mapping[str, Mapping[str, Bar]],
     y_title: str,
     label: str,
     *,

@@ -108,12 +108,12 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
     Raises:
         DependencyError: Jinja2 is not installed.
     """
-    import_markup = environment()  # complains first where Jinja2 is missing
+    made = environment()  # complains first where Jinja2 is missing
     from markupsafe import Markup
 
     # A line end at either side would be part of what the digest is of.
     style, code = asset("style.css").strip(), [asset(name).strip() for name in ("page.js", *scripts)]
-    return import_markup.get_template(template).render(
+    return made.get_template(template).render(
         {"about": "", "sections": (), "settings": None, **context},
         policy=policy([style], code),
         style=Markup(style),

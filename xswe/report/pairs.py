@@ -399,7 +399,7 @@ def _lengths(view: PairsView) -> Any:
 def _scripts(view: PairsView) -> str:
     """Draw what share of the drawn texts of each side is in each script."""
     pairs = [pair for _, pair in _drawn(view)]
-    groups: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
+    groups: dict[str, dict[str, figures.Bar]] = {}
     for side, texts in (("source", [pair.source for pair in pairs]), ("target", [pair.target for pair in pairs])):
         if kinds := [_script(text) for text in texts if text]:
             groups[side] = {name: (100 * kinds.count(kind) / len(kinds), None, None) for kind, name in _SCRIPTS.items()}

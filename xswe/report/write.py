@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -77,12 +77,10 @@ def write_report(
 
 
 def _page(result: Any, model: AnyModel | None, settings: dict[str, Any]) -> str:
-    if isinstance(result, MinedPairs):
-        return pairs_page(view_of_mined(result), model, settings)
-    if isinstance(result, AlignedTexts):
-        return pairs_page(view_of_aligned(result), model, settings)
-    if isinstance(result, Filtered):
-        return pairs_page(view_of_filtered(result), model, settings)
+    views: dict[type, Any] = {MinedPairs: view_of_mined, AlignedTexts: view_of_aligned, Filtered: view_of_filtered}
+    for known, view_of in views.items():
+        if isinstance(result, known):
+            return pairs_page(view_of(result), model, settings)
     if isinstance(result, FoundInFiles):
         return terms_page(view_of_search(result), settings)
     if isinstance(result, TermView):
@@ -176,7 +174,7 @@ class TermView:
 def view_of_search(search: FoundInFiles) -> TermView:
     """Return the view of a search between files."""
     view = TermView.of(search.queries, search.found, search.files.languages, search.other)
-    return TermView(view.found, view.languages, search.passages, str(search))
+    return replace(view, passages=search.passages, summary=str(search))
 
 
 def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
@@ -187,16 +185,8 @@ def _found(hit: Hit | Term, other: Mapping[int, str]) -> Found:
 
 
 def _example(place: Place, other: str = "") -> Example:
-    before, after = place.context[: place.start], place.context[place.end :]
-    return Example(place.passage + 1, _left(before), place.text, _right(after), other[:_OTHER])
-
-
-def _left(text: str) -> str:
-    return ("…" if len(text) > _AROUND else "") + text[-_AROUND:]
-
-
-def _right(text: str) -> str:
-    return text[:_AROUND] + ("…" if len(text) > _AROUND else "")
+    left, right = place.around(_AROUND)
+    return Example(place.passage + 1, left, place.text, right, other[:_OTHER])
 
 
 def view_of_hits(path: str | Path, languages: Sequence[str] = ()) -> TermView:

@@ -26,7 +26,6 @@ from xswe.search.types import Neighbours, SearchConfig, Vectors, as_vectors, emp
 _BLOCK = 512
 _ROUNDS = 6  # of k-means, all but the last on half of the sample; three find 0.5 % fewer pairs
 _SAMPLE = 8  # sampled vectors a cluster, of each side
-_NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
