@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from xswe.errors import InputError
-from xswe.io.execution import ExecutionConfig
 from xswe.io.files import whole_file
+from xswe.io.settings import ExecutionConfig
 
 
 @dataclass(frozen=True)

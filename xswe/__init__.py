@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xswe.alignment.sentences import AlignedTexts, align
     from xswe.alignment.words import WordLinks, align_words
     from xswe.evaluation.evaluate import Comparison, Scores, compare, evaluate
-    from xswe.io.execution import ExecutionConfig
+    from xswe.io.settings import ExecutionConfig
     from xswe.io.shards import WorkStatus, work_status
     from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
@@ -57,7 +57,7 @@ _MODULES = {
     "alignment.sentences": "AlignedTexts align",
     "alignment.words": "WordLinks align_words",
     "evaluation.evaluate": "Comparison Scores compare evaluate",
-    "io.execution": "ExecutionConfig",
+    "io.settings": "ExecutionConfig",
     "io.shards": "WorkStatus work_status",
     "mining.dedup": "Deduplicated dedup",
     "mining.filter": "filter:filter_bitext",

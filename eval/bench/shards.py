@@ -39,9 +39,10 @@ from eval.bench.mine import real_texts
 from eval.bench.mine_large import make_vectors
 from eval.settings import REQUIRED, ROOT, chosen, numbers, run_script
 from xswe.corpus.contexts import ContextConfig, choose_contexts
-from xswe.io.execution import ExecutionConfig, cluster, run_shards
+from xswe.io.execution import cluster, run_shards
 from xswe.io.files import read_json, whole_file, write_json
 from xswe.io.ragged import Texts
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.model import encode_file

@@ -19,8 +19,8 @@ import xswe
 from tests.clusters import slices
 from tests.commands.verbs import run_verb
 from xswe.errors import ConfigError, InputError, Unfinished
-from xswe.io.execution import ExecutionConfig
 from xswe.io.files import resource
+from xswe.io.settings import ExecutionConfig
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import ExecutionConfig, run_shards, shard_folder
+from xswe.io.execution import run_shards, shard_folder
 from xswe.io.files import read_json, save_checkpoint
 from xswe.io.lines import read_blocks
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage, TextPlan, work_status
 
 

@@ -8,7 +8,7 @@ import pytest
 import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished, XsweError
-from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import ExecutionConfig
 from xswe.mining import filter as filtering
 from xswe.mining.filter import filter_bitext
 

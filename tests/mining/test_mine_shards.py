@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import ExecutionConfig
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors

@@ -21,7 +21,7 @@ import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import sources
-from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import ExecutionConfig
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 

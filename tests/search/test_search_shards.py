@@ -7,7 +7,7 @@ import pytest
 
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import ExecutionConfig
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.shards import Sizes, search_shards
 from xswe.search.types import SearchConfig

@@ -9,8 +9,8 @@ from tests.clusters import slices
 from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.execution import ExecutionConfig
 from xswe.io.ragged import Texts
+from xswe.io.settings import ExecutionConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits

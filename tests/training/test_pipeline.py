@@ -19,7 +19,7 @@ from tests.conftest import FakeTeacher
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError, Unfinished
-from xswe.io.execution import ExecutionConfig
+from xswe.io.settings import ExecutionConfig
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import TeacherConfig
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths

@@ -13,9 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL
 from xswe.io.files import check_apart, check_output, resource
-from xswe.io.settings import build
+from xswe.io.settings import LOCAL, build
 
 T = TypeVar("T")
 _TEXTS = ("model", "output", "report")  # settings that are one path or name in every verb that has them

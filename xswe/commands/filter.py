@@ -6,9 +6,8 @@ import time
 from typing import Any
 
 from xswe.commands.config import aside, bitext_files, check_report, open_judge, refuse_unused, reported, settings
-from xswe.io.execution import ExecutionConfig
 from xswe.io.files import check_output
-from xswe.io.settings import build
+from xswe.io.settings import ExecutionConfig, build
 from xswe.mining.filter import BitextFilter, filter_bitext
 from xswe.mining.output import output_format
 from xswe.model.ensemble import load_any, locate

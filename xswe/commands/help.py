@@ -88,7 +88,7 @@ _SECTIONS = {
     "shape": "training/config.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
-    "execution": "io/execution.py:ExecutionConfig",
+    "execution": "io/settings.py:ExecutionConfig",
 }
 _TABLES = ("teacher/protocol", "corpus/cleaning", "training/config")  # where the tables of _GROUPS are
 _ALIASES = ("text/units.py", "io/lines.py", "training/losses.py", "teacher/protocol.py")

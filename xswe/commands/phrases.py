@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.commands.config import aside, check_report, refuse_unused, reported, settings
-from xswe.io.execution import ExecutionConfig
 from xswe.io.parallel import available_threads
-from xswe.io.settings import build
+from xswe.io.settings import ExecutionConfig, build
 from xswe.phrases.in_files import Counterparts, PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig
 

@@ -9,8 +9,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
 from xswe.commands.config import check_report, reported
-from xswe.io.execution import ExecutionConfig
-from xswe.io.settings import build
+from xswe.io.settings import ExecutionConfig, build
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
 from xswe.training.train import config_of, run_name, train

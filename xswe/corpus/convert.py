@@ -51,11 +51,12 @@ from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
-from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
+from xswe.io.execution import shard_folder
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.progress import bar
 from xswe.version import __version__
 

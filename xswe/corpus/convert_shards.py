@@ -20,10 +20,11 @@ from xswe.corpus.blocks import is_cut
 from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
-from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage, TextPlan
 from xswe.version import __version__
 

@@ -21,12 +21,11 @@ from xswe.corpus.cleaning import sketches
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import check_apart, open_output, scratch, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
-from xswe.io.settings import changed
+from xswe.io.settings import LOCAL, ExecutionConfig, changed
 from xswe.io.sources import without_packing
 from xswe.mining.output import format_of, one_line, output_format
 from xswe.mining.side import identity_key

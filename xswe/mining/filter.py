@@ -23,12 +23,12 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
+from xswe.io.execution import shard_folder
 from xswe.io.files import check_apart, file_stamp, fingerprint, held, open_output, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
-from xswe.io.settings import changed
+from xswe.io.settings import LOCAL, ExecutionConfig, changed
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts

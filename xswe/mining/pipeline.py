@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
 from xswe.io.lines import OnError
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
 from xswe.mining.output import Format

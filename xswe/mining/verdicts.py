@@ -23,10 +23,11 @@ from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
-from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, whole_file
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage, TextPlan
 from xswe.mining.cascade import check_share
 from xswe.mining.margin import row_cosines

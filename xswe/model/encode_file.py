@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig, once, run_shards, shard_folder
+from xswe.io.execution import once, run_shards, shard_folder
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from xswe.io.execution import ExecutionConfig, run_shards
+from xswe.io.execution import run_shards
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
-from xswe.io.settings import changed
+from xswe.io.settings import ExecutionConfig, changed
 from xswe.io.shards import Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top, merge

@@ -13,10 +13,11 @@ from typing import Any
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.execution import LOCAL, ExecutionConfig, shard_folder
+from xswe.io.execution import shard_folder
 from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import without_packing
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel

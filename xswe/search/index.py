@@ -17,11 +17,12 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.execution import LOCAL, ExecutionConfig, is_made, once, shard_folder
+from xswe.io.execution import is_made, once, shard_folder
 from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import HEADER, GrowingArray, Texts
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here
 from xswe.model.encode_file import encode_shards, read_encoded
 from xswe.model.encoding import no_text

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
 from xswe.io.parallel import single_threaded_blas
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge

@@ -17,9 +17,10 @@ import numpy as np
 
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
-from xswe.io.execution import ExecutionConfig, once, run_shards
+from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors, whole_file, write_json
 from xswe.io.ragged import Texts, concatenate
+from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import Teacher, TeacherConfig

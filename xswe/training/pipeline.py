@@ -24,10 +24,10 @@ from xswe.corpus.contexts import Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
-from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.model.folder import smallest
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher

@@ -19,11 +19,10 @@ from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
-from xswe.io.execution import LOCAL, ExecutionConfig
 from xswe.io.files import fingerprint, resource, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
-from xswe.io.settings import build
+from xswe.io.settings import LOCAL, ExecutionConfig, build
 from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
