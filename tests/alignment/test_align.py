@@ -102,7 +102,7 @@ def test_anchors_that_cannot_be_are_refused(mini, files, tmp_path):
     xswe.align(mini, ["A dog barks."], ["Ein Hund bellt."], languages=("en", "de"), output=tmp_path / "other.tmx")
     with pytest.raises(InputError, match="none of its units"):
         xswe.align(mini, *files, languages=("en", "de"), fixed=tmp_path / "other.tmx")
-    with pytest.raises(ConfigError, match="set languages"):
+    with pytest.raises(InputError, match="none of its units"):
         xswe.align(mini, *files, fixed=tmp_path / "other.tmx")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from xswe.corpus import records
 from xswe.corpus.records import RecordFile
-from xswe.errors import InputError
+from xswe.errors import ConfigError, InputError
 
 
 def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
@@ -45,3 +45,36 @@ def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, 
     scored.write_bytes(file.frame(scored=True)[0] + b"".join(file.scored(record, 0.5) + record.end for record in read))
     again = RecordFile((str(scored),), ("score", 2))
     assert [record.texts for record in again.read()] == [("0.500000", "d")] * 2
+
+
+def write_memory(path, *codes):
+    variants = "".join(f'<tuv xml:lang="{code}"><seg>in {code}</seg></tuv>' for code in codes)
+    path.write_text(f'<tmx version="1.4"><header srclang="de-DE"/><body><tu>{variants}</tu></body></tmx>', encoding="utf-8")
+    return str(path)
+
+
+def test_two_languages_are_those_of_the_file(tmp_path):
+    file = RecordFile((write_memory(tmp_path / "a.tmx", "en-US", "de-AT"),))
+    assert file.languages == ("de", "en")
+    assert [record.texts for record in file.read()] == [("in de-AT", "in en-US")]
+    three = write_memory(tmp_path / "b.tmx", "en", "de", "fr")
+    with pytest.raises(ConfigError, match=r"b\.tmx: which of its languages \(de, en, fr\) .* set languages"):
+        RecordFile((three,))
+    with pytest.raises(InputError, match=r"b\.tmx: no unit has en and ja: its languages are de, en, fr; give a file of"):
+        list(RecordFile((three,), languages=("en", "ja")).read())
+    assert [record.texts for record in RecordFile((three,), languages=("en", "ja"), on_error="skip").read()] == [None]
+
+
+def test_two_fields_are_those_of_the_first_object(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"score": 1.5, "source": "A", "target": "B"}\n{"translation": {"source": "C", "target": "D"}}\n')
+    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B"), ("C", "D")]
+    path.write_text('{"text": "A", "translation": "B"}\n')
+    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B")]
+    path.write_text('{"id": "1", "text": "A", "translation": "B"}\n')
+    with pytest.raises(ConfigError, match=r"its first object has id, text, translation: name two, as in columns="):
+        RecordFile((str(path),))
+    assert [record.texts for record in RecordFile((str(path),), ("text", "translation")).read()] == [("A", "B")]
+    path.write_text("[" * 100_000 + "\n")
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no object with two texts"):
+        list(RecordFile((str(path),), ("text", "translation")).read())

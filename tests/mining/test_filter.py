@@ -183,8 +183,8 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
         filter_bitext(mini, GOOD, tmp_path / "o.tsv")
     with pytest.raises(ConfigError, match="not read record by record"):
         filter_bitext(mini, tmp_path / "a.xliff")
-    with pytest.raises(ConfigError, match="set languages"):
-        filter_bitext(mini, tmp_path / "a.tmx")
+    with pytest.raises(ConfigError, match="unknown language 'fr'"):
+        filter_bitext(mini, GOOD, languages=("en", "fr"))
     with pytest.raises(ConfigError, match="precision= is for threshold=auto"):
         filter_bitext(mini, GOOD, threshold=0.3, precision=0.9)
 

@@ -19,7 +19,7 @@ import numpy as np
 from xswe.alignment.beads import AlignConfig, Prices
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
-from xswe.corpus.documents import read_tmx
+from xswe.corpus.documents import languages_of, read_tmx
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import work_folder
 from xswe.io.lines import Skipped, check_lines, read_lines
@@ -51,10 +51,10 @@ def find_anchors(
         fixed: a TMX file, whose units are sought in the texts; a ladder; or lines from 0.
         source: the source's lines.
         target: the target's lines.
-        languages: of both, for TMX.
+        languages: of both, for TMX; empty to take a file's own two.
 
     Raises:
-        ConfigError: a TMX file without languages, or lines that are not there, not in a run, or crossed.
+        ConfigError: none of more than two languages of a TMX file are given; lines are not there, not in a run, or crossed.
         InputError: nothing of the TMX file is found in the texts, or a line of the ladder is none.
     """
     if not isinstance(fixed, (str, Path)):
@@ -91,8 +91,7 @@ def _from_ladder(path: str | Path) -> Iterator[Lines]:
 
 def _from_memory(path: Path, source: Sequence[str], target: Sequence[str], languages: tuple[str, ...]) -> list[Lines]:
     """Find the units of a translation memory in two texts, in order; those that are not there are left out."""
-    if len(languages) != 2:
-        raise ConfigError(f"{path}: which of its languages are source and target? set languages, as in languages=[en,ja]")
+    languages = languages or languages_of(path)
     sides = [_Places(source), _Places(target)]
     out: list[Lines] = []
     lost = 0

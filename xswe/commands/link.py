@@ -30,8 +30,8 @@ def run(values: dict[str, Any]) -> str:
         check_suffix(output)
     config = settings(LinkConfig, values, "link")
     model = xswe.load(values["model"])
-    codes = tuple(values["languages"]) or tuple(model.pair)
-    file = RecordFile(tuple(paths), tuple(values["columns"]), codes, values["on_error"])
+    spoken = tuple(values["languages"]) or tuple(model.pair)
+    file = RecordFile(tuple(paths), tuple(values["columns"]), spoken, values["on_error"])
     pairs, counts = (record.texts or ("", "") for record in file.read()), [0, 0]
 
     def linked() -> Iterator[LinkedPair]:
@@ -42,7 +42,7 @@ def run(values: dict[str, Any]) -> str:
     made = ""
     if what != "links":
         how = {"most": values["most"] or (4 if what == "terms" else 1), "min_count": values["min_count"]}
-        found = bilingual_terms(linked(), codes, **how) if what == "terms" else phrase_table(linked(), **how)
+        found = bilingual_terms(linked(), file.languages, **how) if what == "terms" else phrase_table(linked(), **how)
         found.write(Path(output))
         made = f", {found}"
     elif holds_all(output):

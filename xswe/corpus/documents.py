@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from xswe.errors import InputError, needs
+from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 
@@ -25,6 +26,7 @@ Found = TypeVar("Found")
 _MOST_UNIT = 16 << 20  # bytes of XML in which a unit must have come to its end
 # Inline elements whose content is another format's markup, not text. Those of other names hold text.
 _CODES = frozenset(("bpt", "ept", "ph", "it", "ut", "cp"))
+_FIRST = 1000  # units that say what a file's languages are
 _MEMORY_CURE = "export the file again, or set on_error=skip to use what comes before the damage"
 
 
@@ -63,14 +65,45 @@ def units_of(
     """Stream the units of a TMX file with their pairs, None where one of the languages is missing.
 
     Languages fit by their first part (``en-US`` is English). Of several variants of a language the first counts.
+
+    Raises:
+        InputError: the file is damaged, or no unit has both languages; not with ``on_error="skip"``.
     """
+    met: set[str] = set()
+    fitting = False
 
     def pairs(unit: Element) -> Iterator[tuple[Element, Pair | None]]:
+        nonlocal fitting
         found = _variants(unit)
         both = languages[0] in found and languages[1] in found
+        met.update(found)
+        fitting |= both
         yield unit, (found[languages[0]], found[languages[1]]) if both else None
 
-    return _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
+    yield from _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
+    if met and not fitting and on_error == "raise":
+        both, found = " and ".join(languages), ", ".join(sorted(met))
+        raise InputError(path, f"no unit has {both}: its languages are {found}", f"give a file of {both}")
+
+
+def languages_of(path: str | Path) -> tuple[str, str]:
+    """Return the two languages of a TMX file, going by its first units; that of its header is the source's.
+
+    Raises:
+        ConfigError: it has one, or more than two.
+    """
+    source = ""
+
+    def begin(element: Element) -> None:
+        nonlocal source
+        source = source or _primary(element.get("srclang") or "")
+
+    units = _units(Path(path), ("tu",), begin, lambda unit: iter([_variants(unit)]), "raise", Skipped())
+    found = sorted(dict.fromkeys(code for unit in islice(units, _FIRST) for code in unit), key=source.__ne__)
+    if len(found) != 2:
+        wanted = "set languages, as in languages=[en,ja]"
+        raise ConfigError(f"{path}: which of its languages ({', '.join(found) or 'none'}) are source and target? {wanted}")
+    return found[0], found[1]
 
 
 def read_memory(path: str | Path) -> Iterator[dict[str, str]]:

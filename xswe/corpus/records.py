@@ -24,8 +24,8 @@ import numpy as np
 
 from xswe.corpus import kernels
 from xswe.corpus.blocks import complain
-from xswe.corpus.documents import units_of
-from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, uneven
+from xswe.corpus.documents import languages_of, units_of
+from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, fields_within, uneven
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import (
     BLOCK_LINES,
@@ -37,6 +37,7 @@ from xswe.io.lines import (
     damaged_archive,
     lines_counted,
     open_binary,
+    read_lines,
 )
 from xswe.io.ragged import Texts
 from xswe.io.sources import without_packing
@@ -89,7 +90,8 @@ class RecordFile:
     paths: tuple[str, ...]  # the file, or source and target (Moses); ``-`` for standard input
     # 0-based source and target column of separated text, or names of columns or fields
     columns: tuple[int | str, ...] = (0, 1)
-    languages: tuple[str, ...] = ()  # source and target language, for translation memories
+    # source and target language, for translation memories, and names of fields; empty to take a file's own two
+    languages: tuple[str, ...] = ()
     on_error: OnError = "raise"  # what a damaged record does: ``raise``, or ``skip`` (its texts are None)
     # of tab-separated text that is not packed: only the lines whose first byte is one of these
     span: tuple[int, int] | None = None
@@ -101,8 +103,10 @@ class RecordFile:
         if len(self.paths) == 1 and suffix in _FOREIGN:
             raise ConfigError(f"{self.paths[0]}: {suffix} files are not read record by record; convert to .tsv or .tmx")
         if self.kind in ("tmx", "jsonl") and not self._named and len(self.languages) != 2:
-            wanted = "set languages, as in languages=[en,ja]"
-            raise ConfigError(f"{self.paths[0]}: which texts are source and target? {wanted}")
+            if self.kind == "tmx":
+                object.__setattr__(self, "languages", languages_of(self.paths[0]))
+            else:
+                object.__setattr__(self, "columns", _fields_of(self.paths[0]))
         if self.kind == "tsv" and not all(isinstance(column, int) for column in self.columns):
             raise ConfigError(f"columns={list(self.columns)}: columns of tab-separated text are counted from 0")
 
@@ -267,20 +271,19 @@ class RecordFile:
         raise InputError(self.paths[0], f"there is no column {column!r}", f"its columns are {', '.join(header)}", 1)
 
     def _jsonl(self) -> Iterator[Record]:
-        path, names = self.paths[0], self.columns if self._named else self.languages
+        path, names = self.paths[0], tuple(map(str, self.columns if self._named else self.languages))
         lines = (line for block in self._lines(BLOCK_LINES) for line in _bodies(block[0]))
         for number, (raw, end) in enumerate(lines, 1):
             texts: tuple[str, str] | None = None
             try:
-                found = json.loads(raw)
-                found = found.get("translation", found) if isinstance(found, dict) else {}
+                found = fields_within(json.loads(raw))
                 values = [found.get(name) for name in names]
                 if isinstance(values[0], str) and isinstance(values[1], str):
                     texts = values[0].strip(), values[1].strip()
-            except ValueError:
+            except (ValueError, RecursionError):
                 pass
             if texts is None and self.on_error == "raise":
-                cure = f"name the fields, as in columns=[source,target] (looked for: {', '.join(map(str, names))})"
+                cure = f"name the fields, as in columns=[source,target] (looked for: {', '.join(names)})"
                 raise InputError(path, "no object with two texts", cure, number)
             yield Record(raw, end, texts)
 
@@ -291,6 +294,19 @@ class RecordFile:
         for unit, texts in units_of(self.paths[0], languages, on_error=self.on_error, skipped=Skipped()):
             unit.tail = None
             yield Record(tostring(unit, encoding="unicode").encode(), b"\n", texts)
+
+
+def _fields_of(path: str) -> tuple[str, ...]:
+    """Return the two fields of a file's first object that are texts, or raise a ConfigError where there are others."""
+    first = next((line for _, line in read_lines(path, on_error="skip") if line and line.strip()), "{}")
+    try:
+        found = tuple(name for name, value in fields_within(json.loads(first)).items() if isinstance(value, str))
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"not JSON ({error})", "give a JSON object a line", 1) from None
+    if len(found) != 2:
+        names = f"its first object has {', '.join(found) or 'none'}"
+        raise ConfigError(f"{path}: which texts are source and target? {names}: name two, as in columns=[source,target]")
+    return found
 
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:

@@ -333,10 +333,15 @@ def read_csv(
             skipped.add("another number of columns")
 
 
+def fields_within(record: Any) -> Mapping[str, Any]:
+    """Return the fields of a record, which may be those within ``translation``; none where it is no object."""
+    inner = record.get("translation") if isinstance(record, Mapping) else None
+    return inner if isinstance(inner, Mapping) else record if isinstance(record, Mapping) else {}
+
+
 def _texts_of(record: Any, fields: Fields) -> tuple[list[str], str]:
     """Return the texts of a record, or what is wrong with it."""
-    record = record.get("translation", record) if isinstance(record, Mapping) else {}
-    record = record if isinstance(record, Mapping) else {}
+    record = fields_within(record)
     keys, negatives = fields.among(record)
     texts = [record.get(key) for key in keys]
     if not all(isinstance(text, str) for text in texts):

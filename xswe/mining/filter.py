@@ -198,6 +198,7 @@ def filter_bitext(
         return work.of_list(pairs)
     paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
     file = RecordFile(paths, config.columns, config.languages, config.on_error)
+    work = replace(work, config=replace(config, languages=file.languages))
     return work.of_file(file) if output is None else work.to_file(file, str(output), rejects, execution)
 
 

@@ -33,7 +33,7 @@ from xswe.mining.cascade import check_share
 from xswe.mining.margin import row_cosines
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
-from xswe.text.languages import same_numbers
+from xswe.text.languages import check_languages, same_numbers
 
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *DROPPED = ("kept", *REASONS, *_OWN)
@@ -116,6 +116,7 @@ class Judge:
     def __init__(self, model: AnyModel, config: BitextFilter, languages: tuple[str, ...], threads: int) -> None:
         self._model, self._config, self.threads = model, config, threads
         corpus = config.cleaning(languages)
+        check_languages(dict.fromkeys(languages or ("en",)))
         pair = (languages[0], languages[1]) if languages else ("en", "en")
         self._cleaner = make_cleaner(pair, corpus, threads)
         self._admission = make_admission(corpus)
