@@ -250,7 +250,7 @@ def test_every_setting_of_the_code_is_in_the_configuration_with_the_same_default
     with initialize_config_dir(version_base="1.3", config_dir=str(resource("conf"))):
         composed = compose("phrases")
     default = SpanConfig()
-    names = {f.name for f in dataclasses.fields(SpanConfig)} - {"distinct", "prune", "threads"}
+    names = {f.name for f in dataclasses.fields(SpanConfig)} - {"distinct", "threads"}
     assert {name: composed[name] for name in names} == {name: getattr(default, name) for name in names}
 
 

@@ -189,7 +189,7 @@ def find_phrases(
         return _resolve(search)
     identity, due = "", every()
     if checkpoint is not None:
-        same = {k: v for k, v in asdict(config).items() if k not in ("threads", "prune")}
+        same = asdict(config) | {"threads": None}
         well_formed = [text for block in in_blocks(queries) for text in block]
         identity = fingerprint(source.identity, Top._fields, same, well_formed, passages_identity)
         search.restore(checkpoint, identity)

@@ -232,7 +232,6 @@ class SpanConfig:
         first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
             to the query (approximate).
         near: with ``words``, how many rows of the table are near.
-        prune: leave out passages that cannot hold a hit (the result is the same without, only later).
         threads: how many threads share the passages.
     """
 
@@ -244,7 +243,6 @@ class SpanConfig:
     examples: int = 3
     first_stage: str = "none"
     near: int = 64
-    prune: bool = True
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -372,7 +370,6 @@ class Search:
                 config.min_size,
                 config.max_size,
                 config.distinct,
-                config.prune,
                 base,
             )
             self._offer(table, codes, block, parts, allowed, task, some)

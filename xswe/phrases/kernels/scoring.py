@@ -54,7 +54,6 @@ class Task(NamedTuple):
     min_size: int  # words of the shortest span
     max_size: int  # words of the longest
     distinct: bool  # keep one entry for equal phrases, and count them
-    prune: bool  # use the bound
     base: int  # number of passage 0
 
 
@@ -277,52 +276,49 @@ def _scan(  # noqa: C901 (likewise)
             for first in range(begin, end, TILE):
                 starts = end - first if end - first < TILE else TILE
                 count = end - first if end - first < reach else reach
-                there, level = wanted, tile * parts
-                if task.prune:
-                    there &= bound_tile(
-                        codes,
-                        block.rows,
-                        known,
-                        first,
-                        count,
-                        max_size,
-                        block.levels,
-                        level,
-                        limits.bounds,
-                        room.sums,
-                        alive,
-                    )
-                    there &= limits.open[0]
+                level = tile * parts
+                there = wanted & limits.open[0]
+                there &= bound_tile(
+                    codes,
+                    block.rows,
+                    known,
+                    first,
+                    count,
+                    max_size,
+                    block.levels,
+                    level,
+                    limits.bounds,
+                    room.sums,
+                    alive,
+                )
                 seen += count_lanes(wanted)
                 while there:
                     lane = np.int64(trailing_zeros(there))
                     there &= there - np.uint64(1)
-                    low, high = np.int64(0), starts
-                    if task.prune:
-                        # The parts where this query's spans might be above its limit: from the first to the last.
-                        bit, part, behind = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
-                        while not alive[part] & bit:
-                            part += 1
-                        while not alive[behind - 1] & bit:
-                            behind -= 1
-                        low, high = part * step, behind * step if behind * step < starts else starts
-                        low, high = narrow(
-                            codes,
-                            lane,
-                            block.rows,
-                            block.row_lengths,
-                            first,
-                            count,
-                            low,
-                            high,
-                            block.levels,
-                            level + part,
-                            level + behind,
-                            at(limits.lanes, lane).score,
-                            min_size,
-                            max_size,
-                            room.lines,
-                        )
+                    # The parts where this query's spans might be above its limit: from the first to the last.
+                    bit, part, behind = np.uint64(1) << np.uint64(lane), np.int64(0), (starts + step - 1) // step
+                    while not alive[part] & bit:
+                        part += 1
+                    while not alive[behind - 1] & bit:
+                        behind -= 1
+                    low, high = part * step, behind * step if behind * step < starts else starts
+                    low, high = narrow(
+                        codes,
+                        lane,
+                        block.rows,
+                        block.row_lengths,
+                        first,
+                        count,
+                        low,
+                        high,
+                        block.levels,
+                        level + part,
+                        level + behind,
+                        at(limits.lanes, lane).score,
+                        min_size,
+                        max_size,
+                        room.lines,
+                    )
                     if low == high:
                         continue
                     if passage.pieces == _MOST:
