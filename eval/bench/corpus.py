@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from eval.bench.memory import memory, watched
-from eval.report.figures import svg_figure
 from eval.settings import run_script
 from xswe.corpus.bitext import Bitext, CorpusConfig
 from xswe.corpus.contexts import ContextConfig, choose_contexts
@@ -216,14 +215,6 @@ def left_by(folder: Path, row: dict[str, object]) -> object:
     return {path.name: file_digest(path) for path in (folder / KEPT[phase]).glob("*.npy")}
 
 
-def figure(rows: list[dict[str, object]], path: Path) -> None:
-    """Draw seconds against millions of pairs, one line a phase, as SVG."""
-    with svg_figure(path, "millions of pairs", "seconds") as axes:
-        for phase in PHASES:
-            own = [row for row in rows if row["phase"] == phase]
-            axes.plot([row["millions"] for row in own], [row["seconds"] for row in own], marker="o", label=phase)
-
-
 def main(settings: dict[str, Any]) -> None:
     """Measure, print a table and write the figures."""
     place, threads = Path(settings["folder"]), settings["threads"] or available_threads()
@@ -255,7 +246,6 @@ def main(settings: dict[str, Any]) -> None:
     if not settings["tokenizer"]:
         tokenizer.unlink()
     write_json(Path(settings["output"]), {"threads": threads, "rows": rows, "killed": killed})
-    figure(rows, Path(settings["output"]).with_suffix(".svg"))
 
 
 if __name__ == "__main__":

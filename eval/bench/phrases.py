@@ -6,9 +6,8 @@
 
 Passages are three neighbouring sentences of running English text; queries are spans of other sentences. The encoder reads a
 sample of the passages only (its time grows with their number, and with little else) and its states go through the same
-search; rounds are interleaved, and medians quoted, here and after. Then: growth with the longest span, the passages and the
-queries, what the bound leaves to be scored, and speed and recall of the approximate first stage. ``output`` is written with
-a figure of the growth beside it. Run it on an idle machine.
+search; rounds are interleaved, and medians quoted, here and after. Then: speed and recall of the approximate first stage.
+Run it on an idle machine.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import xswe
-from eval.report.figures import svg_figure
 from eval.settings import REQUIRED, numbers, run_script
 from xswe import progress
 from xswe.corpus.blocks import read_pairs
@@ -115,18 +113,6 @@ def recall(found: Search, exact: Search) -> float:
     return hit / max(1, total)
 
 
-def figure(growth: Sequence[dict[str, Any]], path: Path) -> None:
-    """Draw seconds against the longest span, the passages and the queries, each as a multiple of its smallest."""
-    with svg_figure(path, "times the smallest", "seconds") as axes:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for by, what in (("max_size", "longest span"), ("passages", "passages"), ("queries", "queries")):
-            own = [row for row in growth if row["by"] == by]
-            first = min(row[by] for row in own)
-            label = f"{what}, from {first:,}"
-            axes.plot([row[by] / first for row in own], [row["seconds"] for row in own], marker="o", label=label)
-
-
 def main(settings: dict[str, Any]) -> None:
     """Measure, print, write."""
     progress.silence()
@@ -169,17 +155,6 @@ def main(settings: dict[str, Any]) -> None:
         show(f"{encoder.rsplit('/', 2)[-2]}, single pass", rows[-1])
         print(f"{'':<34} {rows[-2]['times']:,.0f} times the passages/s ({min(times):,.0f} to {max(times):,.0f})")
     middle = sorted(sizes)[len(sizes) // 2]
-    growth = report["growth"] = []
-    tenth = passages[: max(1, count // 10)]
-    for size in (5, 10, 20, 40):
-        growth.append({"by": "max_size", **often(tenth, middle, replace(config, max_size=size))[1]})
-    for part in (100, 30, 10, 3, 1):
-        growth.append({"by": "passages", **often(passages[: max(1, count // part)], middle, config)[1]})
-    for n in [n for n in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000) if n <= max(sizes)]:
-        growth.append({"by": "queries", **often(tenth, n, config)[1]})
-    growth.append({"by": "no bound", **often(tenth, middle, replace(config, prune=False))[1]})
-    for row in growth:
-        show(f"growth with {row['by']} (max_size {row['max_size']})", row)
     stages = report["first stage"] = []
     for n in sorted({min(sizes), middle}):
         runs = [often(passages, n, config)]
@@ -194,7 +169,6 @@ def main(settings: dict[str, Any]) -> None:
     if settings["output"]:
         with open(settings["output"], "w", encoding="utf-8") as stream:
             json.dump(report, stream, indent=1)
-        figure(growth, Path(settings["output"]).with_suffix(".svg"))
 
 
 if __name__ == "__main__":
