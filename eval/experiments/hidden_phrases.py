@@ -71,12 +71,6 @@ def read_hidden_phrases(path: str | Path) -> list[HiddenPhrase]:
     return out
 
 
-def write_hidden_phrases(items: Sequence[HiddenPhrase], path: Path) -> None:
-    """Write the format that :func:`read_hidden_phrases` reads."""
-    lines = (f"{one.phrase}\t{one.target}\t{one.score}\t{one.context}\n" for one in items)
-    path.write_text("".join(lines), encoding="utf-8")
-
-
 def hide_phrases(
     pairs: Sequence[tuple[float, str, str]], carriers: Sequence[str], *, seed: int, spaced: bool, around: int = 3
 ) -> list[HiddenPhrase]:

@@ -14,7 +14,6 @@ from xswe.errors import ConfigError, InputError
 hidden = eval_script("experiments.hidden_phrases")
 HiddenPhrase, hide_phrases, overlap = hidden.HiddenPhrase, hidden.hide_phrases, hidden.overlap
 phrase_rows, read_hidden_phrases = hidden.phrase_rows, hidden.read_hidden_phrases
-write_hidden_phrases = hidden.write_hidden_phrases
 
 
 @pytest.fixture
@@ -45,8 +44,6 @@ def test_the_reader_reads_what_the_format_says(tmp_path):
         HiddenPhrase("a cat", "cats", 3.5, "Big cats sleep.", 4),
         HiddenPhrase("x", "gone", 1.0, "Nothing.", -1),
     ]
-    write_hidden_phrases(items, tmp_path / "again.tsv")
-    assert read_hidden_phrases(tmp_path / "again.tsv") == items
 
 
 @pytest.mark.parametrize(("text", "line"), [("a\tb\t1\tc\na\tb\n", 2), ("a\tb\tmany\tc\nx\ty\tfew\tz\n", 2), ("a b\n", 1)])
