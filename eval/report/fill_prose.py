@@ -16,7 +16,7 @@ _MEASURED = re.compile(
 )
 # What is no prose: blocks of code and of output, code in a line, addresses, comments, and tables that scripts fill.
 _NO_PROSE = re.compile(
-    r"```.*?```|<!-- (?:table:[\w.-]+|costs|formats) -->.*?<!-- end -->|<!--.*?-->|`[^`]*`|\]\([^)\s]*\)", re.DOTALL
+    r"```.*?```|<!-- (?:table:[\w.-]+|formats) -->.*?<!-- end -->|<!--.*?-->|`[^`]*`|\]\([^)\s]*\)", re.DOTALL
 )
 
 

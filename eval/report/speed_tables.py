@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import harmonic_mean
 from typing import Any
 
 from xswe.io.results import markdown
@@ -315,7 +316,77 @@ def workers(record: Record) -> str:
     return markdown(["", "lines", "shards", *processor, "seconds of the shards, one worker", "two", "times as fast"], rows)
 
 
-SPEED: dict[str, tuple[str, Callable[[Any], str]]] = {
+# What large jobs cost on machines of a given size, computed from what was measured on a small one. Nothing of this was run:
+# it is arithmetic, and all numbers that were not measured here stand below under their names.
+SENTENCE_BYTES = 120  # of 20 words
+DISK = 2e9  # bytes a second that a node reads or writes, of one file system that all share
+CORES = 16  # of a node
+CARD = {"name": "H200", "bf16": 990e12, "float32": 67e12, "share": 0.3}  # peaks of its data sheet, and how much is reached
+MGTE = {"parameters": 113e6, "tokens": 30}  # of mGTE-base beside its embeddings, and a sentence's; 768 dimensions
+DIM, K = 256, 6  # of the vectors, and the length of lists: 4, and 2 that calibration strikes
+
+
+def jobs(encode: Record, mine: Record) -> list[dict[str, Any]]:
+    """Return every job: hours of a thread or card, and of a node's disk; the larger one on one node is what binds."""
+    rates = [row["rates"]["xswe sub-words"] for row in encode["rows"] if row["words"] == 20 and row["threads"] == 1]
+    pairs = 1e10 / mine["threads"] / mine["100000"]["xswe exact"]["seconds"]  # of the exact search, a thread and second
+    # Mining by clusters takes n sqrt(n) from 10^6 lines to 10^8.
+    clusters = mine["threads"] * mine["1000000"]["xswe clusters"]["seconds"] * 1000
+    partial = 256 * 0.4e9  # bytes of the sums that shards leave at most: 128,000 units of 768 numbers each
+    flops = 2 * MGTE["parameters"] * MGTE["tokens"] * 1e8
+    exact = 1e16 * 2 * DIM
+    encoded = 1e10 / harmonic_mean(rates)
+    read = 1e10 * SENTENCE_BYTES
+    lists = 2 * 1e8 * K * 8
+    probes = 8
+    return [
+        job("encode 10^10 sentences, float32", encoded, 0, read + 1e10 * DIM * 4 * 3),  # joined: once more read and written
+        job("the same, int8 in `vectors/*.npy`", encoded, 0, read + 1e10 * (DIM + 4)),
+        job(
+            "extract 10^8 sentences, mGTE-base",
+            0,
+            flops / CARD["bf16"] / CARD["share"],
+            1e8 * SENTENCE_BYTES + 2 * partial,
+        ),
+        job("mine 10^8 x 10^8, clusters, int8", clusters, 0, 2 * 1e8 * DIM * (2 + probes) + 4 * probes * lists),
+        job("mine 10^8 x 10^8, exact", 1e16 / pairs, 0, 64 * 2 * 1e8 * DIM * 4),
+        job("mine the same on cards, full float32", 0, exact / CARD["float32"] / CARD["share"], 64 * 2 * 1e8 * DIM * 4),
+    ]
+
+
+def job(name: str, threads: float, cards: float, moved: float) -> dict[str, Any]:
+    """Return one job; seconds in, hours out."""
+    disk = moved / DISK
+    alone = threads / CORES or cards
+    work = "the teacher" if "extract" in name else "the product" if "mine" in name else "encoding"
+    return {
+        "job": name,
+        "thread_hours": threads / 3600,
+        "card_hours": cards / 3600,
+        "terabytes": moved / 1e12,
+        "node_hours": max(alone, disk) / 3600,
+        "binds": "storage" if disk > alone else work,
+    }
+
+
+def costs(encode: Record, mine: Record) -> str:
+    """What large jobs would cost."""
+    head = ["job", "thread hours", f"{CARD['name']} hours", "TB read and written", "one node, hours", "what binds"]
+    body = [
+        [
+            row["job"],
+            *(f"{row[name]:,.1f}" if row[name] else "–" for name in ("thread_hours", "card_hours", "terabytes")),
+            f"{row['node_hours']:,.1f}",
+            row["binds"],
+        ]
+        for row in jobs(encode, mine)
+    ]
+    return markdown(head, body)
+
+
+# A table, the files that it is made of, and who makes it of them.
+SPEED: dict[str, tuple[str, Callable[..., str]]] = {
+    "costs": ("bench_encode.json bench_mine.json", costs),
     "speed.training": ("bench_train.json", training),
     "speed.trainer": ("bench_trainer.json", trainer),
     "speed.mining": ("bench_mine.json", mining),

@@ -284,11 +284,13 @@ def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, li
     def place(match: re.Match[str]) -> str:
         name = match["name"]
         if name in LAID_OUT:
-            file, laid_out = LAID_OUT[name]
-            if (folder / file).is_file():
-                return f"{match[1]}{laid_out(json.loads((folder / file).read_text(encoding='utf-8')))}\n{match[3]}"
-            remarks.append(f"table:{name} is left as it is: {folder} has no {file}")
-            return match[0]
+            sources, laid_out = LAID_OUT[name]
+            missing = [file for file in sources.split() if not (folder / file).is_file()]
+            if missing:
+                remarks.append(f"table:{name} is left as it is: {folder} has no {missing[0]}")
+                return match[0]
+            records = [json.loads((folder / file).read_text(encoding="utf-8")) for file in sources.split()]
+            return f"{match[1]}{laid_out(*records)}\n{match[3]}"
         if name not in TABLES:
             raise KeyError(f"table:{name} is not declared; there are {', '.join([*TABLES, *LAID_OUT])}")
         rows = load(folder, TABLES[name].sources)

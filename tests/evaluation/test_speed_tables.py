@@ -1,4 +1,4 @@
-"""The benchmarks of the filter and of the index write what their tables show."""
+"""The benchmarks of the filter and of the index write what their tables show; what large jobs cost."""
 
 from __future__ import annotations
 
@@ -25,3 +25,11 @@ def test_a_benchmark_fills_its_table(script, table, settings, first, tmp_path):
     text = getattr(eval_script("report.speed_tables"), table)(json.loads(output.read_text()))
     assert text.splitlines()[2].startswith(first)
     assert "None" not in text
+
+
+def test_what_binds_a_large_job_is_the_longer():
+    script = eval_script("report.speed_tables")
+    few = script.job("encode", threads=16 * 3600, cards=0, moved=1)
+    assert (few["node_hours"], few["binds"]) == (1, "encoding")
+    much = script.job("mine", threads=3600, cards=0, moved=script.DISK * 7200)
+    assert (much["node_hours"], much["binds"]) == (2, "storage")
