@@ -22,9 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eval.experiments.words import bitext_of, parsed, split_words
 from eval.report.figures import Study, Variant, as_json, as_markdown, as_table, draw
-from eval.settings import run_script
+from eval.settings import bitext_of, parsed, run_script, split_words
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks, skipped

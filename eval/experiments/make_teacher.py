@@ -26,8 +26,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from eval.experiments.encoder import EncoderConfig, EncoderShape, Peers, build, save, train_encoder
-from eval.experiments.words import bitext_of, split_words
-from eval.settings import run_script
+from eval.settings import bitext_of, run_script, split_words
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError
 from xswe.io import settings as from_values

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.experiments import ablate
-from eval.experiments.words import split_words
-from eval.settings import REQUIRED, RESULTS, chosen, run_script
+from eval.settings import REQUIRED, RESULTS, chosen, run_script, split_words
 
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 # Where the sources differ, or where we differ from them: the recipe's own choice first.

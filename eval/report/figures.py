@@ -1,7 +1,4 @@
-"""Figures as SVG, the front of speed and quality, and studies of one setting.
-
-Figures as SVG: one style, and the same bytes from the same values.
-"""
+"""Figures as SVG, of one style and with the same bytes from the same values: fronts of quality, and studies of a setting."""
 
 from __future__ import annotations
 
@@ -22,14 +19,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def svg_figure(path: Path, x_title: str, y_title: str, size: tuple[float, float] = (6.4, 3.6)) -> Iterator[Axes]:
+def svg_figure(path: Path, x_title: str, y_title: str) -> Iterator[Axes]:
     """Open axes to draw on; at the end the figure is written, with a legend where anything has a label.
 
     Args:
         path: the file.
         x_title: under the horizontal axis.
         y_title: beside the vertical one.
-        size: width and height in inches.
 
     Raises:
         DependencyError: matplotlib is not installed.
@@ -40,7 +36,7 @@ def svg_figure(path: Path, x_title: str, y_title: str, size: tuple[float, float]
     except ImportError:
         raise DependencyError("matplotlib", "evaluate", "drawing a figure") from None
     with mpl.rc_context({"svg.hashsalt": "xswe", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
         axes.set_xlabel(x_title)
         axes.set_ylabel(y_title)

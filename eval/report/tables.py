@@ -22,7 +22,6 @@ from typing import Any
 
 import yaml
 
-from eval.report.align_tables import ALIGN
 from eval.report.encode_tables import ENCODING
 from eval.report.fill_prose import fill_figures
 from eval.report.lever_tables import LEVERS
@@ -105,7 +104,7 @@ STUDIES = {
     "pca_level": "PCA fitted on",
     "segmenters": "segmenters",
 }
-LAID_OUT = {**ALIGN, **SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
+LAID_OUT = {**SPEED, **ENCODING, **PHRASES, **LEVERS}  # tables whose files have shapes of their own
 # What tables call the steps of the method, by main_job.py's names.
 STEPS = {
     "extraction": "extraction",
