@@ -1,4 +1,4 @@
-"""Figures as SVG, of one style and with the same bytes from the same values: fronts of quality, and studies of a setting."""
+"""Figures as SVG, of one style, the same bytes from the same values: fronts of quality, and studies of one setting."""
 
 from __future__ import annotations
 
