@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import suppress
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
+import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished
 from xswe.io.settings import ExecutionConfig
+from xswe.mining import dedup as deduplicating
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.search import shards as search_module
-from xswe.search.types import SearchConfig
+from xswe.search.types import SearchConfig, encoded_to
 
 
 @pytest.fixture(scope="module")
@@ -94,15 +101,65 @@ def test_ray_within_one_side(ray_cluster, model, files, tmp_path):
     assert not (tmp_path / "ray.tsv.work").exists()
 
 
-def test_duplicates_on_ray(ray_cluster, model, files, tmp_path):
+@pytest.fixture
+def twice(files, tmp_path):
     text = tmp_path / "a.txt"
     text.write_text("".join(f"{line}\n" for line in files[0].read_text("utf-8").split("\n") * 2), encoding="utf-8")
-    for name, how in (("here", ExecutionConfig()), ("ray", ExecutionConfig("ray"))):
-        dedup(model, text, tmp_path / f"{name}.txt", rejects=tmp_path / f"{name}.tsv", threshold=0.5, execution=how)
-    assert (tmp_path / "ray.txt").read_bytes() == (tmp_path / "here.txt").read_bytes()
-    assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
-    with pytest.raises(ConfigError, match="use execution=ray"):
-        dedup(model, text, tmp_path / "b.txt", execution=ExecutionConfig("array", 0, 1))
+    return text
+
+
+def deduplicated(model, text, name, **how):
+    """Return what came of it, and both files."""
+    output, rejects = (text.with_name(f"{name}.{end}") for end in ("txt", "tsv"))
+    found = dedup(model, text, output, rejects=rejects, **{"threshold": 0.5, "threads": 1} | how)
+    return str(found), output.read_bytes(), rejects.read_bytes()
+
+
+def test_duplicates_on_ray(ray_cluster, model, twice):
+    here = deduplicated(model, twice, "here")
+    assert deduplicated(model, twice, "ray", execution=ExecutionConfig("ray")) == here
+    assert not twice.with_name("ray.txt.work").exists()
+
+
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+def test_duplicates_by_an_array(model, twice, method, monkeypatch):
+    """In any order; a task that was killed, and those that come late, do nothing again that is done."""
+    first, second, third = slices(3)
+    how: dict = {"method": method, "near": None}
+    monkeypatch.setattr(search_module.Sizes.__init__, "__defaults__", (16_384, 1 << 32, 1024, 64))
+    here = deduplicated(model, twice, "here", **how)
+
+    with monkeypatch.context() as killed:
+        killed.setattr(deduplicating, "search_shards", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            deduplicated(model, twice, "o", execution=first, **how)
+    monkeypatch.setattr(deduplicating, "encoded_to", None)  # all is read and encoded
+    steps = 2 if method == "exact" else 3
+    for execution in (second, first, third) * steps:
+        with suppress(Unfinished):
+            found = deduplicated(model, twice, "o", execution=execution, **how)
+    assert found == here
+    assert {path.name for path in twice.with_name("o.txt.work").iterdir()} == {".lock", "done", "work.json"}
+    with monkeypatch.context() as written:
+        written.setattr(deduplicating.Deduplicated, "save", None)
+        assert deduplicated(model, twice, "o", execution=second, **how) == here
+    monkeypatch.setattr(deduplicating, "encoded_to", encoded_to)
+    for more in ({"threshold": 0.9}, {}):  # another result, and one that was moved away
+        with pytest.raises(Unfinished):
+            deduplicated(model, twice, "o", execution=first, **how | more)
+        twice.with_name("o.tsv").unlink(missing_ok=True)
+
+
+def test_tasks_of_an_array_that_are_given_twice_at_once(model, twice):
+    here = deduplicated(xswe.load("mini"), twice, "here")
+    words = ["dedup", "model=mini", f"input={twice}", f"output={twice.with_name('o.txt')}", "threshold=0.5", "threads=1"]
+    words += [f"rejects={twice.with_name('o.tsv')}", "execution=array", "execution.count=2", "execution.wait=60"]
+    given = [[sys.executable, "-m", "xswe", *words, f"execution.index={index}"] for index in (0, 0, 1)]
+    tasks = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for each in given]
+    told = [task.communicate(timeout=100)[0].splitlines()[:1] for task in tasks]
+    assert ([task.returncode for task in tasks], told) == ([0] * 3, [[here[0]]] * 3)
+    assert tuple(twice.with_name(name).read_bytes() for name in ("o.txt", "o.tsv")) == here[1:]
+    assert {path.name for path in twice.with_name("o.txt.work").iterdir()} == {".lock", "done", "work.json"}
 
 
 def test_lines_that_others_cannot_read_are_refused(model, tmp_path):
@@ -110,3 +167,6 @@ def test_lines_that_others_cannot_read_are_refused(model, tmp_path):
         mine(model, ["a"], ["b"], output=tmp_path / "a.tsv", execution=ExecutionConfig("ray"))
     with pytest.raises(ConfigError, match="give output="):
         mine(model, "a.txt", "b.txt", execution=ExecutionConfig("ray"))
+    for given in ((["a"], tmp_path / "a.txt"), ("-", tmp_path / "a.txt"), ("a.txt", "-")):
+        with pytest.raises(ConfigError, match="give the names of a file and of an output"):
+            dedup(model, *given, execution=ExecutionConfig("array", 0, 1))

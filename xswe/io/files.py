@@ -369,7 +369,7 @@ def work_folder(output: str, work: str | None, keep: bool, shared: bool = False)
         try:
             yield folder_path
         except BaseException:
-            if not shared and {path.name for path in folder_path.iterdir()} <= {"work.json", ".lock"}:
+            if not shared and all(path.name == "work.json" or path.name[0] == "." for path in folder_path.iterdir()):
                 shutil.rmtree(folder_path, ignore_errors=True)
             raise
         if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten

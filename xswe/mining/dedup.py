@@ -8,6 +8,8 @@ threshold needs no second search.
 
 from __future__ import annotations
 
+import shutil
+import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +23,8 @@ from xswe.corpus.cleaning import sketches
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
-from xswe.io.files import check_apart, open_output, scratch, work_folder
+from xswe.io.execution import is_made, once, shard_folder
+from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
@@ -34,6 +37,7 @@ from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
 from xswe.search.shards import search_shards
 from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
+from xswe.version import __version__
 
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
@@ -54,7 +58,8 @@ class DedupConfig:
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         keep: leave the work folder, from which the same call with another threshold takes the search.
         neighbours: how neighbours are sought.
-        execution: who seeks them: this process, or a Ray cluster.
+        execution: who seeks them: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. The tasks
+            of a batch queue need the name of a file.
     """
 
     threshold: float | None = 0.9
@@ -68,8 +73,6 @@ class DedupConfig:
 
     def __post_init__(self) -> None:
         check_storage(self.storage)
-        if self.execution.kind == "array":
-            raise ConfigError("execution=array: duplicates are sought in one process, or on Ray: use execution=ray")
         for name in ("threshold", "near"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
@@ -209,7 +212,8 @@ def dedup(
             standard input).
         output: a file for the lines that stay, as they stand, with their other columns; ``-`` for standard output.
         rejects: a file for the others, see :meth:`Deduplicated.save`.
-        work: folder for unfinished work; None for ``<output>.work``.
+        work: folder for unfinished work; None for ``<output>.work``. A run of a file that was killed goes on from what it
+            left there, to the same bytes.
         config: what counts as a duplicate; see :class:`DedupConfig`.
         settings: single fields of it: ``threshold``, ``near``, ``column``, …; ``threads`` and ``method`` are those of the
             search.
@@ -217,6 +221,7 @@ def dedup(
     Raises:
         ConfigError: a setting is unknown or impossible.
         InputError: a file is missing or damaged.
+        Unfinished: with an array, the tasks that have other shards are not done yet.
 
     Example:
         >>> import xswe
@@ -237,13 +242,21 @@ def dedup(
     source = _file(str(texts), config) if isinstance(texts, (str, Path)) else list(texts)
     if output is not None and isinstance(source, RecordFile):
         _check_kind(str(output), source)
+    steps = _Dedup(model if config.threshold is not None else None, source, config)
     if output is None:
         if config.execution.kind != "local":
             raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
         with scratch("xswe-dedup-") as folder:
-            return _found(model, source, config, Path(folder))
-    with work_folder(str(output), None if work is None else str(work), config.keep) as place:
-        found = _found(model, source, config, place)
+            steps.prepare(Path(folder))
+            return steps.searched(Path(folder))
+    if config.execution.kind == "array" and (
+        not isinstance(source, RecordFile) or "-" in (*source.paths, str(output)) or is_special(Path(output))
+    ):
+        raise ConfigError("execution=array: others read the same lines: give the names of a file and of an output")
+    with shard_folder(str(output), config.execution, config.keep, work=work) as place:
+        if config.execution.kind == "array":
+            return steps.shared(place, output, rejects)
+        found = steps.found(place)
         found.save(output, rejects)
         return found
 
@@ -264,24 +277,93 @@ def _check_kind(output: str, file: RecordFile) -> None:
         raise ConfigError(f"{output}: lines stay as they stand in {file.paths[0]}; give output= the same suffix")
 
 
-def _found(model: AnyModel | None, source: RecordFile | list[str], config: DedupConfig, folder: Path) -> Deduplicated:
-    if isinstance(source, RecordFile):
-        source = source.spooled(folder)
-    keys, texts, damaged = _read(source, folder, config.near is not None)
-    nearest, scores, kinds = _by_letters(keys, texts, config.near)
-    kinds[damaged], nearest[damaged] = _DAMAGED, -1
-    if model is not None and config.threshold is not None:
-        rows = np.flatnonzero(kinds == 0)
-        vectors = encoded_to(folder / "vectors.npy", model, texts, config.storage, config.neighbours.workers, rows)
-        if config.execution.kind == "local":
-            lists = neighbours_within(vectors, 1, config.neighbours, folder / "search")
-        else:
-            place = folder / f"search-{vectors.digest()}"
-            lists = search_shards([folder / "vectors.npy"], 1, config.neighbours, place, config.execution)
-        there = lists.forward_ids[:, 0] >= 0
-        nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
-        scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC
-    return Deduplicated(nearest, scores, kinds, config.threshold, source)
+_ARRAYS = ("nearest", "scores", "kinds")  # what is kept of every line
+
+
+@dataclass(frozen=True)
+class _Dedup:
+    """What is done to the lines of a file, step by step, each in a folder that a later run goes on from."""
+
+    model: AnyModel | None
+    source: RecordFile | list[str]
+    config: DedupConfig
+
+    def prepare(self, place: Path) -> None:
+        """Read the lines into a folder: what each duplicates by its letters, and vectors of those that duplicate none."""
+        keys, texts, damaged = _read(self.source, place, self.config.near is not None)
+        nearest, scores, kinds = _by_letters(keys, texts, self.config.near)
+        kinds[damaged], nearest[damaged] = _DAMAGED, -1
+        if self.model is not None:
+            rows, threads = np.flatnonzero(kinds == 0), self.config.neighbours.workers
+            encoded_to(place / "vectors.npy", self.model, texts, self.config.storage, threads, rows)
+        _save(place, nearest, scores, kinds)
+
+    def searched(self, place: Path) -> Deduplicated:
+        """Seek the nearest earlier line of each that has a vector."""
+        nearest, scores, kinds = _opened(place)
+        if self.model is not None:
+            rows, vectors = np.flatnonzero(kinds == 0), place / "vectors.npy"
+            if self.config.execution.kind == "local":
+                lists = neighbours_within(vectors, 1, self.config.neighbours, place / "search")
+            else:
+                shards = place / f"search-{fingerprint(self._search)}"
+                lists = search_shards([vectors], 1, self.config.neighbours, shards, self.config.execution)
+            there = lists.forward_ids[:, 0] >= 0
+            nearest[rows[there]] = rows[lists.forward_ids[there, 0]]
+            scores[rows[there]], kinds[rows[there]] = lists.forward[there, 0], _SEMANTIC
+        return Deduplicated(nearest, scores, kinds, self.config.threshold, self.source)
+
+    @property
+    def _search(self) -> dict[str, Any]:
+        return vars(replace(self.config.neighbours, threads=None, memory=1.0))  # neither changes the result
+
+    @property
+    def _reading(self) -> str:
+        """What decides the prepared lines; a list is no other's."""
+        stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, RecordFile) else time.time_ns()
+        config, model = self.config, None if self.model is None else [self.model.identity, self.config.storage]
+        return fingerprint(__version__, stamp, model, config.near, config.column, config.on_error)
+
+    def found(self, folder: Path) -> Deduplicated:
+        """Read, encode and search in a folder, once."""
+        work = self
+        if isinstance(self.source, RecordFile):
+            work = replace(self, source=self.source.spooled(folder))
+        place = folder / f"lines-{work._reading}"
+        if self.config.execution.kind != "array":  # else another may be reading other lines
+            for earlier in set(folder.glob("lines-*")) - {place}:
+                shutil.rmtree(earlier)
+        once(place, place.name, work.prepare)
+        return work.searched(place)
+
+    def shared(self, folder: Path, output: str | Path, rejects: str | Path | None) -> Deduplicated:
+        """Do it as a task of an array: one of those that find all shards done writes what stays."""
+        written = [Path(path) for path in (output, rejects) if path is not None]
+        done, how = folder / "done", (self._search, self.config.threshold, list(map(str, written)))
+        identity = fingerprint(self._reading, *how)
+        if done.exists() and not all(path.exists() for path in written):  # they were moved away since
+            shutil.rmtree(done, ignore_errors=True)
+        if is_made(done, identity):
+            return Deduplicated(*_opened(done), self.config.threshold, self.source)
+        found = self.found(folder)
+
+        def write(place: Path) -> None:
+            """Write what stays, and keep what is to be told of it."""
+            found.save(output, rejects)
+            _save(place, found.nearest, found.scores, found.kinds)
+
+        once(done, identity, write)
+        return found
+
+
+def _save(place: Path, *arrays: np.ndarray) -> None:
+    for name, array in zip(_ARRAYS, arrays, strict=True):
+        np.save(place / f"{name}.npy", array)
+
+
+def _opened(place: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    nearest, scores, kinds = (np.load(place / f"{name}.npy") for name in _ARRAYS)
+    return nearest, scores, kinds
 
 
 @dataclass(frozen=True, eq=False)
