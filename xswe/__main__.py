@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import io
 import keyword
@@ -11,7 +10,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 VERBS = {
@@ -79,7 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
-        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{_meant(verb, VERBS)}")
+        from xswe.io.settings import meant
+
+        return _complain(f"unknown verb {verb!r}: the verbs are {', '.join(VERBS)}{meant(verb, VERBS)}")
     if asked := {"-h", "--help", "--help-all"} & set(rest):
         from xswe.commands.help import verb_help
 
@@ -145,12 +146,6 @@ def quoted(arguments: list[str]) -> list[str]:
     ]
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the known name most like a mistyped one, "" where none is."""
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
 def _complain(message: str) -> int:
     print(f"xswe: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
     return 2
@@ -175,8 +170,9 @@ def _explain(error: Exception, verb: str) -> str:
         return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
     if key := re.search(r"Could not override '([^']+)'", message):
         from xswe.commands.help import settings
+        from xswe.io.settings import meant
 
-        guess = _meant(key.group(1), [setting.name for setting in settings(verb)])
+        guess = meant(key.group(1), [setting.name for setting in settings(verb)])
         return f"there is no setting {key.group(1)!r}{guess or ';'} python -m xswe {verb} --help lists them"
     return f"{message}; see python -m xswe {verb} --help"
 

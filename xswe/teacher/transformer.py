@@ -24,7 +24,7 @@ from tokenizers import Tokenizer
 from xswe.errors import DependencyError, ModelError
 from xswe.io.files import fingerprint, read_json
 from xswe.io.parallel import alongside
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, bounds_of
 from xswe.progress import track
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.text.tokenizers import MARK
@@ -90,14 +90,9 @@ def native_settings(settings: dict[str, Any], where: str) -> dict[str, Any]:
 
 def find_settings(where: str, revision: str | None) -> dict[str, Any] | None:
     """Return the ``config.json`` of a folder or hub name if it is that of a GTE checkpoint with code of its own."""
-    path = Path(where) / "config.json"
     try:
-        if not Path(where).is_dir():
-            from transformers.utils import cached_file
-
-            found = cached_file(where, "config.json", revision=revision, _raise_exceptions_for_missing_entries=False)
-            path = Path(found) if found else path
-        settings = read_json(path)
+        file = _settings_file(where, "config.json", revision)
+        settings = read_json(file) if file else None
     except (OSError, ValueError, RecursionError):
         return None  # whatever is the matter, transformers says it
     return settings if is_own_code(settings) else None
@@ -221,7 +216,7 @@ def _explain(where: str, error: Exception) -> str:
 
 
 def _settings_file(where: str, name: str, revision: str | None) -> Path | None:
-    """Return a file of a folder's, or a hub model's, sentence-transformers settings; None if it has none."""
+    """Return a file of settings in a folder, or of a hub model; None if it has none."""
     if Path(where).is_dir():
         return file if (file := Path(where) / name).is_file() else None
     from transformers.utils import cached_file
@@ -330,8 +325,7 @@ class TransformerTeacher:
             for packed, rows, real, places, over in tokenized:
                 cut += over
                 hidden = self._forward(packed)
-                lengths = real.sum(1)
-                offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+                offsets = bounds_of(real.sum(1))
                 flat = hidden[_torch().from_numpy(real).to(hidden.device)].float().cpu().numpy()
                 where = np.ascontiguousarray(places[real], np.int32)
                 yield States(rows, flat, offsets, where[:, 0].clip(min=0), where[:, 1])

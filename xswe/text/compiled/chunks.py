@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import LEAN, LINE, load_word, prefetch
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, bounds_of
 
 WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
@@ -309,7 +309,7 @@ def contents(table: Table) -> tuple[Texts, np.ndarray]:
     count = int(table.used[0])
     places, sizes, keys = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64)
     _places(table, places, sizes)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    offsets = bounds_of(sizes)
     data, words = np.empty(offsets[-1], np.uint8), np.zeros(1 << 13, np.uint64)
     _read(table, places, offsets, words, words.view(np.uint8), data, keys)
     return Texts(data, offsets), keys

@@ -22,7 +22,7 @@ from numba import njit
 from tokenizers import Tokenizer
 
 from xswe.io.compiler import LEAN, for_steps
-from xswe.io.ragged import Bags, LocatedBags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, CLASS_SHIFT, MARK, REMOVED, SPACE, WORD, decode_character
 from xswe.text.compiled.chunks import Fresh, new_table
 from xswe.text.compiled.lookup import Deferred, alphabet_of, search_of
@@ -45,9 +45,7 @@ def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         blank = _BLANK if character.isspace() else 0
         combining = _COMBINING if unicodedata.combining(character) else 0
         _traits[code] = blank | combining | (_PUNCTUATION if is_punctuation(character) else 0)
-    bounds = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=bounds[1:])
-    return _traits[codes], bounds
+    return _traits[codes], bounds_of(np.fromiter(map(len, texts), np.int64, len(texts)))
 
 
 def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndarray, tuple[np.ndarray, np.ndarray]]:

@@ -16,7 +16,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Bags, Texts, bounds_of
 from xswe.text.compiled.alphabet import CJK, WORD, Alphabet
 from xswe.text.compiled.chunks import Fresh, Table, new_table, remember, room_for
 from xswe.text.compiled.scan import Letters, expand, make_scratch, scan_all
@@ -163,7 +163,7 @@ def _replace(bags: Bags, rows: np.ndarray, with_bags: Bags) -> Bags:
     """Return ``bags`` with those of ``rows`` (empty ones, in order) replaced."""
     lengths = bags.lengths
     lengths[rows] = with_bags.lengths
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    offsets = bounds_of(lengths)
     ids = np.empty(offsets[-1], np.int32)
     done = 0
     for row, start, stop in zip(rows.tolist(), *(with_bags.offsets[k:].tolist() for k in (0, 1)), strict=False):

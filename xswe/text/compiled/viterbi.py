@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from xswe.io.compiler import INNER, LEAN
+from xswe.io.ragged import bounds_of
 from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD, decode_character
 
 
@@ -49,8 +50,7 @@ def build_trie(pieces: Sequence[str]) -> Trie:
     names = [written[end - len(piece) : end] for piece, end in zip(pieces, ends, strict=True)]
     order = sorted((i for i, name in enumerate(names) if name), key=names.__getitem__)
     keys = _codes("".join([names[i] for i in order])).astype(np.int32)
-    offsets = np.zeros(len(order) + 1, np.int64)
-    np.cumsum([len(names[i]) for i in order], out=offsets[1:])
+    offsets = bounds_of([len(names[i]) for i in order])
     values = np.array(order, np.int32)
     del names, order, written  # large, and what follows is so too
     size, used = len(keys) + 2 * len(codes) + 1024, -1

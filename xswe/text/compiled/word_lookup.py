@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.io.parallel import Lock
-from xswe.io.ragged import Bags, LocatedBags, Texts, concatenate_bags
+from xswe.io.ragged import Bags, LocatedBags, Texts, bounds_of, concatenate_bags
 from xswe.text.compiled.alphabet import CJK, Alphabet
 from xswe.text.compiled.chunks import WINDOW, Fresh, Table, distinct, first_ids, new_table, remember
 from xswe.text.compiled.locate import NOTHING, Tracer, in_order_of_rows
@@ -117,7 +117,7 @@ class WholeTexts:
         """Turn pieces into words; returns them, and which of the pieces are any."""
         ids = self._ids[bags.ids]
         there = ids >= 0
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+        before = bounds_of(there)
         return Bags(ids[there], before[bags.offsets]), there
 
     def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
@@ -207,8 +207,7 @@ class OneLanguage(Deferred):
             cut: the runs.
         """
         ids = np.concatenate([word_ids, run_ids])
-        bounds = np.cumsum(np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), cut.sizes]))
-        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ids >= 0)])[bounds]
+        before = bounds_of(ids >= 0)[bounds_of(np.concatenate([np.ones(len(word_ids), np.int64), cut.sizes]))]
         return before, ids[ids >= 0]
 
     def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
@@ -274,12 +273,11 @@ class WordPlaces(OneLanguage):
         self._lock, self._segmenter, self._ids = of._lock, of._segmenter, of._ids
 
     def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(cut.data & 0xC0 != 0x80)])  # characters before each byte
+        first = bounds_of(cut.data & 0xC0 != 0x80)  # characters before each byte
         pairs = np.stack([run_ids, first[cut.ends] - first[cut.starts]], axis=1).astype(np.int32)
         numbers = np.concatenate([word_ids, pairs.ravel()])
         numbers[numbers < 0] = NOTHING
-        sizes = np.concatenate([np.zeros(1, np.int64), np.ones(len(word_ids), np.int64), 2 * cut.sizes])
-        return np.cumsum(sizes), numbers
+        return bounds_of(np.concatenate([np.ones(len(word_ids), np.int64), 2 * cut.sizes])), numbers
 
 
 class Ids(dict[str, int]):
@@ -340,7 +338,7 @@ def _words_of(lines: str) -> Words:
     between = np.flatnonzero(data <= _BLANK)
     starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
     there = starts < ends
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])
+    before = bounds_of(there)
     lasts = np.flatnonzero(data[between] == _NEWLINE) + 1
     return Words(data, starts[there], ends[there], np.diff(before[lasts], prepend=0))
 
