@@ -151,7 +151,7 @@ def test_sif_is_its_definition(folder):
     encoder = open_encoder(str(folder), 1)
     texts = sample_texts(("en", "ja"))[:400]
     model, a = encoder.model, 1e-3
-    made = sif(model, texts, count=True, a=a)
+    made = sif(model, texts, count=True)
     bags = model.units.bags(texts)
     p = np.bincount(bags.ids, minlength=len(model.matrix)) / len(bags.ids)
     rows = [bags.ids[bags.offsets[i] : bags.offsets[i + 1]] for i in range(len(texts))]
@@ -160,7 +160,7 @@ def test_sif_is_its_definition(folder):
     sentences -= np.outer(sentences @ u, u)
     sentences /= np.linalg.norm(sentences, axis=1, keepdims=True)
     np.testing.assert_allclose(made.encode(texts), sentences, atol=2e-5)
-    narrow = sif(model.quantize("int8"), texts, count=True, a=a)
+    narrow = sif(model.quantize("int8"), texts, count=True)
     assert (narrow.encode(texts) * sentences).sum(1).min() > 0.999
 
 

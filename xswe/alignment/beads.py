@@ -18,6 +18,7 @@ import numpy as np
 
 from xswe.alignment.kernels import best_in_band, best_path, run_properties, trace
 from xswe.errors import ConfigError
+from xswe.io.ragged import Bags
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
@@ -135,11 +136,15 @@ def line_sums(model: AnyModel, texts: Sequence[str], threads: int = 1) -> Lines:
     """
     sizes = np.fromiter(map(len, texts), np.float32, len(texts))
     if isinstance(model, StaticModel):
-        bags = model.units.bags(texts)
-        sums = pool(model.matrix, bags, normalise=False, threads=threads, scales=model.scales)
-        sums *= np.diff(bags.offsets).astype(np.float32)[:, None]
-        return Lines(sums, sizes)
+        return Lines(bag_sums(model, model.units.bags(texts), threads), sizes)
     return Lines(model.encode(texts, threads=threads) * sizes[:, None], sizes)
+
+
+def bag_sums(model: StaticModel, bags: Bags, threads: int = 1) -> np.ndarray:
+    """Return the sums of the vectors of bags, float32 (n, d)."""
+    sums = pool(model.matrix, bags, normalise=False, threads=threads, scales=model.scales)
+    sums *= bags.lengths.astype(np.float32)[:, None]
+    return sums
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from xswe.alignment.beads import (
     Lines,
     Prices,
     align_lines,
+    bag_sums,
     bead_cosines,
     best_cells,
     best_of_parts,
@@ -37,7 +38,7 @@ from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, concatenate_bags, id_type
 from xswe.io.shards import Stage
 from xswe.model.ensemble import AnyModel
-from xswe.model.static import StaticModel, pool
+from xswe.model.static import StaticModel
 from xswe.version import __version__
 
 # Lines of both sides together:
@@ -103,9 +104,7 @@ class Side:
 
     def _pooled(self, bags: Bags, texts: Texts) -> Lines:
         assert isinstance(self._model, StaticModel)
-        sums = pool(self._model.matrix, bags, normalise=False, scales=self._model.scales)
-        sums *= bags.lengths.astype(np.float32)[:, None]
-        return Lines(sums, np.fromiter(map(len, texts), np.float32, len(texts)))
+        return Lines(bag_sums(self._model, bags), np.fromiter(map(len, texts), np.float32, len(texts)))
 
     def lines(self, start: int, stop: int) -> Lines:
         """Return some of its lines, centred."""

@@ -162,7 +162,10 @@ def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds
         count = min(_MOST, count * min(8, max(2, int(seconds / max(took, 1e-6)))))
 
 
-def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) -> StaticModel:
+_SIF = 1e-3  # the smaller, the less frequent units weigh (the paper: 1e-3 to 1e-4)
+
+
+def sif(model: StaticModel, texts: Sequence[str], count: bool) -> StaticModel:
     """Weight a model's rows by a / (a + p), and project the first principal direction of sentences out (Arora et al. 2017).
 
     Both act on single rows, so that the outcome is again a static embedding: the mean of weighted, projected rows is
@@ -173,7 +176,6 @@ def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) 
         texts: sentences whose first singular direction is removed.
         count: take p, the probability of a unit, from these sentences; else from its place in the vocabulary, taken to
             be in order of frequency (Zipf's law: p of place r is proportional to 1 / r).
-        a: the smaller, the less frequent units weigh (the paper: 1e-3 to 1e-4).
 
     Raises:
         ConfigError: no sentence holds any unit.
@@ -187,7 +189,7 @@ def sif(model: StaticModel, texts: Sequence[str], count: bool, a: float = 1e-3) 
     else:
         frequencies = 1.0 / np.arange(1, size + 1)
         frequencies /= frequencies.sum()
-    weighted = (model.vectors * (a / (a + frequencies))[:, None]).astype(np.float32)
+    weighted = (model.vectors * (_SIF / (_SIF + frequencies))[:, None]).astype(np.float32)
     sentences = pool(weighted, bags, normalise=False).astype(np.float64)
     direction = np.linalg.eigh(sentences.T @ sentences)[1][:, -1]
     projected = weighted - np.outer(weighted @ direction, direction)

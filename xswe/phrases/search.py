@@ -66,8 +66,7 @@ def load_words(which: str, threads: int) -> WordSource:
     from xswe.teacher.protocol import TeacherConfig
     from xswe.teacher.transformer import load_teacher
 
-    teacher = load_teacher(TeacherConfig.named(which.removeprefix("teacher:"), threads))
-    return TeacherWords(teacher, teacher.checksum())
+    return TeacherWords(load_teacher(TeacherConfig.named(which.removeprefix("teacher:"), threads)))
 
 
 class StaticWords:
@@ -109,20 +108,19 @@ class TeacherWords:
 
     Args:
         teacher: the encoder.
-        identity: what tells it from another, as a JSON value.
     """
 
     block_characters = 100_000  # a state a token is kept, so blocks are smaller than a static model's
     in_context = True
 
-    def __init__(self, teacher: Teacher, identity: object = None) -> None:
-        self.teacher, self._identity = teacher, identity
+    def __init__(self, teacher: Teacher) -> None:
+        self.teacher = teacher
         self._places: dict[str, np.ndarray] = {}  # of the last texts cut, to save them a second pass
 
     @property
     def identity(self) -> list[object]:
         """The teacher."""
-        return ["tokens", self.teacher.name, self._identity]
+        return ["tokens", self.teacher.identity]
 
     def cut(self, texts: Sequence[str], threads: int = 1) -> tuple[np.ndarray, Cut]:
         """Run the teacher once over each text; every token's state is a row of the table."""

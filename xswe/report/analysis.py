@@ -333,16 +333,12 @@ def comparison_page(found: Comparison, settings: dict[str, Any] | None = None) -
     header, lines = found.layout()
     quality = _quality(models, keys)
     notes = str(found).partition("\n\n")[2].splitlines()
-    plots = []
-    if len(quality) > 1:
-        sizes = {model.name: model.size / 1e6 for model in models}
-        rates = {model.name: float(model.rate) for model in models if model.rate}
-        plots.append(("Quality against size", _against(quality, sizes, "MB of the weights", low_is_good=True)))
-        if len(rates) > 1:
-            plots.append(("Quality against speed", _against(quality, rates, "sentences a second", low_is_good=False)))
-        seconds = {model.name: model.training for model in models if model.training}
-        if len(seconds) > 1:
-            plots.append(("Quality against training", _against(quality, seconds, _TRAINING, low_is_good=True)))
+    sizes = {model.name: model.size / 1e6 for model in models}
+    rates = {model.name: float(model.rate) for model in models if model.rate}
+    seconds = {model.name: model.training for model in models if model.training}
+    plots = _plots(
+        quality, size=(sizes, "MB of the weights"), speed=(rates, "sentences a second"), training=(seconds, _TRAINING)
+    )
     sections = [("table", "Table")] + ([("cost", "Quality and cost")] if plots else [])
     sections += [("languages", "By task and language"), ("tests", "Tests")]
     return render(
@@ -382,10 +378,7 @@ def sweep_page(found: Any, settings: dict[str, Any] | None = None) -> str:
         for name, point in zip(names, found, strict=True)
         if (values := [mean for key in keys if (mean := point.mean(key)) is not None])
     }
-    plots = []
-    for about, costs, axis in (("size", sizes, "MB of the model"), ("training", seconds, _TRAINING)):
-        if len(costs) > 1:
-            plots.append((f"Quality against {about}", _against(quality, costs, axis, low_is_good=True)))
+    plots = _plots(quality, size=(sizes, "MB of the model"), training=(seconds, _TRAINING))
     tests = [
         (
             title(key, keys),
@@ -442,6 +435,12 @@ def _quality(models: Sequence[Measured], keys: Sequence[Key]) -> dict[str, float
     found = {model.name: {key: row.value for key in keys if (row := model.row(key))} for model in models}
     common = [key for key in keys if all(key in own for own in found.values())]
     return {name: sum(own[key] or 0.0 for key in common) / len(common) for name, own in found.items()} if common else {}
+
+
+def _plots(quality: Mapping[str, float], **costs: tuple[Mapping[str, float], str]) -> list[tuple[str, Any]]:
+    """Draw quality against each cost, and speed, that is known of two models and more."""
+    known = {about: cost for about, cost in costs.items() if min(len(quality), len(cost[0])) > 1}
+    return [(f"Quality against {about}", _against(quality, *cost, about != "speed")) for about, cost in known.items()]
 
 
 def _against(quality: Mapping[str, float], costs: Mapping[str, float], axis: str, low_is_good: bool) -> Any:
