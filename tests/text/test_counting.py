@@ -11,7 +11,7 @@ from tests.conftest import count_words
 from tests.text.test_word_lookup import SETTINGS, pieces_of, tricky
 from xswe.io.ragged import Texts
 from xswe.text import counting
-from xswe.text.counting import frequent_words
+from xswe.text.counting import WordCounter, frequent_words, most_frequent_of
 from xswe.text.words import WordSplitter, most_frequent
 
 ALL = ("en", "de", "zh", "ja")
@@ -32,15 +32,19 @@ def test_the_sample_in_four_languages(splitter, sample, threads, monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_full_tables_change_nothing(splitter, sample, threads, monkeypatch):
+def test_neither_full_tables_nor_several_files_change_anything(splitter, sample, threads, monkeypatch, tmp_path):
     monkeypatch.setattr(counting, "BLOCK", 50)
     monkeypatch.setattr(counting, "_MOST", 300)
     monkeypatch.setattr(counting, "_AT_ONCE", 1000)
     texts = [*sample["en"][:300], *sample["ja"][:300], "e\u0301a" * 20, "x" * 5000, "語" * 5000]
-    plain = count_words(texts, splitter)
+    plain, counter = count_words(texts, splitter), WordCounter(splitter)
     assert frequent_words(texts, splitter, 10**6, threads) == plain
+    files = [tmp_path / f"{start}.npz" for start in range(0, len(texts), 250)]
+    for start, file in zip(range(0, len(texts), 250), files, strict=True):
+        counter.count(texts[start : start + 250], file, threads)
+    assert most_frequent_of(files[::-1], 10**6) == plain
     for most in (0, 1, 50, 400):
-        counts = frequent_words(texts, splitter, most, threads)
+        counts = most_frequent_of(files, most)
         assert most_frequent({"en": counts}, {"en": most}) == most_frequent({"en": plain}, {"en": most})
         assert len(counts) == min(most, len(plain))
 

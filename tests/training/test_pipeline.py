@@ -277,16 +277,21 @@ def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix
     assert not turns[0].exists()
 
 
-def test_tasks_of_an_array_share_out_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
+def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
+    monkeypatch.setattr("xswe.training.inputs._TEXTS", 200)
     monkeypatch.setattr("xswe.training.extract_shards._SHARD", 100)
     fake_teacher.config = TeacherConfig()  # a name, by which others could load it
     c = config(("en",), pca=PCAConfig(dim=8), refine=RefineConfig(max_steps=3, batch_size=64), objective=ALONE)
+    c = replace(c, units=UnitsConfig("words"))
     first, second = slices(2)
-    with pytest.raises(Unfinished, match="encode with"):
+    with pytest.raises(Unfinished, match="count words"):
         run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=first)
-    made = run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=second)
+    with pytest.raises(Unfinished, match="encode with"):
+        run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=second)
+    made = run_stages(c, None, tmp_path / "array", distilled=fake_teacher, execution=first)
     alone = run_stages(c, None, tmp_path / "alone", distilled=fake_teacher)
     assert made.model.matrix.tobytes() == alone.model.matrix.tobytes()
+    assert made.model.units.tokens == alone.model.units.tokens
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):

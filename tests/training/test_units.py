@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, Unfinished
+from xswe.io.execution import ExecutionConfig
+from xswe.training import inputs
 from xswe.training.config import check_units, sample_paths
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
 from xswe.training.stages import Stages, decisive
@@ -21,12 +26,11 @@ def make(tmp_path_factory, tokenizer_json):
     lines = [f"We understand the language of dream number {k}.\t我們明白第{k}個夢的語言。\n" for k in range(200)]
     (folder / "traditional.tsv").write_text("".join(lines), encoding="utf-8")
     paths["en-zh"] = [*paths["en-zh"], str(folder / "traditional.tsv")]
-    stages = Stages(folder / "run")
-    corpus = make_corpus(stages, ("en", "zh"), CorpusConfig(paths=paths), 0)
+    corpus = make_corpus(Stages(folder / "run"), ("en", "zh"), CorpusConfig(paths=paths), 0)
 
-    def units(config, pieces=None):
+    def units(config, pieces=None, stages=corpus.stages):
         pieces = pieces or Tokenizer.from_str(tokenizer_json)
-        return make_units(corpus, ("en", "zh"), config, pieces)[0]
+        return make_units(replace(corpus, stages=stages), ("en", "zh"), config, pieces)[0]
 
     return units
 
@@ -61,6 +65,46 @@ def test_words_in_lower_case_hold_no_capital_and_are_found_in_any_case(make):
     assert a == b
     assert len(a) == 4
     assert "We" in make(UnitsConfig("words")).tokens
+
+
+def written(stages):
+    """What the units stage left: the vocabulary, its counts, and nothing of the work."""
+    assert not list(stages.folder.glob("*.shards"))
+    (folder,) = stages.folder.glob("units-*")
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name != "stage.json"}
+
+
+@pytest.fixture(scope="module")
+def counted_here(make, tmp_path_factory):
+    """A choice of words by which most words tie, the stages of one process, and what it made."""
+    config, stages = UnitsConfig("words", most_frequent={"en": 70, "zh": 70}), Stages(tmp_path_factory.mktemp("here"))
+    make(config, stages=stages)
+    return config, written(stages)
+
+
+def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_here, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "_TEXTS", 150)
+    config, alone = counted_here
+    tasks = [Stages(tmp_path, True, how) for how in slices(3)]
+    for stages in tasks[:2]:
+        with pytest.raises(Unfinished, match="count words: this slice is done"):
+            make(config, stages=stages)
+    lost, damaged = sorted(tmp_path.glob("stages/units-*.shards/*.npz"))[:2]
+    lost.unlink()
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    with pytest.raises(Unfinished, match="of the indices 1, 2;"):
+        make(config, stages=tasks[2])
+    with pytest.raises(Unfinished):
+        make(config, stages=tasks[0])
+    make(config, stages=tasks[1])
+    assert written(tasks[1]) == alone
+
+
+def test_a_cluster_counts_the_same_words(ray_cluster, make, counted_here, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "_TEXTS", 400)
+    config, alone = counted_here
+    make(config, stages=(stages := Stages(tmp_path, execution=ExecutionConfig("ray"))))
+    assert written(stages) == alone
 
 
 @pytest.mark.parametrize("kind", ["subwords", "teacher"])

@@ -1,22 +1,24 @@
 """The most frequent words of a corpus of any size: counted in compiled code, on threads, in bounded memory.
 
-Each thread counts in a hash table of its own. A table that is full is written to a few files, by a hash of the word, and
-begun anew; in the end each file's counts are added up, and the most frequent words of all files are those of the corpus.
-The counts are exact, and the same for any number of threads.
+Each thread counts in a hash table of its own. A table that is full is written to a file, in parts by a hash of the word,
+and begun anew; in the end the counts of each part are added up, and the most frequent words of all parts are those of the
+corpus. The counts are exact, and the same for any number of threads, and of files that the work is shared out to.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 from numba import njit
+from numpy.lib.format import write_array
 
 from xswe.io.compiler import LEAN, start_compiler
-from xswe.io.files import scratch
+from xswe.io.files import scratch, whole_file
 from xswe.io.parallel import Lock, share
 from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.progress import bar
@@ -31,7 +33,9 @@ from xswe.text.words import WordSplitter
 _MOST = 1 << 20  # words that a thread's table holds before it is written to files: some 200 MB
 _RUNS = 1 << 16  # slots of a thread's table of runs
 _AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their chunks to be new
-_FILES = 16
+_PARTS = 16
+_ARRAYS = ("bytes", "offsets", "counts")  # of a part of a table
+COUNTED = ".npz"  # how the names of files of counts end
 
 
 def frequent_words(
@@ -44,30 +48,73 @@ def frequent_words(
     Returns:
         The words and how often each occurs.
     """
-    start_compiler()
-    ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)
-    lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
-    own, lock, languages = threading.local(), Lock(), WordLookup(lookups)
+    counter = WordCounter(splitter)
     with scratch("xswe-count-") as folder, bar(description, len(texts), "text") as progress:
-        forms = _Files(Path(folder))
-        counters: list[_Forms] = []
+        output = Path(folder) / f"words{COUNTED}"
+        counter.count(texts, output, threads, progress.update)
+        return most_frequent_of([output], most)
 
-        def count(start: int, stop: int) -> None:
-            """Count a block with the thread's own tables."""
-            if not hasattr(own, "forms"):
-                own.forms = _Forms(splitter, languages, forms)
+
+class WordCounter:
+    """Counts the words of texts into files, which :func:`most_frequent_of` adds up, whoever wrote them.
+
+    Args:
+        splitter: text to words.
+    """
+
+    def __init__(self, splitter: WordSplitter) -> None:
+        start_compiler()
+        ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)
+        lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
+        self._splitter, self._languages = splitter, WordLookup(lookups)
+
+    def count(
+        self, texts: Sequence[str], output: Path, threads: int = 1, advance: Callable[[int], object] = lambda _: None
+    ) -> None:
+        """Write a file of the words of texts, and of how often each occurs; several threads may do so at once.
+
+        Args:
+            texts: what to count.
+            output: the file, an archive as numpy writes them; it appears whole or not at all.
+            threads: how many work.
+            advance: told of how many texts more are counted, now and then.
+        """
+        own, lock = threading.local(), Lock()
+        with whole_file(output, crowded=True) as temporary, ZipFile(temporary, "w") as archive:
+            tables = _Tables(archive)
+            counters: list[_Forms] = []
+
+            def count(start: int, stop: int) -> None:
+                """Count a block with the thread's own tables."""
+                if not hasattr(own, "forms"):
+                    own.forms = _Forms(self._splitter, self._languages, tables)
+                    with lock:
+                        counters.append(own.forms)
+                own.forms.add(Texts.of(texts[start:stop]))
+                if hasattr(texts, "release"):
+                    texts.release()
                 with lock:
-                    counters.append(own.forms)
-            own.forms.add(Texts.of(texts[start:stop]))
-            if hasattr(texts, "release"):
-                texts.release()
-            with lock:
-                progress.update(stop - start)
+                    advance(stop - start)
 
-        share(count, len(texts), BLOCK, threads)
-        for counter in counters:
-            counter.write()
-        return forms.most_frequent(most)
+            share(count, len(texts), BLOCK, threads)
+            for counter in counters:
+                counter.write()
+
+
+def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
+    """Add the counts of files up, and return the most frequent words, as :func:`frequent_words` does of their texts.
+
+    A sixteenth of the words is in memory at a time, however many files there are.
+    """
+    words, totals = Texts.of([]), np.zeros(0, np.int64)
+    for part in range(_PARTS) if most else ():
+        more, counts = _added_up(files, part)
+        words, totals = concatenate([words, more]), np.concatenate([totals, counts])
+        if most < len(totals):  # those as frequent as the last one stay: the alphabet decides between them all
+            rows = np.flatnonzero(totals >= np.partition(totals, -most)[-most])
+            words, totals = words.take(rows), totals[rows]
+    ranked = sorted(zip((-totals).tolist(), words, strict=True))
+    return Counter({word: -count for count, word in ranked[:most]})
 
 
 @njit(**LEAN)
@@ -82,43 +129,31 @@ def _no_bags(texts: list[str]) -> Bags:
     return Bags.of([[] for _ in texts])
 
 
-class _Files:
-    """Words and counts in files, by a hash of the word."""
+class _Tables:
+    """Tables of words and counts in a file, each in parts by a hash of the word."""
 
-    def __init__(self, folder: Path) -> None:
-        self._paths = [folder / f"{k}.npy" for k in range(_FILES)]
-        self._lock = Lock()
+    def __init__(self, archive: ZipFile) -> None:
+        self._archive, self._lock, self._count = archive, Lock(), 0
 
     def write(self, words: Texts, keys: np.ndarray, counts: np.ndarray) -> None:
-        shares = (keys >> np.uint64(32)) % np.uint64(_FILES)
-        for k, path in enumerate(self._paths):
-            rows = np.flatnonzero((shares == k) & (counts > 0))
-            part = words.take(rows)
-            with self._lock, path.open("ab") as stream:
-                for array in (part.data, part.offsets, counts[rows]):
-                    np.save(stream, array)
-
-    def most_frequent(self, most: int) -> Counter[str]:
-        """Add all counts up, and return the most frequent words."""
-        words, totals = Texts.of([]), np.zeros(0, np.int64)
-        for path in self._paths if most else []:
-            part, counts = _added_up(path)
-            words, totals = concatenate([words, part]), np.concatenate([totals, counts])
-            if most < len(totals):  # those as frequent as the last one stay: the alphabet decides between them all
-                rows = np.flatnonzero(totals >= np.partition(totals, -most)[-most])
-                words, totals = words.take(rows), totals[rows]
-        ranked = sorted(zip((-totals).tolist(), words, strict=True))
-        return Counter({word: -count for count, word in ranked[:most]})
+        shares = (keys >> np.uint64(32)) % np.uint64(_PARTS)
+        with self._lock:
+            for part in range(_PARTS):
+                rows = np.flatnonzero((shares == part) & (counts > 0))
+                chosen = words.take(rows)
+                for name, array in zip(_ARRAYS, (chosen.data, chosen.offsets, counts[rows]), strict=True):
+                    with self._archive.open(f"{part}.{self._count}.{name}.npy", "w", force_zip64=True) as stream:
+                        write_array(stream, array)
+            self._count += 1
 
 
-def _added_up(path: Path) -> tuple[Texts, np.ndarray]:
-    """Return the words of one of the files, each once, and their counts, int64 (n,)."""
+def _added_up(files: Sequence[Path], part: int) -> tuple[Texts, np.ndarray]:
+    """Return the words of a part of all files, each once, and their counts, int64 (n,)."""
     table, totals = new_table(1 << 12), np.zeros(0, np.int64)
-    if path.exists():
-        with path.open("rb") as stream:
-            end = path.stat().st_size
-            while stream.tell() < end:
-                data, offsets, counts = (np.load(stream) for _ in range(3))
+    for path in files:
+        with np.load(path) as archive:
+            for place in range(len(archive.files) // (_PARTS * len(_ARRAYS))):
+                data, offsets, counts = (archive[f"{part}.{place}.{name}"] for name in _ARRAYS)
                 table, numbers = number(table, data, offsets[:-1], offsets[1:])
                 totals = np.concatenate([totals, np.zeros(int(table.used[0]) - len(totals), np.int64)])
                 np.add.at(totals, numbers, counts)
@@ -128,8 +163,8 @@ def _added_up(path: Path) -> tuple[Texts, np.ndarray]:
 class _Forms:
     """The words that one thread has met, and how often."""
 
-    def __init__(self, splitter: WordSplitter, languages: WordLookup, files: _Files) -> None:
-        self._splitter, self._languages, self._files = splitter, languages, files
+    def __init__(self, splitter: WordSplitter, languages: WordLookup, tables: _Tables) -> None:
+        self._splitter, self._languages, self._tables = splitter, languages, tables
         self._scanners: dict[str | None, _Scanner] = {}
         self._pieces: dict[str | None, np.ndarray] = {}  # how often each piece of whole texts occurred
         self._begin()
@@ -186,7 +221,7 @@ class _Forms:
                 self.add_spans(words.data, words.offsets[:-1], words.offsets[1:], pieces[met])
                 pieces[:] = 0
         words, keys = contents(self.table)
-        self._files.write(words, keys, self.counts[: len(keys)])
+        self._tables.write(words, keys, self.counts[: len(keys)])
         self._begin()
 
 

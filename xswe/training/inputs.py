@@ -18,15 +18,17 @@ from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, dra
 from xswe.corpus.convert import open_training, prepare
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.errors import ConfigError
+from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.parallel import call, in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
+from xswe.io.shards import Stage
 from xswe.model.folder import load_units
 from xswe.model.static import StaticModel
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
-from xswe.text.counting import frequent_words
+from xswe.text.counting import COUNTED, WordCounter, frequent_words, most_frequent_of
 from xswe.text.languages import check_languages
 from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
 from xswe.text.units import SubwordUnits, UnitKind, Units
@@ -41,6 +43,7 @@ Pair = tuple[str, ...]  # two languages, or one alone
 _ENOUGH_PAIRS = 30_000
 _MOST_FREQUENT = 150_000  # words of a language for which units.most_frequent names no number
 SHIPPED = ("en", "de", "zh", "ja")  # the languages of the vocabulary and the teacher in the package
+_TEXTS = 1 << 18  # whose words are counted as one shard
 _COUNTED = 1 << 16  # texts tokenised at a time, only to be counted
 
 
@@ -230,10 +233,17 @@ def make_units(
     inputs["ready"] = fingerprint(ready.to_str()) if ready else None
     inputs["corpus"] = None if ready and config.kind != "words" else [corpus.identity, corpus.seed]
 
-    def make(folder: Path, _: str) -> None:
+    def splitter() -> WordSplitter:
+        return WordSplitter(languages, config.segmenters, ready, config.folding, config.lowercase)
+
+    def share(shards: Path) -> None:
+        if config.kind == "words":
+            count_by_shards(corpus, languages, splitter(), shards)
+
+    def make(folder: Path, _: str, shards: Path) -> None:
         """Find the units, and save them."""
         if config.kind == "words":
-            counted, counts = _count_vocabulary(bitexts, languages, config, ready, corpus.threads)
+            counted, counts = _count_vocabulary(corpus, languages, config, splitter(), shards)
             counts.save(folder)
             units: Units = counted
         elif ready:
@@ -245,7 +255,7 @@ def make_units(
         units.save(folder)
         write_json(folder / "config.json", {"units": units.settings})
 
-    folder, identity = corpus.stages.run("units", inputs, make)
+    folder, identity = corpus.stages.run_shared("units", inputs, share, make)
     return load_units(folder), identity
 
 
@@ -290,19 +300,100 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 
 
 def _count_vocabulary(
-    bitexts: Sequence[Bitext | Sentences],
-    languages: Sequence[str],
-    config: UnitsConfig,
-    pieces: Tokenizer | None,
-    threads: int,
+    corpus: Corpus, languages: Sequence[str], config: UnitsConfig, splitter: WordSplitter, shards: Path
 ) -> tuple[WordUnits, WordCounts]:
-    splitter = WordSplitter(languages, config.segmenters, pieces, config.folding, config.lowercase)
-    counts, most = {}, {language: config.most_frequent.get(language, _MOST_FREQUENT) for language in languages}
-    for language in languages:
-        texts = texts_of(bitexts, language)
-        counts[language] = frequent_words(texts, splitter, most[language], threads, f"count words {language}")
+    most = {language: config.most_frequent.get(language, _MOST_FREQUENT) for language in languages}
+    if corpus.stages.execution.kind == "local":
+        bitexts = corpus.part("train")
+        counts = {
+            code: frequent_words(texts_of(bitexts, code), splitter, most[code], corpus.threads, f"count words {code}")
+            for code in languages
+        }
+    else:
+        files = count_by_shards(corpus, languages, splitter, shards)
+        counts = {code: most_frequent_of(files[code], most[code]) for code in languages}
     words = most_frequent(counts, most)
-    return WordUnits(words, splitter, pieces), WordCounts.of(counts, most, words)
+    return WordUnits(words, splitter, splitter.tokenizer), WordCounts.of(counts, most, words)
+
+
+@dataclass(frozen=True)
+class CountJob:
+    """Count the words of a range of a language's training texts.
+
+    Attributes:
+        folder: of the stage; the splitter is beside the shards.
+        corpus: the folder of the corpus stage.
+        pairs: the language pairs in it.
+        sizes: each language, and how many texts it has; the shards of the first come first.
+        texts: of a shard.
+    """
+
+    folder: Path
+    corpus: Path
+    pairs: tuple[Pair, ...]
+    sizes: tuple[tuple[str, int], ...]
+    texts: int
+    heavy = False
+
+    def open(self, splitter: WordSplitter | None = None) -> tuple[WordCounter, dict[str, Texts | TextView]]:
+        """Map the texts; the splitter is loaded, unless it is there already."""
+        if splitter is None:
+            splitter = WordUnits.load(self.folder / "inputs").splitter
+        bitexts = [_open(self.corpus, "train", pair) for pair in self.pairs]
+        return WordCounter(splitter), {code: texts_of(bitexts, code) for code, _ in self.sizes}
+
+    def shards(self) -> list[tuple[str, int]]:
+        """Return the language and the first text of each shard."""
+        return [(code, first) for code, size in self.sizes for first in range(0, size, self.texts)]
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Write the words and counts."""
+        (counter, texts), (code, first) = opened, self.shards()[shard]
+        part = texts[code][first : first + self.texts]
+        counter.count(part, output)
+        texts[code].release()
+        return {"lines": len(part)}
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the only file."""
+        return [output]
+
+
+def count_by_shards(
+    corpus: Corpus, languages: Sequence[str], splitter: WordSplitter, folder: Path
+) -> dict[str, list[Path]]:
+    """Count the words of the training texts, by whoever takes part.
+
+    Args:
+        corpus: the corpus stage; its stages tell who does it.
+        languages: whose texts.
+        splitter: text to words.
+        folder: for the shards, which all share; what a killed run left there is used.
+
+    Returns:
+        The files of each language, whose counts :func:`xswe.text.counting.most_frequent_of` adds up.
+
+    Raises:
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    execution, bitexts = corpus.stages.execution, corpus.part("train")
+    sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
+    job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS)
+    shards, none = job.shards(), WordUnits([], splitter, splitter.tokenizer)
+    identity = fingerprint(none.identity, corpus.identity, sizes, _TEXTS)
+
+    def write(place: Path) -> None:
+        none.save(place)
+        write_json(place / "config.json", {"units": none.settings})
+
+    stage = Stage(job.folder, "count words", len(shards), COUNTED, job, identity)
+    stage.begin()
+    if execution.kind == "ray":
+        once(job.folder / "inputs", identity, write)
+        run_shards(stage, execution)
+    else:
+        run_shards(stage, execution, corpus.threads, opened=job.open(splitter))
+    return {code: [stage.path(n) for n, (own, _) in enumerate(shards) if own == code] for code in languages}
 
 
 def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, str]:
