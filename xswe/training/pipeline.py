@@ -96,7 +96,7 @@ def run_stages(
         distilled: the encoder whose sentence vectors are imitated, where ``objective.distillation`` is above 0; of each
             pair it reads the side in the model's first language (the source, where neither is).
         shared: the folder that the stages lie in, where several runs share them; None for the run folder.
-        execution: who asks the teachers for states and vectors; the rest is done in this process.
+        execution: who counts words, and asks the teachers for states and vectors; the rest is done in this process.
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
