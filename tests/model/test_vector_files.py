@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -132,6 +133,30 @@ def test_two_writers_of_one_output_are_kept_apart(tmp_path):
     file = VectorFile(tmp_path / "a.npy", 6, "float32")
     with open_writer(file, "s"), pytest.raises(ConfigError, match="another process"), open_writer(file, "s"):
         pass
+
+
+def test_two_writers_of_one_shard_do_not_meet(tmp_path):
+    file = VectorFile(tmp_path / "a.npy", 6, "int8", own=True)
+
+    def write_it(between=lambda: None):
+        with open_writer(file, "s") as writer:
+            writer.write(0, ROWS)
+            writer.rows = len(ROWS)
+            between()
+        return file.path.read_bytes() + file.scales.read_bytes()
+
+    def another():
+        with patch("os.getpid", return_value=0):
+            assert write_it() == alone
+
+    def broken():
+        raise Killed
+
+    alone = write_it()
+    assert write_it(another) == alone
+    with pytest.raises(Killed):
+        write_it(broken)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.npy", "a.scales.npy"}
 
 
 @pytest.mark.parametrize(("name", "dtype", "found"), [("a.txt", "float32", "ends in"), ("a.npy", "int4", "float16")])

@@ -132,8 +132,11 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _temporary(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
-    """Name a hidden sibling of ``path`` for this process and host, and remove those that killed ones of this host left."""
+def sibling(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
+    """Name a hidden sibling of ``path`` for this process and host, and remove those that killed ones of this host left.
+
+    Of a crowded folder they are not removed: see :func:`remove_leftovers`.
+    """
     host = f"{fingerprint(platform.node(), length=6)}-"
     if not crowded:
         remove_leftovers(path.parent, f".{path.name}.", end)
@@ -179,7 +182,7 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
         return
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path, crowded=crowded)
+    temporary = sibling(path, crowded=crowded)
     try:
         yield temporary
         _share(temporary)
@@ -239,7 +242,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
+    temporary = sibling(path)
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
@@ -249,7 +252,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
                 _share(file)
                 _sync(file)
         if path.exists():
-            doomed = _temporary(path, "old")
+            doomed = sibling(path, "old")
             os.replace(path, doomed)
             os.replace(temporary, path)
             shutil.rmtree(doomed, ignore_errors=True)

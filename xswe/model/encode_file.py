@@ -208,7 +208,7 @@ class EncodeJob:
         """Write the vectors of a shard."""
         model, plan = opened
         source, span = plan.shard(shard)
-        file = VectorFile(output, model.dim, self.dtype)
+        file = VectorFile(output, model.dim, self.dtype, own=True)  # another may be given the same shard
         out = np.empty((READ_LINES, model.dim), np.float32)
         with open_writer(file, "shard") as writer:
             for texts in read_blocks(source, span=span):

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from xswe.errors import ConfigError, InputError, needs, no_room
-from xswe.io.files import let_go, lock, read_json, whole_file, write_json
+from xswe.io.files import let_go, lock, read_json, sibling, whole_file, write_json
 from xswe.io.ragged import Texts
 from xswe.model.folder import PRECISIONS, check_precision, convert
 
@@ -43,11 +43,19 @@ _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
 
 @dataclass(frozen=True)
 class VectorFile:
-    """What is to be written: the path, whose suffix chooses the format, the dimensions of a row, and the precision."""
+    """What is to be written.
+
+    Attributes:
+        path: where; the suffix chooses the format.
+        width: dimensions of a row.
+        dtype: the precision.
+        own: whether each process has an unfinished file of its own, which none goes on with.
+    """
 
     path: Path
     width: int
     dtype: str
+    own: bool = False
 
     def __post_init__(self) -> None:
         check_precision(self.dtype)
@@ -61,12 +69,13 @@ class VectorFile:
     @property
     def partial(self) -> Path:
         """The rows written so far."""
-        return self.path.with_name(f".{self.path.name}.partial")
+        return sibling(self.path, crowded=True) if self.own else self.path.with_name(f".{self.path.name}.partial")
 
     @property
     def partial_scales(self) -> Path:
         """Their scales."""
-        return self.path.with_name(f".{self.path.name}.scales.partial")
+        own = sibling(self.scales, crowded=True) if self.own else None
+        return own or self.path.with_name(f".{self.path.name}.scales.partial")
 
     @property
     def journal(self) -> Path:
@@ -179,7 +188,7 @@ def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
     """Open a file of vectors, or take up what a killed run left of it.
 
     When the block ends the output is there. When it raises, the partial file and the journal stay for the next run, unless
-    its signature is another; it names all that the vectors depend on but the lines themselves.
+    they are this process's own or its signature is another; it names all that the vectors depend on but the lines.
 
     Raises:
         ConfigError: another process is writing the same output.
@@ -192,11 +201,16 @@ def open_writer(file: VectorFile, signature: str) -> Iterator[VectorWriter]:
         writer = VectorWriter(file, signature, rows, scales)
         rows.truncate(_HEADER + writer.kept * file.row_bytes)
         scales.truncate(_HEADER + writer.kept * 4)
-        yield writer
-        writer.finish()
-        let_go(rows, scales)
-        for path in (file.journal, file.partial, file.partial_scales):
-            path.unlink(missing_ok=True)
+        over = file.own
+        try:
+            yield writer
+            writer.finish()
+            over = True
+        finally:
+            if over:
+                let_go(rows, scales)
+                for path in (file.journal, file.partial, file.partial_scales):
+                    path.unlink(missing_ok=True)
 
 
 def _read_journal(file: VectorFile, signature: str) -> tuple[int, str]:
