@@ -75,7 +75,7 @@ def test_blocks_must_not_be_cut(tmp_path, paths):
         search_shards(paths, 3, SearchConfig(), tmp_path, ExecutionConfig(), Sizes(rows=100))
 
 
-@pytest.mark.parametrize(("pairs", "group"), [(10, 1 << 24), (1 << 29, 1 << 24), (1 << 36, 1 << 30), (1 << 45, 1 << 32)])
+@pytest.mark.parametrize(("pairs", "group"), [(10, 1 << 28), (1 << 33, 1 << 28), (1 << 36, 1 << 30), (1 << 45, 1 << 32)])
 def test_groups_of_clusters_are_enough_to_share_out_and_not_too_small(pairs, group):
     assert Sizes().group(pairs) == group
     assert SMALL.group(pairs) == SMALL.pairs

@@ -115,6 +115,17 @@ def make_centroids(
     return train_centroids(points, count, generator, threads), means
 
 
+def neighbouring(centroids: np.ndarray, groups: int, config: SearchConfig, threads: int) -> np.ndarray:
+    """Return clusters so ordered that those which share lines are together: their clusters, one after the other."""
+    found = train_centroids([centroids], min(groups, len(centroids)), np.random.default_rng([config.seed, 12]), threads)
+    return np.argsort(_assign(centroids, found, 1)[1][:, 0], kind="stable")
+
+
+def near(sides: list[Vectors], config: SearchConfig) -> list[Vectors]:
+    """Return sides whose rows are read cluster by cluster: all of them in memory where half of it has room."""
+    return [side.at_hand() for side in sides] if sum(side.array.nbytes for side in sides) < config.bytes // 2 else sides
+
+
 def join(
     left: np.ndarray, right: np.ndarray, limits: tuple[np.ndarray, np.ndarray], k: int, within: bool = False
 ) -> tuple[np.ndarray, ...]:
@@ -148,10 +159,9 @@ def search_clusters(
     """Find neighbours among the lines that share a cluster; ``within`` one side, see ``neighbours_within``.
 
     The result depends on neither the number of threads nor interruptions. Memory beside the result is the assignment,
-    8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, where ``config.memory`` allows.
+    8 x ``probes`` bytes a line, and the vectors of one cluster a thread; or all vectors, see :func:`near`.
     """
-    if 4 * source.dim * (len(source) + len(target)) < config.bytes // 2:
-        source, target = source.in_memory(), target.in_memory()  # each row is read many times
+    source, target = near([source, target], config)
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
     saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))

@@ -23,11 +23,11 @@ from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
-from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids
+from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids, near, neighbouring
 from xswe.search.types import Neighbours, SearchConfig, Vectors
 
 _BLOCK = 16_384  # rows that are assigned together, wherever a shard begins
-_GROUPS, _FEW_PAIRS = 64, 1 << 24  # of clusters; pairs of a second or less, too few to be shared out
+_GROUPS, _FEW_PAIRS = 64, 1 << 28  # of clusters; pairs of a few seconds, too few to be shared out
 _NOTHING = np.zeros(0, np.int64)
 _NAMES = (("forward", "sources"), ("backward", "targets"))
 
@@ -130,20 +130,20 @@ class _Lists:
 class ClustersJob(_Job):
     """Search the clusters of a group."""
 
-    def open(self) -> tuple[list[Vectors], list[Members], np.ndarray]:
-        """Open the vectors, the lines of each cluster, and the groups."""
-        folder, sides = self.search.folder / "members", self.search.sides()
+    def open(self) -> tuple[list[Vectors], list[Members], list[np.ndarray]]:
+        """Open the vectors, the lines of each cluster, and the clusters of each group."""
+        folder, sides = self.search.folder / "members", near(self.search.sides(), self.search.config)
         members = [
             Members(np.load(folder / f"lines{n}.npy", mmap_mode="r"), np.load(folder / f"bounds{n}.npy"))
             for n in range(len(sides))
         ]
-        return sides, members, np.load(folder / "groups.npy")
+        return sides, members, np.split(np.load(folder / "order.npy"), np.load(folder / "cuts.npy"))
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
         """Write the lists of the lines in these clusters."""
         sides, members, groups = opened
-        clusters, k = range(*groups[shard : shard + 2].tolist()), self.search.k
-        there = [np.unique(own.lines[own.bounds[clusters.start] : own.bounds[clusters.stop]]) for own in members]
+        clusters, k = groups[shard].tolist(), self.search.k
+        there = [np.unique(np.concatenate([own[cluster] for cluster in clusters])) for own in members]
         forward, backward = _Lists(there[0], k), _Lists(there[-1], k)
         pairs = 0
         with single_threaded_blas():
@@ -323,13 +323,15 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
             np.save(place / f"lines{n}.npy", found.lines)
             np.save(place / f"bounds{n}.npy", found.bounds)
             pairs.append(np.diff(found.bounds))
-        ends = np.cumsum(pairs[0] * pairs[-1])
+        order = neighbouring(np.load(search.folder / "centroids" / "centroids.npy"), _GROUPS, search.config, threads)
+        ends = np.cumsum((pairs[0] * pairs[-1])[order])
         size = search.sizes.group(int(ends[-1]))
-        cuts = np.searchsorted(ends, np.arange(size, int(ends[-1]), size)) + 1
-        np.save(place / "groups.npy", np.unique(np.concatenate([[0], cuts, [count]])))
+        cuts = np.unique(np.searchsorted(ends, np.arange(size, int(ends[-1]), size)) + 1)
+        np.save(place / "order.npy", order)
+        np.save(place / "cuts.npy", cuts[cuts < count])
 
     once(search.folder / "members", search.identity, members)
-    groups = len(np.load(search.folder / "members" / "groups.npy")) - 1
+    groups = len(np.load(search.folder / "members" / "cuts.npy")) + 1
     stage = _begun(search, "neighbours", groups, ClustersJob(search))
     run_shards(stage, execution, threads)
     return stage.folder

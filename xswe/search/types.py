@@ -103,10 +103,9 @@ class Vectors:
             return out
         return self._unit(self.array[rows])
 
-    def in_memory(self) -> Vectors:
-        """Return the same vectors as one float32 array that stays in memory, if only as the pages of its file."""
-        mapped_as_it_is = self._spans is not None and self.array.dtype == np.float32
-        return Vectors(np.asarray(self.array) if mapped_as_it_is else self.read(0, len(self)))
+    def at_hand(self) -> Vectors:
+        """Return the same vectors for rows that are read many times: of a file the pages, which processes share."""
+        return Vectors(np.asarray(self.array))
 
     @staticmethod
     def _unit(rows: np.ndarray) -> np.ndarray:
