@@ -6,7 +6,7 @@ import json
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.io.results import Result
+from xswe.io.results import Result, latex, markdown, table
 
 
 class Found(Result):
@@ -29,10 +29,26 @@ def test_a_suffix_is_a_promise(tmp_path):
     rows = [{"score": score, "text": text} for score, text in Found().records()]
     assert json.loads((tmp_path / "a.json").read_text()) == rows
     assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == rows
-    assert (tmp_path / "a.md").read_text().splitlines()[2:] == [r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
+    lines = ["| --- | --- |", r"| 0.5000 | a\|b & c_d <i> |", '| 0.2500 | x y "z" |']
+    assert (tmp_path / "a.md").read_text().splitlines()[1:] == lines
     assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
     with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.csv"):
         Found().write(tmp_path / "b.html")
+
+
+def test_numbers_stand_right_and_texts_left():
+    header = ("model", "for", "F1", "range", "none")
+    rows = [("mini", "8 words", 0.75, "**1** to 20", None), ("b", "x", None, "- / 3", "")]
+    assert markdown(header, rows).splitlines()[1] == "| --- | --- | ---: | ---: | ---: |"
+    assert latex(header, rows).splitlines()[0] == r"\begin{tabular}{llrrr}"
+    assert table(header, rows).splitlines() == [
+        "model  for        F1        range  none",
+        "-----  -------  ----  -----------  ----",
+        "mini   8 words  75.0  **1** to 20     -",
+        "b      x           -        - / 3",
+    ]
+    assert table(("a", "text"), [("x", "a text that is long")]).splitlines()[1] == "-  ----"
+    assert markdown(("a", "b"), []).splitlines() == ["| a | b |", "| --- | --- |"]
 
 
 def test_a_notebook_shows_texts_and_never_markup_of_theirs():

@@ -408,12 +408,8 @@ def list_corpora() -> str:
             rows.append([card.name, "-", card.kind, "any"])
     width = max(len(name) for name in cards())
     licences = "\n".join(f"{card.name.ljust(width)}  {card.terms}" for card in cards().values() if card.versions)
-    body = [[*row[:3]] for row in rows]
-    laid_out = table(["corpus", "version", "kind"], body).splitlines()
-    lines = [f"{laid_out[0]}  pairs or languages", laid_out[1]]
-    lines += [f"{line}  {row[3]}" for line, row in zip(laid_out[2:], rows, strict=True)]
     return (
-        "\n".join(lines)
+        table(["corpus", "version", "kind", "pairs or languages"], rows)
         + f"\n\nlicences, as their sources state them:\n{licences}\n\npython -m xswe corpus show name=ccmatrix"
     )
 
@@ -487,8 +483,6 @@ def _summary(report: CorpusReport) -> str:
     """Lay out where the pairs went, each reason with what it means."""
     explained = {**_SKIPPED, **REASONS}
     counted: Sequence[tuple[str, int]] = sorted(report.dropped.items(), key=lambda item: (-item[1], item[0]))
-    rows = [["read", f"{report.read:,}"], *([reason, f"{count:,}"] for reason, count in counted)]
-    rows.append(["kept", f"{report.kept:,}"])
-    lines = table(["pairs", "count"], rows).splitlines()
-    meanings = ["", "", "", *(explained.get(reason, "") for reason, _ in counted), ""]
-    return "\n".join(f"{line}  {meaning}".rstrip() for line, meaning in zip(lines, meanings, strict=True))
+    rows = [["read", f"{report.read:,}", ""]]
+    rows += [[reason, f"{count:,}", explained.get(reason, "")] for reason, count in counted]
+    return table(["pairs", "count", ""], [*rows, ["kept", f"{report.kept:,}", ""]])

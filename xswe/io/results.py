@@ -34,33 +34,43 @@ def cell(value: Any) -> str:
     return f"{100 * value:.1f}" if isinstance(value, float) else str(value)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out under a header; the first column stands left, the others right."""
+def _laid_out(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
+    """Return the header and the rows as texts, and which columns stand right: those of numbers, but for the first."""
     cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+    columns = [[text for text in column if re.search(r"\w", text)] for column in zip(*cells[1:], strict=True)]
+    is_number = [all(re.match(r"\W*\d", text) for text in column) for column in columns]
+    return cells, [False, *(is_number or [False] * len(header))[1:]]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Lay rows out under a header; columns of numbers stand right, but for the first."""
+    cells, right = _laid_out(header, rows)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
-        parts = [
-            text.ljust(width) if k == 0 else text.rjust(width)
-            for k, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
+        parts = (
+            text.rjust(width) if to_right else text.ljust(width)
+            for text, width, to_right in zip(row, widths, right, strict=True)
+        )
         return "  ".join(parts).rstrip()
 
-    return "\n".join([line(cells[0]), "  ".join("-" * width for width in widths), *map(line, cells[1:])])
+    rims = [*widths[:-1], widths[-1] if right[-1] else len(cells[0][-1])]
+    return "\n".join([line(cells[0]), line(["-" * width for width in rims]), *map(line, cells[1:])])
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out as a Markdown table; the first column stands left, the others right."""
-    lines = [list(map(str, header)), ["---"] + ["---:"] * (len(header) - 1)]
-    lines += [[cell(value).replace("|", "\\|") for value in row] for row in rows]
+    """Lay rows out as a Markdown table; columns of numbers stand right, but for the first."""
+    cells, right = _laid_out(header, rows)
+    lines = [cells[0], ["---:" if to_right else "---" for to_right in right]]
+    lines += [[text.replace("|", "\\|") for text in row] for row in cells[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def latex(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Lay rows out as a LaTeX table in the style of the package booktabs."""
-    lines = [[str(name) for name in header], *([cell(value) for value in row] for row in rows)]
-    first, *rest = (" & ".join("".join(_TEX.get(c, c) for c in text) for text in line) + r" \\" for line in lines)
-    start = rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}"
+    cells, right = _laid_out(header, rows)
+    first, *rest = (" & ".join("".join(_TEX.get(c, c) for c in text) for text in line) + r" \\" for line in cells)
+    start = rf"\begin{{tabular}}{{{''.join('r' if to_right else 'l' for to_right in right)}}}"
     return "\n".join([start, r"\toprule", first, r"\midrule", *rest, r"\bottomrule", r"\end{tabular}"])
 
 
