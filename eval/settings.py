@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from xswe.errors import ConfigError, XsweError
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "eval" / "results"
+DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")).resolve()  # bitext and evaluation sets
 REQUIRED = None  # the default of a setting that must be given
 
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from eval.settings import ROOT, chosen, run_script
+from eval.settings import DATA, ROOT, chosen, run_script
 from xswe.errors import ConfigError
 from xswe.io.results import markdown
 
@@ -70,7 +70,7 @@ sys.exit(status)
 
 def lines_of(lines: int) -> list[tuple[str, str]]:
     """Return pairs of English and Japanese."""
-    data = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train" / "en-ja"
+    data = DATA / "train" / "en-ja"
     files = sorted(data.glob("*.tsv.gz"))
     found: list[tuple[str, str]] = []
     for path in files:

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from eval.report.encode_tables import fastest_peer, lay_out
-from eval.settings import run_script
+from eval.settings import DATA, run_script
 from xswe.io.files import resource, write_json
 from xswe.io.parallel import available_threads
 
@@ -49,10 +49,9 @@ DEFAULTS |= {"languages": ",".join(LANGUAGES), "lengths": "8,20,100", "tokenizer
 
 def read_corpora(lines: int) -> dict[str, list[str]]:
     """Sentences by language, equally many of each corpus."""
-    data = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     out: dict[str, list[str]] = {code: [] for code in LANGUAGES}
     for other in LANGUAGES[1:]:
-        files = sorted((data / "train" / f"en-{other}").glob("*.gz"))
+        files = sorted((DATA / "train" / f"en-{other}").glob("*.gz"))
         for path in files:
             with gzip.open(path, "rt", encoding="utf-8") as stream:
                 for _, line in zip(range(lines // len(files)), stream, strict=False):
@@ -303,7 +302,7 @@ def precisions(path: str) -> list[dict[str, Any]]:
     from xswe.evaluation.mteb_bridge import run_task
     from xswe.model.folder import PRECISIONS
 
-    root = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "mteb-local"
+    root = DATA / "mteb-local"
     rows = []
     for dtype in PRECISIONS:
         with tempfile.TemporaryDirectory() as folder:

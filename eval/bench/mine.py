@@ -54,9 +54,10 @@ def make_vectors(count: int, model: str, folder: Path) -> int:
     """Write ``a.npy`` and ``b.npy``, where row i of ``b`` translates row i + shift of ``a``; returns the shift."""
     if model:
         import xswe
+        from eval.settings import DATA
 
         found = xswe.load(model)
-        source, target = real_texts(Path(os.environ.get("XSWE_DATA", "../shared/data")))
+        source, target = real_texts(DATA)
         if len(source) < count:
             raise SystemExit(f"{len(source):,} distinct pairs under XSWE_DATA, {count:,} wanted: set largest= lower")
         shift = min(count // 2, len(source) - count)

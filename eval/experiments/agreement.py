@@ -11,7 +11,6 @@ that are looked up differently then share nothing.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import xswe
-from eval.settings import run_script
+from eval.settings import DATA, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.io.files import write_json
@@ -32,7 +31,7 @@ from xswe.text.tokenizers import pieces_only, train_subwords, with_folding
 from xswe.text.units import SubwordUnits, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
+TRAIN = DATA / "train"
 LANGUAGES = ("en", "de", "zh", "ja")
 COLUMNS = ["model", "language", "library", "lines", "cosine >= .9999", "cosine >= .999999", "lowest", "mean"]
 DEFAULTS: dict[str, Any] = {"models": "", "lines": 20_000, "dim": 64, "only": "", "output": ""}
@@ -42,7 +41,7 @@ def lines(language: str, count: int, seed: int = 0) -> list[str]:
     """Draw distinct lines of a language, at random."""
     found: set[str] = set()
     for other in ("de", "zh", "ja") if language == "en" else (language,):
-        for file in find_pairs([str(DATA / f"en-{other}")], ("en", other)):
+        for file in find_pairs([str(TRAIN / f"en-{other}")], ("en", other)):
             found |= {pair[language != "en"] for pair in islice(read_pairs(file), 30_000)}
     ranked = sorted(found)
     return [ranked[i] for i in np.random.default_rng(seed).permutation(len(ranked))[:count]]

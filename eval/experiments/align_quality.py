@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import gzip
 import multiprocessing
-import os
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
@@ -44,7 +43,7 @@ from eval.experiments.align_gold import (
     moved,
     read_bitext,
 )
-from eval.settings import RESULTS, numbers, run_script
+from eval.settings import DATA, RESULTS, numbers, run_script
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
 from xswe.alignment.windows import align_texts
 from xswe.evaluation.models import open_encoder
@@ -243,8 +242,8 @@ def paired(model: AnyModel, data: Path) -> dict[str, float]:
 
 def main(settings: dict[str, Any]) -> None:
     """Measure all, print and write it."""
-    model, data = xswe.load(settings["model"]), Path(os.environ.get("XSWE_DATA", "../shared/data"))
-    found = list(documents(data)) + (list(novels(Path(settings["gold"]))) if settings["gold"] else [])
+    model = xswe.load(settings["model"])
+    found = list(documents(DATA)) + (list(novels(Path(settings["gold"]))) if settings["gold"] else [])
     ways: dict[str, Align] = {
         "xswe": by_xswe(model, AlignConfig()),
         **{f"vecalign, beads to {size} lines": by_vecalign(model, size) for size in (4, 8)},
@@ -252,7 +251,7 @@ def main(settings: dict[str, Any]) -> None:
     }
     for name, method in (("hunalign", hunalign), ("bleualign", bleualign)):
         if settings[name]:
-            ways[name.capitalize() if method is bleualign else name] = by_words(method, settings[name], data)
+            ways[name.capitalize() if method is bleualign else name] = by_words(method, settings[name], DATA)
     for encoder in settings["encoders"].split(",") if settings["encoders"] else ():
         ways[f"xswe, vectors of {Path(encoder.partition(':')[2] or encoder).name}"] = by_encoder(encoder)
     result: dict[str, Any] = {"model": settings["model"], "f1": {}, "growth": []}
@@ -262,12 +261,12 @@ def main(settings: dict[str, Any]) -> None:
     for kind in ("strict", "lax"):
         rows = [[name, *(one[key][kind] for key in names)] for name, one in result["f1"].items()]
         print(f"\n{kind} F1\n{table(['method', *names], rows)}", flush=True)
-    result["documents"] = paired(model, data)
+    result["documents"] = paired(model, DATA)
     print(result["documents"])
     write_json(Path(settings["output"]), result)  # growth takes long
     for size in numbers(settings["sizes"], "sizes"):
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            result["growth"].append(pool.submit(growth, settings["model"], data, size).result())
+            result["growth"].append(pool.submit(growth, settings["model"], DATA, size).result())
         print(result["growth"][-1], flush=True)
         write_json(Path(settings["output"]), result)
 

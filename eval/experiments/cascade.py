@@ -12,7 +12,6 @@ judges and pairs stay in the file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ import numpy as np
 import xswe
 from eval.experiments.bucc import best_threshold, precision_recall_f1
 from eval.experiments.mining_quality import TATOEBA, planted_lines
-from eval.settings import chosen, run_script
+from eval.settings import DATA, chosen, run_script
 from xswe.evaluation.models import open_encoder
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, mine_vectors
@@ -59,13 +58,12 @@ def figures(source: np.ndarray, target: np.ndarray, total: int) -> dict[str, flo
 
 def main(settings: dict[str, Any]) -> None:
     """Measure and print; write the figures."""
-    root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     model, judge = xswe.load(settings["model"]), Remembering(open_encoder(settings["judge"], 1))
     name = Path(settings["judge"]).name
     rows: list[dict[str, Any]] = []
     for language in chosen(settings["languages"], "languages", list(TATOEBA)):
         for share in SHARES:
-            pairs, *others = planted_lines(root, f"en-{language}", settings["lines"], share, "alike")
+            pairs, *others = planted_lines(DATA, f"en-{language}", settings["lines"], share, "alike")
             sides = [[*(pair[k] for pair in pairs), *others[k]] for k in (0, 1)]
             lines = len(sides[0]) + len(sides[1])
             row = {"judge": name, "model": settings["model"], "pair": f"en-{language}", "share": share, "lines": lines}

@@ -11,7 +11,6 @@ where each kind is a tenth of a file of good pairs.
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Callable
@@ -22,7 +21,7 @@ import numpy as np
 
 import xswe
 from eval.experiments.mining_quality import read_rows
-from eval.settings import RESULTS, run_script
+from eval.settings import DATA, RESULTS, run_script
 from xswe.io.files import write_json
 from xswe.io.results import table
 
@@ -80,12 +79,12 @@ def lengths(pairs: Pairs) -> np.ndarray:
 
 def main(settings: dict[str, Any]) -> None:
     """Measure and write."""
-    root, model = Path(os.environ.get("XSWE_DATA", "../shared/data")), xswe.load(settings["model"])
+    model = xswe.load(settings["model"])
     rows = []
     for language in (code for code in ("de", "ja", "zh") if code in model.languages):
-        pairs = list(dict.fromkeys(read_rows(root / "dev" / f"wmt23.en-{language}.tsv")))[: settings["pairs"]]
+        pairs = list(dict.fromkeys(read_rows(DATA / "dev" / f"wmt23.en-{language}.tsv")))[: settings["pairs"]]
         other = "de" if language != "de" else "ja"
-        others = [b for _, b in read_rows(root / "dev" / f"wmt23.en-{other}.tsv")]
+        others = [b for _, b in read_rows(DATA / "dev" / f"wmt23.en-{other}.tsv")]
         good = xswe.score(model, *map(list, zip(*pairs, strict=True)))
         for name, bad in noise(pairs, others, random.Random(0)).items():
             row = {"pair": f"en-{language}", "noise": name, "pairs": len(bad)}

@@ -13,7 +13,6 @@ variation that is in the JSON already is not repeated.
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import statistics
 import subprocess
@@ -24,14 +23,13 @@ from typing import Any
 
 import xswe
 from eval.report.lever_tables import lay_out
-from eval.settings import run_script
+from eval.settings import DATA, run_script
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks
 from xswe.io.files import write_json
 from xswe.io.results import table
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 DEFAULTS: dict[str, Any] = {"pair": "en-de-zh-ja", "teacher": "none", "distilled": "minilm", "runs": "runs/levers"}
 DEFAULTS |= {"only": "", "threads": 2, "extra": "", "output": "eval/results/levers.json"}
 

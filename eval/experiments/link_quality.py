@@ -16,7 +16,6 @@ eflomal (Östling and Tiedemann 2016), where it is installed, learns from the go
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 import time
@@ -30,7 +29,7 @@ import numpy as np
 
 import xswe
 from eval.experiments.align_gold import cut_words, read_bitext
-from eval.settings import RESULTS, run_script
+from eval.settings import DATA, RESULTS, run_script
 from xswe.alignment import words as own
 from xswe.io.files import write_json
 from xswe.io.results import table
@@ -159,7 +158,7 @@ def _grown(forward: set[tuple[int, int]], backward: set[tuple[int, int]]) -> set
 def measure(pair: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of one pair of languages."""
     name, corpus = SETS[pair]
-    model, data = xswe.load(settings["model"]), Path(os.environ.get("XSWE_DATA", "../shared/data"))
+    model = xswe.load(settings["model"])
     a, b, sure, possible = (part[: settings["sentences"] or None] for part in read_gold(Path(settings["gold"]), name))
     rows: list[dict[str, Any]] = []
 
@@ -181,7 +180,7 @@ def measure(pair: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
     if settings["train"] and find_spec("eflomal"):
         kind = {"ja": "fugashi", "zh": "jieba"}.get(pair[:2])
         cut = make_segmenter(kind, pair[:2], None) if kind else None
-        pairs = read_bitext(data / "train" / f"{corpus}.tsv.gz")[: settings["train"]]
+        pairs = read_bitext(DATA / "train" / f"{corpus}.tsv.gz")[: settings["train"]]
         more = [(cut_words(b.lower(), cut), " ".join(re.findall(r"\w+|[^\w\s]", a.lower()))) for a, b in pairs]
         for title, further in (("alone", []), (f"and {len(more):,} pairs", more)):
             begun = time.monotonic()

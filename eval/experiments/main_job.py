@@ -18,7 +18,6 @@ holds further settings of ``python -m xswe train``, with blanks between them; ``
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -26,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.settings import RESULTS, numbers, run_script
+from eval.settings import DATA, RESULTS, numbers, run_script
 from xswe.errors import ConfigError
 from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.metrics import primary_metrics
@@ -34,7 +33,6 @@ from xswe.evaluation.models import open_encoder
 from xswe.io.files import write_json
 from xswe.io.results import table
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 DEFAULTS: dict[str, Any] = {"pairs": "en-de,en-ja,en-zh", "sizes": "0,10000,30000,100000", "teachers": "mini,none"}
 DEFAULTS |= {"train": "", "label": "", "runs": "runs/main", "results": str(RESULTS), "threads": 2}
 STEPS = ("extraction", "pca-without-abtt", "pca-with-abtt", "refinement")

@@ -16,7 +16,6 @@ the start is there.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -25,7 +24,7 @@ from typing import Any
 
 from eval.experiments.main_job import figures
 from eval.experiments.static_levers import LANGUAGES, OBJECTIVE, SHIPS, Variation, varied
-from eval.settings import REQUIRED, RESULTS, chosen, run_script
+from eval.settings import DATA, REQUIRED, RESULTS, chosen, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
 from xswe.io.files import write_json
@@ -33,7 +32,7 @@ from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.training.stages import versions
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")) / "train"
+TRAIN = DATA / "train"
 RECORDS = RESULTS / "main"
 DEFAULTS: dict[str, Any] = {"model": REQUIRED, "start": REQUIRED, "output": REQUIRED}
 DEFAULTS |= {"runs": "runs/static", "seed": 0, "threads": 1}
@@ -44,7 +43,7 @@ _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
 def texts(language: str) -> Iterator[str]:
     """Yield every 20th text of a language in the training bitexts, all of which have an English side."""
-    for path in sorted(DATA.glob("en-*/*.tsv.gz")):
+    for path in sorted(TRAIN.glob("en-*/*.tsv.gz")):
         if language in (pair := path.parent.name.split("-")):
             for k, sides in enumerate(read_pairs(PairFile(path))):
                 if k % EVERY == 0:
@@ -97,7 +96,7 @@ def describe(name: str, target: Path, settings: dict[str, Any], threads: int) ->
         for row in rows
         if row["metric"] in _SHOWN and not (row["task"] == "tatoeba" and row["metric"] == "accuracy")
     ]
-    files = {pair: {"checksums": [path.name for path in sorted((DATA / pair).glob("*.tsv.gz"))]} for pair in pairs}
+    files = {pair: {"checksums": [path.name for path in sorted((TRAIN / pair).glob("*.tsv.gz"))]} for pair in pairs}
     sources = sources_of(settings["corpus"], files)
     write_card(target, card(model, name=name, settings=settings, rows=shown, sources=sources, versions=versions()))
 

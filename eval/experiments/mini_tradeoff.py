@@ -18,7 +18,6 @@ of the vectors and of ``tokenizer.json``, and of both as a wheel packs them (def
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import xswe
-from eval.settings import REQUIRED, chosen, numbers, run_script
+from eval.settings import DATA, REQUIRED, chosen, numbers, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.evaluation.metrics import bitext_items, spearman
@@ -42,7 +41,6 @@ from xswe.model.static import StaticModel
 from xswe.progress import track
 from xswe.text.languages import LANGUAGES
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 OTHERS = ("de", "ja", "zh")
 SAMPLE = ("en", "de", "zh", "ja")  # the columns of the sample corpus
 FIGURES = ["wmt23 dev", "wmt23 dev, margin", "stsb-xling dev", "tatoeba test", "tatoeba test, margin", "without bitext"]

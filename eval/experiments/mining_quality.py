@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import tempfile
 from dataclasses import replace
@@ -28,7 +27,7 @@ from typing import Any
 
 import xswe
 from eval.experiments.bucc import BuccFiles, extract_by, precision_recall_f1, read_gold_ids, score, tune
-from eval.settings import REQUIRED, chosen, run_script
+from eval.settings import DATA, REQUIRED, chosen, run_script
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.mining.threshold import GoldSearch, gold_scores
@@ -253,12 +252,11 @@ def planted(model: StaticModel, root: Path, pair: str, lines: int) -> list[dict[
 
 def main(settings: dict[str, Any]) -> None:
     """Measure and print; write the figures."""
-    root = Path(os.environ.get("XSWE_DATA", "../shared/data"))
     model = xswe.load(settings["model"])
     noise, lines = settings["noise"], settings["lines"]
     pairs = [pair for pair in chosen(settings["pairs"], "pairs", PAIRS) if set(pair.split("-")) <= set(model.languages)]
-    rows = [row for pair in pairs if pair.startswith("en") for row in bucc_shaped(model, root, pair[3:], noise)]
-    rows += [row for pair in pairs for row in planted(model, root, pair, lines)]
+    rows = [row for pair in pairs if pair.startswith("en") for row in bucc_shaped(model, DATA, pair[3:], noise)]
+    rows += [row for pair in pairs for row in planted(model, DATA, pair, lines)]
     header = [
         "set",
         "noise",

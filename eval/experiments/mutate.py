@@ -34,7 +34,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
-from eval.settings import ROOT, run_script
+from eval.settings import DATA, ROOT, run_script
 
 ROOMS = ("io", "text", "corpus", "model", "teacher", "training", "search", "mining", "phrases", "evaluation")
 DEFAULTS: dict[str, Any] = {
@@ -232,7 +232,7 @@ class Tree:
         """Run test files in the copy, on one thread, up to the first failure if nothing else is said."""
         ours = {"PYTHONPATH": str(self.copy), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
         ours |= {"NUMBA_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        ours |= {"XSWE_DATA": str(Path(os.environ.get("XSWE_DATA", ROOT.parent / "shared" / "data")).resolve())}
+        ours |= {"XSWE_DATA": str(DATA)}
         call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", *more, *files]
         call += [f"--deselect={test}" for test in self.unsound]
         if more and shutil.which("prlimit"):

@@ -10,15 +10,12 @@ of docs/papers.md of the files. About three minutes of a processor a study, as l
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from eval.experiments import ablate
-from eval.settings import REQUIRED, RESULTS, chosen, run_script, split_words
+from eval.settings import DATA, REQUIRED, RESULTS, chosen, run_script, split_words
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 # Where the sources differ, or where we differ from them: the recipe's own choice first.
 DETAILS = {
     "contexts.length": "tokens,units",

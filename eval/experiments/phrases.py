@@ -28,7 +28,7 @@ import xswe
 from eval.experiments.hidden_phrases import HiddenPhrase, hide_phrases, phrase_rows, read_hidden_phrases
 from eval.experiments.phrase_scorers import BM25Scorer, NGramScorer, Scorer, SpanScorer, WholeTexts
 from eval.report.phrase_tables import published_phrases
-from eval.settings import REQUIRED, chosen, run_script
+from eval.settings import DATA, REQUIRED, chosen, run_script
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
@@ -52,7 +52,7 @@ SUBSETS = ("en", "de", "zh", "ja", "en-de", "en-zh", "en-ja")
 BASELINES = ("bm25", "minilm", "mini", "wordllama")
 DEFAULTS: dict[str, Any] = {
     "model": REQUIRED,
-    "data": os.environ.get("XSWE_DATA", "../shared/data"),
+    "data": str(DATA),
     "limit": 0,
     "subsets": ",".join(SUBSETS),
     "baselines": ",".join(BASELINES),

@@ -17,7 +17,6 @@ nothing is left here.
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -33,7 +32,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from eval.experiments.mining_quality import bucc_shaped, noise_lines
-from eval.settings import REQUIRED, RESULTS, numbers, run_script
+from eval.settings import DATA, REQUIRED, RESULTS, numbers, run_script
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
@@ -54,7 +53,6 @@ from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages
 from xswe.training.triplets import GradedConfig, GradedLoss, read_graded
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data"))
 LANGUAGES = ("en", "de", "zh", "ja")
 SENTENCES = 20_000  # of each language, of which the mean is taken
 SHORTEST = 3  # letters of an English sentence that is a pivot

@@ -18,7 +18,6 @@ for which nothing is found; ``absent`` are nouns of Tatoeba that are not there.
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ from typing import Any
 from unittest.mock import patch
 
 import xswe
-from eval.settings import RESULTS, run_script
+from eval.settings import DATA, RESULTS, run_script
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel
@@ -221,12 +220,11 @@ def shares(found: list[int]) -> dict[str, float]:
 
 def measure(model: StaticModel, language: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of one language."""
-    data = Path(os.environ.get("XSWE_DATA", "../shared/data"))
-    every = read(data / "train" / f"en-{language}" / "msdocs.tsv.gz")
+    every = read(DATA / "train" / f"en-{language}" / "msdocs.tsv.gz")
     pairs = every[max(_LEARNT, len(every) - settings["lines"]) :]
     passages = [b for _, b in pairs]
-    terms, answers = make_terms(data, language, pairs, settings["terms"])
-    asked, how = [*terms, *foreign_to(data, language, every)], SpanConfig(k=5, threads=settings["threads"])
+    terms, answers = make_terms(DATA, language, pairs, settings["terms"])
+    asked, how = [*terms, *foreign_to(DATA, language, every)], SpanConfig(k=5, threads=settings["threads"])
     with patch("xswe.phrases.terms.find_phrases", cache_of(find_phrases)) as search:
         found = {
             "evidence": find_terms(model, asked, passages, how),

@@ -21,10 +21,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from eval.settings import chosen, run_script
+from eval.settings import DATA, chosen, run_script
 from xswe.errors import ConfigError
 
-DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")).resolve()
 JOBS = ("quickstart", "pairs", "encode", "mine", "phrases", "corpus")
 DEFAULTS: dict[str, Any] = {"output": "", "check": "", "jobs": ",".join(JOBS), "work": "runs/golden"}
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "modules.json")
