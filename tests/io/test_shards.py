@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import run_shards, shard_folder
-from xswe.io.files import read_json, save_checkpoint
+from xswe.io.execution import run_shards
+from xswe.io.files import read_json, save_checkpoint, work_folder
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Stage, TextPlan, work_status
@@ -188,13 +188,13 @@ def test_the_slices_of_an_array_in_any_order(tmp_path):
 
 def test_the_folder_of_an_array_goes_with_the_last_of_its_tasks(tmp_path):
     how, work = ExecutionConfig("array", 0, 2), tmp_path / "o.work"
-    with shard_folder(str(tmp_path / "o"), how) as folder:
+    with work_folder(str(tmp_path / "o"), how) as folder:
         (folder / "search").mkdir()
-        with shard_folder(str(tmp_path / "o"), how) as again:
+        with work_folder(str(tmp_path / "o"), how) as again:
             (again / "done").mkdir()
         assert (folder / "search").is_dir()
     assert {path.name for path in work.iterdir()} == {".lock", "done", "work.json"}
-    with shard_folder(str(tmp_path / "o"), how, leave=()), shard_folder(str(tmp_path / "o"), how, leave=()):
+    with work_folder(str(tmp_path / "o"), how, leave=()), work_folder(str(tmp_path / "o"), how, leave=()):
         pass
     assert not work.exists()
 

@@ -284,15 +284,15 @@ def test_a_folder_of_something_else_is_left_alone(model, files, tmp_path):
 
 def test_nothing_is_left_beside_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with work_folder(str(tmp_path / "pipe"), None, False) as folder:
+    with work_folder(str(tmp_path / "pipe")) as folder:
         assert folder.parent != tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_two_runs_do_not_share_a_work_folder(tmp_path):
-    with work_folder(str(tmp_path / "o"), None, False) as folder:
+    with work_folder(str(tmp_path / "o")) as folder:
         (folder / "half").write_text("of the first run")
-        with pytest.raises(ConfigError, match="another run is at work"), work_folder(str(tmp_path / "o"), None, False):
+        with pytest.raises(ConfigError, match="another run is at work"), work_folder(str(tmp_path / "o")):
             pass
         assert (folder / "half").exists()
     assert not folder.exists()

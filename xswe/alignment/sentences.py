@@ -360,7 +360,7 @@ def align(
     texts = sides[0][0], sides[1][0]
     anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
     long = output is not None and is_long(*texts)
-    with work_folder(str(output), None, False) if long else nullcontext() as work:
+    with work_folder(str(output)) if long else nullcontext() as work:
         path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads(), work)
         cells, scores, known, threshold, expected = _cut(path, prices, anchors, config)
         places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun

@@ -51,8 +51,7 @@ from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
-from xswe.io.execution import shard_folder
-from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
+from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, work_folder, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
@@ -104,7 +103,7 @@ def convert(
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
     partial, here = folder.with_name(f"{folder.name}.partial"), execution.kind == "local"
-    with nullcontext() if here else shard_folder(str(folder), execution, leave=()) as shared:
+    with nullcontext() if here else work_folder(str(folder), execution, leave=()) as shared:
         shards = None
         try:
             if shared is not None:

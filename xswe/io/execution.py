@@ -6,18 +6,17 @@ import errno
 import logging
 import os
 import platform
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError, needs, no_room
-from xswe.io.files import held, read_json, remove_leftovers, whole_folder, work_folder, write_json
+from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.shards import Stage
@@ -169,41 +168,6 @@ def is_made(folder: Path, identity: str) -> bool:
     """Tell whether :func:`once` has made a folder, of this content."""
     record = folder / "made.json"
     return record.is_file() and bool(read_json(record) == identity)
-
-
-@contextmanager
-def shard_folder(
-    output: str,
-    execution: ExecutionConfig,
-    keep: bool = False,
-    leave: Sequence[str] = ("done",),
-    work: str | Path | None = None,
-) -> Iterator[Path]:
-    """Yield the folder of a verb's stages, ``<output>.work`` unless another is given; removed at a good end, unless kept.
-
-    The tasks of an array share it, and the folders that are to be left are those by which a task that comes later tells
-    what came of it.
-
-    Raises:
-        ConfigError: another run is at work there, that is none of the same array.
-    """
-    array = execution.kind == "array"
-    with work_folder(output, None if work is None else str(work), keep or array, shared=array) as folder:
-        yield folder
-    if array and not keep:
-        remove_unheld(folder, leave)
-
-
-def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
-    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
-    if not folder.is_dir():
-        return
-    with suppress(ConfigError), held(folder, "other tasks are at work there"):
-        for path in folder.iterdir():
-            if path.is_dir() and path.name not in leave:
-                shutil.rmtree(path, ignore_errors=True)
-        if not leave:  # the lock goes last
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 # Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.

@@ -17,7 +17,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
@@ -25,6 +25,7 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError, needs
+from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here, is_remote, packing_of, remote_state
 
 try:
@@ -349,34 +350,53 @@ _PACKAGE = Path(__file__).parent.parent  # of the whole package
 
 
 @contextmanager
-def work_folder(output: str, work: str | None, keep: bool, shared: bool = False) -> Iterator[Path]:
-    """Yield the folder for what a killed run leaves to the next one; removed at a good end, unless kept.
+def work_folder(
+    output: str,
+    execution: ExecutionConfig = LOCAL,
+    keep: bool = False,
+    leave: Sequence[str] = ("done",),
+    work: str | Path | None = None,
+) -> Iterator[Path]:
+    """Yield the folder for what a killed run leaves to the next one, ``<output>.work`` unless another is given.
 
-    It is removed, too, where nothing was done that could be gone on with. Runs that share it may be in it at the same time,
-    but none that does not.
+    It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
+    share it; the folders that are to be left are those by which a task that comes later tells what came of it.
 
     Raises:
-        ConfigError: the folder is no work folder, or another process is at work in it.
+        ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
     """
     if work is None and (output == "-" or is_special(Path(output))):
-        with scratch("xswe-mine-") as folder:
-            yield Path(folder)
+        with scratch("xswe-mine-") as temporary:
+            yield Path(temporary)
         return
-    folder_path = Path(work) if work else Path(f"{output}.work")
-    foreign = folder_path.exists() and any(not p.name.startswith(".") for p in folder_path.iterdir())
-    if foreign and not (folder_path / "work.json").is_file():
-        raise ConfigError(f"{folder_path}: exists and is no work folder of mine; set work= to another name")
-    busy = f"{folder_path}: another run is at work there; wait for it, or choose another output= or work="
-    with held(folder_path, busy, shared):
-        write_json(folder_path / "work.json", {"output": output})
+    folder, shared = Path(work) if work else Path(f"{output}.work"), execution.kind == "array"
+    foreign = folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir())
+    if foreign and not (folder / "work.json").is_file():
+        raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")
+    with held(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
+        write_json(folder / "work.json", {"output": output})
         try:
-            yield folder_path
+            yield folder
         except BaseException:
-            if not shared and all(path.name == "work.json" or path.name[0] == "." for path in folder_path.iterdir()):
-                shutil.rmtree(folder_path, ignore_errors=True)
+            if not shared and {path.name for path in folder.iterdir()} <= {"work.json", ".lock"}:
+                shutil.rmtree(folder, ignore_errors=True)
             raise
-        if not keep:  # Windows removes no file that is open, the lock's for one: what stays there is hidden or overwritten
-            shutil.rmtree(folder_path, ignore_errors=ON_WINDOWS)
+        if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
+            shutil.rmtree(folder, ignore_errors=ON_WINDOWS)
+    if shared and not keep:
+        remove_unheld(folder, leave)
+
+
+def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
+    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
+    if not folder.is_dir():
+        return
+    with suppress(ConfigError), held(folder, "other tasks are at work there"):
+        for path in folder.iterdir():
+            if path.is_dir() and path.name not in leave:
+                shutil.rmtree(path, ignore_errors=True)
+        if not leave:  # the lock goes last
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def resource(name: str) -> Path:

@@ -23,8 +23,8 @@ from xswe.corpus.cleaning import sketches
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.rows import text_hashes
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once, shard_folder
-from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch
+from xswe.io.execution import is_made, once
+from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
@@ -253,7 +253,7 @@ def dedup(
         not isinstance(source, RecordFile) or "-" in (*source.paths, str(output)) or is_special(Path(output))
     ):
         raise ConfigError("execution=array: others read the same lines: give the names of a file and of an output")
-    with shard_folder(str(output), config.execution, config.keep, work=work) as place:
+    with work_folder(str(output), config.execution, config.keep, work=work) as place:
         if config.execution.kind == "array":
             return steps.shared(place, output, rejects)
         found = steps.found(place)

@@ -23,8 +23,7 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.execution import shard_folder
-from xswe.io.files import check_apart, file_stamp, fingerprint, held, open_output, read_json, write_json
+from xswe.io.files import check_apart, file_stamp, fingerprint, held, open_output, read_json, work_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -230,7 +229,7 @@ class _Filter:
         kind: str | None = output_format("auto", output, self.config.languages)
         kind = None if kind == format_of(file) else kind
         here = execution.kind == "local"
-        with shard_folder(output, execution, keep=execution.kind == "array") as work:
+        with work_folder(output, execution, keep=execution.kind == "array") as work:
             if here:
                 file = file.spooled(work)
                 found = self.compared(file.blocks(_BLOCK, _WINDOW), _Found(work, self._identity(file)))

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import shard_folder
-from xswe.io.files import scratch
+from xswe.io.files import scratch, work_folder
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -166,7 +165,7 @@ def mine(
         with scratch("xswe-mine-") as folder:
             return _result(*mine_sides(model, given, config, Path(folder), rerank), languages)
     kind = output_format(config.format, str(output), languages)
-    with shard_folder(str(output), config.execution, config.keep, ("source", "target", "neighbours"), work) as place:
+    with work_folder(str(output), config.execution, config.keep, ("source", "target", "neighbours"), work) as place:
         sides, mined, seconds = mine_sides(model, given, config, place, rerank)
         start = time.monotonic()
         write_pairs(str(output), kind, mined.pairs, *sides, languages)

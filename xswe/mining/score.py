@@ -166,7 +166,7 @@ def score_bitext(
     if config.streams:
         counts = _stream(model, file, output, config)
     else:
-        with work_folder(output, work, keep) as place:
+        with work_folder(output, keep=keep, work=work) as place:
             counts = _by_margin(model, file, output, config, place)
     return ScoredBitext(*counts, config.score, time.monotonic() - started, output)
 
@@ -388,7 +388,7 @@ def mine_negatives(
     targets = positives.take(first[order])
     # Of the vectors and, with an output, the search that a killed run goes on with.
     room: AbstractContextManager[str | Path]
-    room = scratch("xswe-negatives-") if output is None else work_folder(str(output), None, False)
+    room = scratch("xswe-negatives-") if output is None else work_folder(str(output))
     with room as folder:
         sides = [
             encoded_to(Path(folder) / name, model, texts, config.storage, config.neighbours.workers)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import once, run_shards, shard_folder
-from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, write_json
+from xswe.io.execution import once, run_shards
+from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, work_folder, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
@@ -298,7 +298,7 @@ def encode_shards(
     shards = _Shards(model, plan, file, identity, execution, threads, begun)
     if not many:
         check_output(target, files)
-        with shard_folder(str(target), execution) as folder:
+        with work_folder(str(target), execution) as folder:
             return shards.joined(folder, target)
     folder, models = output.parent, output.parent / ".model"
     with held(folder, f"{folder}: another run is at work there; wait for it", execution.kind == "array"):

@@ -13,8 +13,7 @@ from typing import Any
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.execution import shard_folder
-from xswe.io.files import check_input, check_output, file_stamp
+from xswe.io.files import check_input, check_output, file_stamp, work_folder
 from xswe.io.lines import OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.io.settings import LOCAL, ExecutionConfig
@@ -184,7 +183,7 @@ def find_in_files(
                 f"execution={execution.kind}: others read the same passages: give a text file, an output file, the name of "
                 "a model, and on_error=raise"
             )
-        with shard_folder(files.output, execution, keep=execution.kind == "array") as folder:
+        with work_folder(files.output, execution, keep=execution.kind == "array") as folder:
             shards = PhraseShards(model, files.passages, folder, execution)
             found = search(source, queries, shards, config)
             _write(files, queries, found, config.examples, None, {})

@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.execution import is_made, once, shard_folder
-from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, write_json
+from xswe.io.execution import is_made, once
+from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, work_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import HEADER, GrowingArray, Texts
@@ -372,7 +372,7 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
     """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
     method, storage, execution = building["method"], building["storage"], building["execution"]
     identity = fingerprint(model.identity, method, storage, file_stamp(texts))
-    with shard_folder(str(place), execution) as work:
+    with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{identity}"
 
         def build(_: Path) -> None:

@@ -18,8 +18,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.io.execution import remove_unheld
-from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
+from xswe.io.files import check_folder, fingerprint, held, read_json, remove_unheld, whole_folder, write_json
 from xswe.io.settings import LOCAL, ExecutionConfig
 
 if TYPE_CHECKING:
