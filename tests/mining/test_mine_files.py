@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.corpus.records import RecordFile
-from xswe.corpus.rows import text_hashes
-from xswe.corpus.seen import KeySet
+from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import work_folder
 from xswe.io.ragged import Texts

@@ -31,8 +31,8 @@ from xswe.corpus.cleaning import (
     evaluation_identity,
 )
 from xswe.corpus.formats import PairFile, check_columns
-from xswe.corpus.rows import Negatives, Rows, copied, text_hashes
-from xswe.corpus.seen import Admission, KeySet
+from xswe.corpus.rows import Negatives, Rows, copied
+from xswe.corpus.seen import Admission, KeySet, text_hashes
 from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.parallel import call, in_order

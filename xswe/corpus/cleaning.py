@@ -17,8 +17,8 @@ import numpy as np
 
 from xswe.corpus.cards import digest_of
 from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
-from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped, text_hashes
-from xswe.corpus.seen import KeySet
+from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped
+from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.corpus.kernels import copy_spans, hash_texts, strip_spans
+from xswe.corpus.kernels import copy_spans, strip_spans
 from xswe.errors import InputError, needs
 from xswe.io.files import check_input
 from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, open_binary, read_lines
@@ -173,13 +173,6 @@ def one_line(texts: Texts) -> Texts:
     if breaks.any():
         texts = Texts(np.where(breaks, np.uint8(0x20), data), texts.offsets)
     return stripped(texts)
-
-
-def text_hashes(texts: Texts) -> np.ndarray:
-    """Hash each text to 64 bits, uint64 (n,); equal texts have equal hashes."""
-    out = np.empty(len(texts), np.uint64)
-    hash_texts(*texts.frozen, out)
-    return out
 
 
 def one_line_each(negatives: Negatives) -> Negatives:

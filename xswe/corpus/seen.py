@@ -1,4 +1,4 @@
-"""What a corpus has shown so far: sets of 64-bit hashes in one array, and counts beside them.
+"""What a corpus has shown so far: 64-bit hashes of texts, sets of them in one array, and counts beside them.
 
 A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB, and above that they go to the disk. Two
 different pairs of that many share a hash with a probability of 1 in 100,000, and one of them is then lost.
@@ -11,12 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.corpus.kernels import add_keys, add_to_filter, admit, find_keys, may_hold, move_keys, places_of
-from xswe.io.ragged import release
+from xswe.corpus.kernels import add_keys, add_to_filter, admit, find_keys, hash_texts, may_hold, move_keys, places_of
+from xswe.io.ragged import Texts, release
 
 _MOST_KEYS = 24_000_000  # in memory: just under what a table of 256 MiB holds
 _FILTER_BITS = 8  # of a filter, at least, for each key on the disk
 _KEYS_READ = 1 << 20  # at a time
+
+
+def text_hashes(texts: Texts) -> np.ndarray:
+    """Hash each text to 64 bits, uint64 (n,); equal texts have equal hashes."""
+    out = np.empty(len(texts), np.uint64)
+    hash_texts(*texts.frozen, out)
+    return out
 
 
 class KeySet:

@@ -21,7 +21,7 @@ import numpy as np
 
 from xswe.corpus.cleaning import sketches
 from xswe.corpus.records import Record, RecordFile
-from xswe.corpus.rows import text_hashes
+from xswe.corpus.seen import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.execution import is_made, once
 from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch, work_folder

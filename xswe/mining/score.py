@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from xswe.corpus.records import Record, RecordFile
-from xswe.corpus.rows import text_hashes
-from xswe.corpus.seen import KeySet
+from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
 from xswe.io.files import file_stamp, fingerprint, open_output, read_json, scratch, whole_folder, work_folder, write_json
 from xswe.io.lines import OnError

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.corpus.rows import text_hashes
-from xswe.corpus.seen import KeySet
+from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.lines import OnError, Skipped, read_lines

@@ -33,7 +33,7 @@ import numpy as np
 
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
-from xswe.corpus.rows import text_hashes
+from xswe.corpus.seen import text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.ragged import Texts
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
