@@ -69,6 +69,8 @@ def test_two_fields_are_those_of_the_first_object(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"score": 1.5, "source": "A", "target": "B"}\n{"translation": {"source": "C", "target": "D"}}\n')
     assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B"), ("C", "D")]
+    path.write_text('{"source": "A", "target": "B", "source_id": "1", "target_id": "2"}\n')
+    assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B")]
     path.write_text('{"text": "A", "translation": "B"}\n')
     assert [record.texts for record in RecordFile((str(path),)).read()] == [("A", "B")]
     path.write_text('{"id": "1", "text": "A", "translation": "B"}\n')

@@ -14,12 +14,14 @@ import pytest
 
 import xswe
 from tests.report.conftest import axe
+from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError, InputError
+from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
 from xswe.report.figures import language_silhouette
 from xswe.report.page import percent
-from xswe.report.pairs import linked
+from xswe.report.pairs import linked, view_of_file
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
@@ -404,10 +406,30 @@ def test_what_is_no_report_is_refused(mined, tmp_path):
     (tmp_path / "a.tsv").write_text("no score\tx\ty\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"a\.tsv:1: no score"):
         xswe.write_report(tmp_path / "a.tsv", tmp_path / "a.html")
+    (tmp_path / "a.csv").write_text("en,de\nx,y\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.csv:1: its columns are en, de; name them score, .* mine mode=score"):
+        xswe.write_report(tmp_path / "a.csv", tmp_path / "a.html")
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="no comparison in it"):
         xswe.write_report(tmp_path / "a.json", tmp_path / "a.html")
     assert not (tmp_path / "a.html").exists()
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.tmx"])
+def test_a_page_of_scored_pairs_reads_what_mining_and_scoring_write(mini, tmp_path, name):
+    pairs = [("A cat sleeps.", "Eine Katze schläft."), ("The train is late.", "Der Zug hat Verspätung.")]
+    mined = xswe.mine(mini, *map(list, zip(*pairs, strict=True)), threshold=None, languages=("en", "de"))
+    mined.write(tmp_path / name)
+    bare = tmp_path / "bare.tsv"
+    bare.write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
+    if name.endswith("csv"):
+        bare = tmp_path / "bare.csv"
+        bare.write_text("".join(f"{a};{b}\n" for a, b in [("en", "de"), *pairs]), encoding="utf-8")
+    score_bitext(mini, RecordFile((str(bare),)), str(tmp_path / f"scored{bare.suffix}"))
+    for file in (name, f"scored{bare.suffix}"):
+        view = view_of_file(tmp_path / file)
+        assert sorted({(one.source, one.target) for group in view.evidence.groups for one in group.pairs}) == pairs, file
+        assert all(0.5 < score < 5 for score in view.evidence.scores)
 
 
 def test_contexts_are_joined_as_they_stand(visit, pages):

@@ -297,12 +297,14 @@ class RecordFile:
 
 
 def _fields_of(path: str) -> tuple[str, ...]:
-    """Return the two fields of a file's first object that are texts, or raise a ConfigError where there are others."""
+    """Return the two fields of a first object that are texts, ``source`` and ``target`` of more, or raise an error."""
     first = next((line for _, line in read_lines(path, on_error="skip") if line and line.strip()), "{}")
     try:
         found = tuple(name for name, value in fields_within(json.loads(first)).items() if isinstance(value, str))
     except (ValueError, RecursionError) as error:
         raise InputError(path, f"not JSON ({error})", "give a JSON object a line", 1) from None
+    if {"source", "target"} <= set(found):
+        return "source", "target"
     if len(found) != 2:
         names = f"its first object has {', '.join(found) or 'none'}"
         raise ConfigError(f"{path}: which texts are source and target? {names}: name two, as in columns=[source,target]")

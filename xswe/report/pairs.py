@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from xswe.report.page import figure, number, percent, render
 from xswe.text.languages import cjk_runs, has_kana
 
 _BINS, _STEPS = 60, 400  # of the histogram, and of the slider
+_FIRST, _NUMBER = 100, re.compile(rb"\s*-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|nan)\s*")  # lines that say where scores stand
 _FEWEST = 30  # pairs above a threshold of which a precision is drawn
 _CUT = 600  # characters of a text that are shown
 _SCRIPTS = {"latin": "Latin", "han": "Han", "kana": "with Kana", "other": "other"}
@@ -128,39 +131,46 @@ def view_of_file(path: str | Path, languages: Sequence[str] = ()) -> PairsView:
     """Return the view of a file of scored pairs.
 
     Args:
-        path: ``score<TAB>source<TAB>target``, or ``.csv`` or ``.jsonl`` with the fields score, source and target; packed or
-            not. It is read twice: once for the scores, once for the samples' texts.
+        path: what ``mine`` wrote, or ``mine mode=score`` added a score to: tab-separated text whose first or last column is
+            the score, ``.csv`` or ``.jsonl`` with a field score, ``.tmx``; packed or not. It is read twice: once for the
+            scores, once for the samples' texts.
         languages: of source and target, where they are known.
 
     Raises:
+        ConfigError: which fields, or languages, are the two texts cannot be told.
         InputError: the file is missing, or a record has no score.
     """
-    file = RecordFile((str(path),))
-    if file.kind not in ("tsv", "csv", "jsonl"):
-        raise InputError(path, "no file of scores", "give what mine wrote as .tsv, .csv or .jsonl")
-    file = replace(file, columns=(1, 2) if file.kind == "tsv" else ("source", "target"))
-    place = _score_column(file)
-    records = enumerate(file.read_raw(), 1)
-    scores = np.fromiter((_score(file, record, place, n) for n, record in records), np.float32)
+    file, place = _scored(str(path), tuple(languages))
+    scores = np.fromiter((_score(file, record, place, n) for n, record in enumerate(file.read_raw(), 1)), np.float32)
     if not len(scores):
         raise InputError(path, "no pair in it", "give a file of pairs, as mine writes it")
     groups = draw_groups(scores, -np.inf)
     wanted = shown_rows(groups)
-    texts = {
-        row: _texts(file, record, row, float(scores[row])) for row, record in enumerate(file.read_raw()) if row in wanted
-    }
+    records = ((row, record.texts or ("", "")) for row, record in enumerate(file.read()) if row in wanted)
+    texts = {row: Shown(row, float(scores[row]), *pair) for row, pair in records}
     evidence = Evidence(np.sort(scores.astype(np.float64))[::-1], None, with_texts(groups, texts))
     about = f"{len(scores):,} pairs as they stand in {Path(path).name}. What they score, and what they look like."
     return PairsView("Scored pairs", about, evidence, Threshold(-np.inf, "none"), len(scores), "score", tuple(languages))
 
 
-def _score_column(file: RecordFile) -> int:
+_SCORED = "give what mine wrote, or add scores with  python -m xswe mine mode=score"
+
+
+def _scored(path: str, languages: tuple[str, ...]) -> tuple[RecordFile, int]:
+    """Return a file of scored pairs that knows its texts, and which of its columns is the score, -1 for the last."""
+    file = RecordFile((path,), languages=languages)
+    if file.kind == "tsv":
+        first = [record.raw.split(b"\t") for record in islice(file.read_raw(), _FIRST)]
+        last = all(_NUMBER.fullmatch(row[-1]) for row in first) and not all(_NUMBER.fullmatch(row[0]) for row in first)
+        return replace(file, columns=(0, 1) if last else (1, 2)), -last
     if file.kind != "csv":
-        return 0
+        return replace(file, languages=() if file.kind == "jsonl" else file.languages), 0
     header = next(csv.reader(StringIO(file.frame()[0].decode("utf-8-sig")), delimiter=file.separator), [])
-    if "score" not in header:
-        raise InputError(file.paths[0], "there is no column 'score'", f"its columns are {', '.join(header)}", 1)
-    return header.index("score")
+    texts = sorted({"source", "target"} & set(header)) or [name for name in header if name != "score"]
+    if "score" not in header or len(texts) != 2:
+        cure = f"name them score, source and target; or {_SCORED}"
+        raise InputError(path, f"its columns are {', '.join(header)}", cure, 1)
+    return replace(file, columns=tuple(texts)), header.index("score")
 
 
 def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
@@ -168,26 +178,12 @@ def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
         if file.kind == "jsonl":
             return float(json.loads(record.raw)["score"])
         if file.kind == "csv":
-            return float(next(csv.reader(StringIO(record.raw.decode())))[place])
-        return float(record.raw.partition(b"\t")[0])
+            return float(next(csv.reader(StringIO(record.raw.decode()), delimiter=file.separator))[place])
+        if file.kind == "tmx":
+            return float(record.raw.partition(b'<prop type="x-score">')[2].partition(b"<")[0])
+        return float(record.raw.removeprefix(b"\xef\xbb\xbf").split(b"\t")[place])
     except (KeyError, IndexError, TypeError, ValueError, StopIteration):
-        cure = "give score<TAB>source<TAB>target, or .jsonl or .csv with a field score"
-        raise InputError(file.paths[0], "no score", cure, line) from None
-
-
-def _texts(file: RecordFile, record: Record, row: int, score: float) -> Shown:
-    """Return a record as a pair to show; of a line nothing has been looked at but its score."""
-    try:
-        if file.kind == "tsv":
-            _, source, target, *_ = record.raw.decode("utf-8").split("\t")
-        elif file.kind == "jsonl":
-            held = json.loads(record.raw)
-            source, target = str(held["source"]), str(held["target"])
-        else:
-            source, target = record.texts or ("", "")
-    except (KeyError, TypeError, ValueError):
-        raise InputError(file.paths[0], "no pair of texts", "give score<TAB>source<TAB>target", row + 1) from None
-    return Shown(row, score, source, target)
+        raise InputError(file.paths[0], "no score", _SCORED, line) from None
 
 
 def _of_arrays(scores: np.ndarray, pair: Any, threshold: float) -> Evidence:
