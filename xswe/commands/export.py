@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from xswe.commands.config import settings
 from xswe.errors import ConfigError
 from xswe.io.lines import read_lines
-from xswe.io.settings import build
 from xswe.model.ensemble import load_single, locate
 from xswe.model.export import ExportConfig, export
 
 
 def run(values: dict[str, Any]) -> str:
     """Export a model and say how large it has become."""
-    settings = {name: values[name] for name in ("format", "keep", "dtype", "dim", "rotate", "shared")}
-    config = build(ExportConfig, settings, "export")
+    config = settings(ExportConfig, values, "export")
     model = load_single(locate(values["model"]))
     counts = None
     if values["counts"]:

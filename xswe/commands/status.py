@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from xswe.io.settings import build
+from xswe.io.settings import arguments
 from xswe.io.shards import work_status
-
-
-@dataclass(frozen=True)
-class StatusConfig:
-    """Settings of ``status``."""
-
-    output: str
 
 
 def run(values: dict[str, Any]) -> str:
     """Return a line a stage."""
-    return str(work_status(build(StatusConfig, values, "status").output))
+    return str(work_status(**arguments(work_status, values, "status", "output")))
