@@ -38,8 +38,8 @@ def drawn():
     return Pairs.of(scores, source, target), decoys, right
 
 
-def texts():
-    return tuple(Texts.of([f"{side}{n}" for n in range(400)]) for side in "ab")
+def texts_of():
+    return tuple(Texts.of([f"{side}{n}" for n in range(400)]).take for side in "ab")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_window_lies_round_the_threshold(drawn, threshold, most, found):
 def test_only_pairs_in_the_window_are_judged_and_well(drawn):
     pairs, decoys, right = drawn
     judge = Judge()
-    kept = judge_pairs(pairs, decoys, 1.5, texts(), judge, 100)
+    kept = judge_pairs(pairs, decoys, 1.5, texts_of(), judge, 100)
     assert len(judge.seen) == len(set(judge.seen)) <= 400
     assert kept[:150].all()
     assert not kept[250:].any()
@@ -67,7 +67,8 @@ def test_decoys_that_score_above_the_window_are_neither_judged_nor_counted(drawn
     both = Pairs(*(np.concatenate([getattr(one, name) for one in (higher, decoys)]) for name in vars(decoys)))
     judges = Judge(), Judge()
     kept = [
-        judge_pairs(pairs, some, 1.5, texts(), judge, 100, 0.8) for some, judge in zip((decoys, both), judges, strict=True)
+        judge_pairs(pairs, some, 1.5, texts_of(), judge, 100, 0.8)
+        for some, judge in zip((decoys, both), judges, strict=True)
     ]
     assert np.array_equal(*kept)
     assert judges[0].seen == judges[1].seen
@@ -76,7 +77,7 @@ def test_decoys_that_score_above_the_window_are_neither_judged_nor_counted(drawn
 def test_too_few_pairs_are_not_judged(drawn):
     pairs, decoys, _ = drawn
     few = pairs.take(np.arange(5))
-    assert judge_pairs(few, decoys, 1.5, texts(), Judge(), 100).all()
+    assert judge_pairs(few, decoys, 1.5, texts_of(), Judge(), 100).all()
 
 
 def test_mining_asks_the_judge_for_no_more_than_its_share(model, sample):

@@ -10,7 +10,7 @@ either model has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from xswe.mining.margin import Pairs, row_cosines
 from xswe.search.types import Encoder, combined, judged_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something
+TextsOf = Callable[[np.ndarray], Texts]  # of some rows of one side
 
 
 def check_share(share: float) -> None:
@@ -31,13 +32,6 @@ def check_share(share: float) -> None:
     """
     if not 0 < share <= 1:
         raise ConfigError(f"rerank_share={share}: give a share of the lines, as in rerank_share=0.05")
-
-
-class Column(Protocol):
-    """The texts of one side."""
-
-    def take(self, rows: np.ndarray, /) -> Texts:
-        """Return those of some rows."""
 
 
 def window(scores: np.ndarray, threshold: float, most: int) -> slice:
@@ -57,7 +51,7 @@ def judge_pairs(
     pairs: Pairs,
     decoys: Pairs,
     threshold: float,
-    texts: tuple[Column, Column],
+    texts: tuple[TextsOf, TextsOf],
     encoder: Encoder,
     most: int,
     weight: float | None = None,
@@ -97,17 +91,11 @@ def judge_pairs(
     return kept
 
 
-class _Read:
-    """One side of some records, which are read when they are asked for."""
-
-    def __init__(self, records: Callable[[], Iterable[Record]], side: int) -> None:
-        self._records, self._side = records, side
-
-    def take(self, rows: np.ndarray, /) -> Texts:
-        """Return the texts of some records."""
-        wanted = set(rows.tolist())
-        texts = {row: record.texts or ("", "") for row, record in enumerate(self._records()) if row in wanted}
-        return Texts.of([texts[row][self._side] for row in rows.tolist()])
+def _read(records: Callable[[], Iterable[Record]], side: int, rows: np.ndarray) -> Texts:
+    """Read one side of some records."""
+    wanted = set(rows.tolist())
+    texts = {row: record.texts or ("", "") for row, record in enumerate(records()) if row in wanted}
+    return Texts.of([texts[row][side] for row in rows.tolist()])
 
 
 def judge_bitext(
@@ -140,14 +128,15 @@ def judge_bitext(
     there = np.isfinite(decoys)
     pairs = Pairs.of(scores[rows], rows, rows).best_first()
     wrong = Pairs.of(decoys[there], compared[there], np.roll(compared, -1)[there]).best_first()
-    return pairs.source, judge_pairs(pairs, wrong, threshold, (_Read(records, 0), _Read(records, 1)), encoder, most, weight)
+    texts = partial(_read, records, 0), partial(_read, records, 1)
+    return pairs.source, judge_pairs(pairs, wrong, threshold, texts, encoder, most, weight)
 
 
-def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[Column, Column], encoder: Encoder) -> np.ndarray:
+def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[TextsOf, TextsOf], encoder: Encoder) -> np.ndarray:
     """Return the judge's cosines of the pairs and of the decoys."""
     sides = []
-    for side, column in zip(texts, ("source", "target"), strict=True):
+    for texts_of, column in zip(texts, ("source", "target"), strict=True):
         rows = np.concatenate([getattr(asked, column), getattr(wrong, column)]).astype(np.int64)
         distinct, place = np.unique(rows, return_inverse=True)
-        sides.append(judged_vectors(encoder, list(side.take(distinct)))[place])
+        sides.append(judged_vectors(encoder, list(texts_of(distinct)))[place])
     return row_cosines(*sides)

@@ -277,7 +277,7 @@ def choose_pairs(
         value = np.inf if expected is None or expected.lost else threshold.value
         weight = None if expected is None or expected.unsure else expected.weight_above(value)
         most = int(config.rerank_share * (len(sides[0]) + len(sides[1])) / 4)
-        texts = (sides[0].texts, sides[1].texts)
+        texts = (sides[0].texts.take, sides[1].texts.take)
         mask = judge_pairs(pairs, found("max", 1)[0], value, texts, judge, most, weight)
         threshold = Threshold(threshold.value, f"{threshold.origin}; {most:,} pairs judged by the encoder")
         kept = pairs.take(mask)
