@@ -36,7 +36,7 @@ from xswe.io.execution import run_shards
 from xswe.io.files import arrays_digest, fingerprint, load_checkpoint, save_checkpoint, scratch
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, concatenate_bags, id_type
-from xswe.io.shards import Stage
+from xswe.io.shards import Job, Stage
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.version import __version__
@@ -256,23 +256,15 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class _Windows:
+class _Windows(Job):
     """What a shard of the stage is: the path of a window. It is aligned in this process, by what is opened already."""
 
     identity: str
-    heavy = False
-
-    def open(self) -> Any:
-        """Open nothing: no other process does windows of these texts."""
-        raise NotImplementedError
 
     def run(self, opened: Callable[[int], Path], shard: int, output: pathlib.Path) -> dict[str, Any]:
         path = opened(shard)
         save_checkpoint(output, self.identity, path._asdict(), {})
         return {"lines": int((path.cells[-1] - path.cells[0]).sum())}
-
-    def files(self, output: pathlib.Path) -> Sequence[pathlib.Path]:
-        return [output]
 
 
 def _planned(

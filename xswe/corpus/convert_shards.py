@@ -25,14 +25,14 @@ from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage, TextPlan
+from xswe.io.shards import Job, Stage, TextPlan
 from xswe.version import __version__
 
 _CHUNK = 4 << 20  # bytes
 
 
 @dataclass(frozen=True)
-class CleanJob:
+class CleanJob(Job):
     """Read and clean the pairs of a shard."""
 
     bitext: tuple[PairFile, ...]  # its files
@@ -40,7 +40,6 @@ class CleanJob:
     cuts: Path  # where it is told how the second of two aligned files is cut
     languages: tuple[str, str]  # of source and target
     config: CorpusConfig  # what to drop
-    heavy = False
 
     def open(self) -> tuple[Cleaner, dict[str, list[int]]]:
         """Load what the filters need, and the cuts."""
@@ -62,10 +61,6 @@ class CleanJob:
                 _write(stream, block)
                 lines += len(block.rows)
         return {"lines": lines}
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the file of blocks."""
-        return [output]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,21 +32,22 @@ from xswe.version import __version__
 _CHUNK = 1 << 20
 
 
-class Job(Protocol):
+class Job:
     """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker."""
 
-    @property
-    def heavy(self) -> bool:
-        """Whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's."""
+    heavy = False  # whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's
 
     def open(self) -> Any:
         """Load what every shard needs (a model, say), once a process."""
+        raise NotImplementedError
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
         """Do a shard: write ``output``, whole or not at all, and return counts (``lines``, where there are lines)."""
+        raise NotImplementedError
 
     def files(self, output: Path) -> Sequence[Path]:
-        """Return the files that a shard consists of, given the first of them."""
+        """Return the files that a shard consists of, given the first of them, which is the only one of most."""
+        return [output]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ bytes of all pairs and rules out what is surely none; what is left is looked at 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from xswe.io.files import fingerprint, whole_file
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage, TextPlan
+from xswe.io.shards import Job, Stage, TextPlan
 from xswe.mining.cascade import check_share
 from xswe.mining.margin import row_cosines
 from xswe.mining.threshold import check_threshold
@@ -297,7 +297,7 @@ def may_be_copies(
 
 
 @dataclass(frozen=True)
-class FilterWork:
+class FilterWork(Job):
     """What both stages do their shards with."""
 
     file: RecordFile  # the bitext
@@ -307,7 +307,6 @@ class FilterWork:
     languages: tuple[str, ...]  # of source and target; empty if they are not known
     block: int  # records a block, at most
     window: int  # bytes of the file at whose multiples a block ends
-    heavy = False
 
     def open(self) -> Judge:
         """Load the model."""
@@ -317,10 +316,6 @@ class FilterWork:
         """Iterate over the blocks of a shard."""
         span = self.plan.shard(shard)[1] if self.plan.sizes[0] is not None else None
         return replace(self.file, span=span).blocks(self.block, self.window)
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the file of arrays."""
-        return [output]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.settings import LOCAL, ExecutionConfig
-from xswe.io.shards import Stage, TextPlan, plan_identity
+from xswe.io.shards import Job, Stage, TextPlan, plan_identity
 from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
@@ -192,13 +192,12 @@ class BatchEncoder:
 
 
 @dataclass(frozen=True)
-class EncodeJob:
+class EncodeJob(Job):
     """Encode the lines of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
 
     folder: Path
     model: Path
     dtype: str
-    heavy = False
 
     def open(self) -> tuple[AnyModel, TextPlan]:
         """Load the model and the plan."""

@@ -17,7 +17,7 @@ from xswe.io.execution import run_shards
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig, changed
-from xswe.io.shards import Stage, TextPlan, plan_identity
+from xswe.io.shards import Job, Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top, merge
 from xswe.phrases.search import Search, SpanConfig, WordSource, load_words, open_words
@@ -74,7 +74,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class PhraseJob:
+class PhraseJob(Job):
     """Search the passages of a shard."""
 
     folder: Path  # of the stage, whose manifest holds the rest
@@ -95,10 +95,6 @@ class PhraseJob:
             pass
         search.save(output, "")
         return {"lines": search.done}
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the file of spans."""
-        return [output]
 
 
 @dataclass

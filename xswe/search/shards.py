@@ -20,7 +20,7 @@ from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage
+from xswe.io.shards import Job, Stage
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
 from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids, near, neighbouring
@@ -79,14 +79,10 @@ class _Search:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Job(Job):
     """Base of the jobs: a shard is one file of arrays."""
 
     search: _Search
-    heavy = False
-
-    def files(self, output: Path) -> Sequence[Path]:
-        return [output]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors, whole_file, write_json
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage
+from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.units import Units
@@ -54,7 +54,7 @@ class _Opened:
 
 
 @dataclass(frozen=True)
-class _TeacherJob:
+class _TeacherJob(Job):
     """What a teacher is needed for; a shard is one file.
 
     Attributes:
@@ -83,10 +83,6 @@ class _TeacherJob:
             where = f"teacher.model={self.teacher.model}"
             raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
         return teacher
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the only file."""
-        return [output]
 
 
 class ExtractJob(_TeacherJob):

@@ -22,7 +22,7 @@ from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.parallel import call, in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
-from xswe.io.shards import Stage
+from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
 from xswe.model.static import StaticModel
 from xswe.progress import track
@@ -317,7 +317,7 @@ def _count_vocabulary(
 
 
 @dataclass(frozen=True)
-class CountJob:
+class CountJob(Job):
     """Count the words of a range of a language's training texts.
 
     Attributes:
@@ -333,7 +333,6 @@ class CountJob:
     pairs: tuple[Pair, ...]
     sizes: tuple[tuple[str, int], ...]
     texts: int
-    heavy = False
 
     def open(self, splitter: WordSplitter | None = None) -> tuple[WordCounter, dict[str, Texts | TextView]]:
         """Map the texts; the splitter is loaded, unless it is there already."""
@@ -353,10 +352,6 @@ class CountJob:
         counter.count(part, output)
         texts[code].release()
         return {"lines": len(part)}
-
-    def files(self, output: Path) -> Sequence[Path]:
-        """Return the only file."""
-        return [output]
 
 
 def count_by_shards(
