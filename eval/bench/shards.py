@@ -1,7 +1,7 @@
-"""What shards cost, and what workers gain: encoding by shards and without, shards that hold nothing, one worker and two.
+"""What shards cost, and what workers gain: shards that are joined, that hold nothing, one worker and two, whole commands.
 
-    python -m eval.bench.shards data=$XSWE_DATA/train [parts=encode,nothing,workers] [lines=300000] [rounds=7]
-        [shards=10,100,1000,10000] [ray=true] [size=1.0] [verbs=encode,extract,mine]
+    python -m eval.bench.shards data=$XSWE_DATA/train [parts=encode,nothing,workers,commands] [lines=300000] [rounds=7]
+        [shards=10,100,1000,10000] [ray=true] [size=1.0] [verbs=encode,extract,mine] [commands=encode,filter,corpus,…]
         [output=eval/results/shards.json]
 
 ``encode``: a file into vectors as one stream; by shards that are joined; and into a file a shard (``parts``); in turns in
@@ -11,7 +11,9 @@ encode, extract (with the teacher in the package) and mine (by clusters) in one 
 this machine with one worker and with two, of one processor each. Of a run on Ray ``start`` is the time until a first shard
 is begun, stage by stage (imports and a teacher to load), and ``work`` that from there to the end of the last shard; what
 is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller; those of the busier
-of two workers tell, on a busy machine too, how evenly the shards were shared out. ``size`` scales it.
+of two workers tell, on a busy machine too, how evenly the shards were shared out. ``commands``: whole commands, from the
+start of Python to its end, with two threads (``here``) and on a Ray of two processors that is there already, each once on
+few lines before. ``size`` scales both.
 
 Seconds of the clock mean something only where nothing else runs; the load before is told. Parts that are not measured stay
 in ``output`` as they are.
@@ -21,6 +23,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -64,6 +68,7 @@ SETTINGS = {
     "ray": "true",
     "size": 1.0,
     "verbs": "encode,extract,mine",
+    "commands": "encode,filter,corpus,dedup,phrases,search,mine",
     "output": "",
 }
 
@@ -291,9 +296,71 @@ def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[s
         yield verb, found
 
 
+# Whole commands, and how many lines two threads work at for a minute or so, and first to be warm.
+COMMANDS = {
+    "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 16_000_000),
+    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 3_000_000),
+    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 8_000_000),
+    "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 800_000),
+    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 4_000_000),
+    "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 8_000_000),
+    "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 400_000),
+}
+WARM_LINES = 50_000
+
+
+def write_lines(data: Path, lines: int, place: Path) -> None:
+    """Write pairs of English and German, both sides of them, and queries; texts that come again have a number."""
+    write_pairs(data / "en-de", lines, place / "given.tsv")
+    seen: Counter[str] = Counter()
+    with ExitStack() as stack:
+        given = stack.enter_context((place / "given.tsv").open(encoding="utf-8"))
+        files = [
+            stack.enter_context((place / name).open("w", encoding="utf-8")) for name in ("pairs.tsv", "a.txt", "b.txt")
+        ]
+        for line in given:
+            turn = seen[line] = seen[line] + 1
+            a, b = (text if turn == 1 else f"{text} {turn}" for text in line.rstrip("\n").split("\t"))
+            for stream, text in zip(files, (f"{a}\t{b}", a, b), strict=True):
+                stream.write(f"{text}\n")
+    (place / "given.tsv").unlink()
+    phrases = [" ".join(line.split()[:3]) for line in islice((place / "b.txt").open(encoding="utf-8"), 100)]
+    (place / "queries.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
+
+
+def a_command(verb: str, words: str, place: Path, *how: str) -> dict[str, float]:
+    """Run a command of the package in a folder, and return seconds of the clock and the load before; no output stays."""
+    call, load, clock = [sys.executable, "-m", "xswe", verb, *words.split(), *how], os.getloadavg()[0], time.monotonic()
+    done = subprocess.run(call, cwd=place, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - clock
+    if done.returncode:
+        raise SystemExit(f"{' '.join(call)}\n{done.stderr[-2000:]}")
+    for path in place.glob("out*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return {"seconds": round(seconds, 3), "load": round(load, 2)}
+
+
+def commands(settings: dict[str, Any], place: Path, ray: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Run whole commands here and on two workers; yields what each took."""
+    address = f"execution.address={ray.get_runtime_context().gcs_address}"
+    ways = {"here": ["threads=2"], "2": ["threads=1", "execution=ray", "execution.workers=2", address]}
+    for verb in chosen(settings["commands"], "commands", list(COMMANDS)):
+        words, most = COMMANDS[verb]
+        found: dict[str, Any] = {"lines": round(settings["size"] * most)}
+        for lines in (WARM_LINES, found["lines"]):
+            write_lines(Path(settings["data"]), lines, place)
+            found["runs"] = {way: a_command(verb, words, place, *how) for way, how in ways.items()}
+        found["overhead"] = round(found["runs"]["2"]["seconds"] / found["runs"]["here"]["seconds"], 3)
+        print(verb, found, flush=True)
+        yield verb, found
+
+
+PARTS = ("encode", "nothing", "workers", "commands")
+
+
 def main(settings: dict[str, Any]) -> None:
     """Measure, and print and write the figures."""
-    parts, output = chosen(settings["parts"], "parts", ("encode", "nothing", "workers")), settings["output"]
+    parts, output = chosen(settings["parts"], "parts", PARTS), settings["output"]
     found: dict[str, Any] = read_json(output) if output and Path(output).is_file() else {}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         place = Path(folder)
@@ -302,16 +369,17 @@ def main(settings: dict[str, Any]) -> None:
         counts = numbers(settings["shards"], "shards")
         if "nothing" in parts:
             found["local"] = [handing_out(count, place, ExecutionConfig()) for count in counts]
-        if "workers" in parts or ("nothing" in parts and settings["ray"] == "true"):
+        if {"workers", "commands"} & set(parts) or ("nothing" in parts and settings["ray"] == "true"):
             os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
             clock = time.monotonic()
-            stack.enter_context(cluster(ExecutionConfig("ray", address="local")))
+            ray = stack.enter_context(cluster(ExecutionConfig("ray", address="local")))
             found["ray_start_seconds"] = round(time.monotonic() - clock, 1)
         if "nothing" in parts and settings["ray"] == "true":
             found["ray"] = [handing_out(count, place, ExecutionConfig("ray")) for count in counts]
-        if "workers" in parts:
-            for verb, row in workers(settings, place):
-                found.setdefault("workers", {})[verb] = row
+        for part in {"workers", "commands"} & set(parts):
+            rows = workers(settings, place) if part == "workers" else commands(settings, place, ray)
+            for verb, row in rows:
+                found.setdefault(part, {})[verb] = row
                 if output:
                     write_json(output, found)
     print(found)
