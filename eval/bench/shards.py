@@ -343,7 +343,7 @@ def a_command(verb: str, words: str, place: Path, *how: str) -> dict[str, float]
 def commands(settings: dict[str, Any], place: Path, ray: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Run whole commands here and on two workers; yields what each took."""
     address = f"execution.address={ray.get_runtime_context().gcs_address}"
-    ways = {"here": ["threads=2"], "2": ["threads=1", "execution=ray", "execution.workers=2", address]}
+    ways = {"here": ["threads=2"], "2": ["threads=2", "execution=ray", "execution.workers=2", address]}
     for verb in chosen(settings["commands"], "commands", list(COMMANDS)):
         words, most = COMMANDS[verb]
         found: dict[str, Any] = {"lines": round(settings["size"] * most)}

@@ -6,8 +6,10 @@ import errno
 import json
 import os
 import shutil
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import run_shards
+from xswe.io.execution import cluster, one_cluster, run_shards
 from xswe.io.files import read_json, save_checkpoint, work_folder
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig
@@ -239,6 +241,28 @@ def test_on_ray_as_here_though_a_worker_is_killed(ray_cluster, tmp_path, heavy):
     run_shards(stage, ExecutionConfig("ray"))
     assert made(stage) == SQUARES
     assert runs(tmp_path) == [3]
+
+
+def test_the_stages_of_a_block_join_a_cluster_once(monkeypatch):
+    states = []
+    fake = SimpleNamespace(
+        init=lambda **_: states.append("joined"),
+        shutdown=lambda: states.append("left"),
+        is_initialized=lambda: bool(states) and states[-1] == "joined",
+    )
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    how = ExecutionConfig("ray")
+    for _ in range(2):
+        with cluster(how):
+            pass
+    assert states == ["joined", "left", "joined", "left"]
+    states.clear()
+    with one_cluster():
+        assert not states
+        for _ in range(2):
+            with one_cluster(), cluster(how) as ray:
+                assert ray is fake
+    assert states == ["joined", "left"]
 
 
 def test_a_failure_on_ray_is_said_as_here(ray_cluster, tmp_path):

@@ -9,7 +9,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -172,6 +172,8 @@ def is_made(folder: Path, identity: str) -> bool:
 
 # Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.
 
+_KEPT: list[ExitStack] = []  # that a connection may outlive its stage in, see :func:`one_cluster`
+
 
 class _Worker:
     """An actor: loads what a heavy job needs when it is made, from paths, so that it can be made again anywhere."""
@@ -197,13 +199,33 @@ def cluster(execution: ExecutionConfig) -> Iterator[Any]:
         import ray
     if ray.is_initialized():
         yield ray
-        return
+    elif _KEPT:
+        _KEPT[0].enter_context(_joined(ray, execution))
+        yield ray
+    else:
+        with _joined(ray, execution):
+            yield ray
+
+
+@contextmanager
+def one_cluster() -> Iterator[None]:
+    """Keep what the first stage of the block joins, if any does, to its end: workers stay, with what they load."""
+    with ExitStack() as stack:
+        _KEPT.append(stack)
+        try:
+            yield
+        finally:
+            _KEPT.remove(stack)
+
+
+@contextmanager
+def _joined(ray: Any, execution: ExecutionConfig) -> Iterator[None]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if not _join(ray, execution, quiet):
             cpus = max(available_threads(), execution.workers or 1)
             ray.init(address="local", num_cpus=cpus, include_dashboard=False, object_store_memory=_OBJECTS, **quiet)
-        yield ray
+        yield
     finally:
         ray.shutdown()
 

@@ -23,7 +23,7 @@ from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
-from xswe.io.execution import once, run_shards
+from xswe.io.execution import once, one_cluster, run_shards
 from xswe.io.files import fingerprint, whole_file
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
@@ -397,11 +397,12 @@ class FilterShards:
         work = (file, plan, folder / "model" / "model", plain, self.languages, block, window)
         opened = Judge(self.model, self.config, self.languages, 1)
         clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity)
-        run_shards(clean, self.execution, self.threads, opened)
-        told = folder / f"reasons-{identity}"
-        once(told, identity, partial(self._tell, clean, opened))
-        compare = self._stage(folder, "compare", plan.count, CompareJob(*work, told), identity)
-        run_shards(compare, self.execution, self.threads, opened)
+        with one_cluster():
+            run_shards(clean, self.execution, self.threads, opened)
+            told = folder / f"reasons-{identity}"
+            once(told, identity, partial(self._tell, clean, opened))
+            compare = self._stage(folder, "compare", plan.count, CompareJob(*work, told), identity)
+            run_shards(compare, self.execution, self.threads, opened)
         for shard in range(plan.count):
             if arrays := _read(compare.path(shard)):
                 yield arrays[0], arrays[1], arrays[2]

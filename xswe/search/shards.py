@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import once, run_shards
+from xswe.io.execution import once, one_cluster, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.settings import ExecutionConfig
@@ -249,7 +249,7 @@ def search_shards(
     lengths = search.lengths()
     if not all(lengths):
         return Neighbours.empty(lengths[0], lengths[-1], k)
-    with single_threaded_blas():  # for all threads at once
+    with single_threaded_blas(), one_cluster():  # for all threads, and stages, at once
         return _searched(search, lengths, execution)
 
 
