@@ -21,7 +21,7 @@ from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import read_lines
 from xswe.io.results import Candidate, Listing, write_tbx, write_text
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.mining.margin import Pairs, score_candidates, select
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -200,7 +200,7 @@ class BilingualTerms(Listing[BilingualTerm], row=BilingualTerm, held="terms"):
 
     def write(self, path: str | Path) -> None:
         """Write the terms, whole or not at all: to ``.tbx`` as TBX-Basic, else as :meth:`Result.write` does."""
-        if without_packing(Path(path)).suffix.lower() != ".tbx":
+        if suffix_of(path) != ".tbx":
             super().write(path)
             return
         grouped: dict[str, list[Candidate]] = {}

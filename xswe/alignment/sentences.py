@@ -27,7 +27,7 @@ from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, write_text
 from xswe.io.settings import changed
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.mining.output import Row, output_format, write_rows
 from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
@@ -62,7 +62,7 @@ def find_anchors(
         where = "fixed"
     else:
         where = str(fixed)
-        if without_packing(Path(fixed)).suffix.lower() == ".tmx":
+        if suffix_of(fixed) == ".tmx":
             beads = _from_memory(Path(fixed), source, target, languages)
         else:
             beads = list(_from_ladder(fixed))
@@ -164,7 +164,7 @@ def bead_format(wanted: str, output: str, languages: tuple[str, ...]) -> str:
         ConfigError: there is no such format, or it needs the languages.
         DependencyError: the library that writes it is not installed.
     """
-    suffix = without_packing(Path(output)).suffix.lower()
+    suffix = suffix_of(output)
     if wanted in _OWN or (wanted == "auto" and suffix in _OWN.values()):
         return wanted if wanted in _OWN else next(name for name, own in _OWN.items() if own == suffix)
     if wanted == "bucc":

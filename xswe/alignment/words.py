@@ -26,7 +26,7 @@ from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
@@ -178,7 +178,7 @@ class WordLinks(Result):
 
 def holds_all(path: str | Path) -> bool:
     """Return True if a file is a table, which is written when all links are there; others are written pair by pair."""
-    return without_packing(Path(path)).suffix.lower() in _TABLES
+    return suffix_of(path) in _TABLES
 
 
 def check_links(path: str | Path) -> None:
@@ -188,7 +188,7 @@ def check_links(path: str | Path) -> None:
         ConfigError: it does.
         DependencyError: the library that writes it is not installed.
     """
-    suffix = without_packing(Path(path)).suffix.lower()
+    suffix = suffix_of(path)
     if holds_all(path):
         check_suffix(path)
     elif suffix in (*FOREIGN, ".tmx", ".xlf", ".xliff") and suffix not in _PAGES:
@@ -198,7 +198,7 @@ def check_links(path: str | Path) -> None:
 def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
     """Write links as they come, whole or not at all; see :meth:`WordLinks.write`."""
     check_links(path)
-    suffix = without_packing(Path(path)).suffix.lower()
+    suffix = suffix_of(path)
     lines = _page if suffix in _PAGES else _objects if suffix == ".jsonl" else _pharaoh
     with open_output(str(path)) as stream:
         stream.writelines(line.encode("utf-8") for line in lines(pairs))

@@ -10,7 +10,7 @@ from xswe.commands.config import refuse_unused, settings
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, open_output
 from xswe.io.results import Rows, check_suffix
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
 
@@ -21,7 +21,7 @@ def run(values: dict[str, Any]) -> str:
         raise ConfigError("give both source= and target= (a word a line), or neither, for the model's own words")
     refuse_unused("lexicon", values, {"with source= and target=": ["languages"] if values["source"] else ()})
     check_output(values["output"], [values[name] for name in ("source", "target", "gold") if values[name]])
-    if not (plain := values["output"] == "-" or without_packing(values["output"]).suffix.lower() in ("", ".tsv", ".txt")):
+    if not (plain := values["output"] == "-" or suffix_of(values["output"]) in ("", ".tsv", ".txt")):
         check_suffix(values["output"])
     config = settings(LexiconConfig, values, "lexicon")
     model = xswe.load(values["model"])

@@ -22,7 +22,7 @@ from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError, needs
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.text.languages import LANGUAGES, cjk_runs, has_kana, in_other_language
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class EvaluationTexts:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = [p for p in path.rglob("*") if p.is_file() and _kind(p) in _SUFFIXES]
+        found = [p for p in path.rglob("*") if p.is_file() and suffix_of(p) in _SUFFIXES]
         if not found:
             raise InputError(path, "no evaluation file in it", f"give files of {', '.join(_SUFFIXES)}")
         return found
@@ -98,7 +98,7 @@ def _files(path: Path) -> list[Path]:
 
 def _tell_unread(folder: Path) -> None:
     """Say which files of a folder are of no known suffix: their texts may be trained on."""
-    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and _kind(p) not in _SUFFIXES)
+    inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and suffix_of(p) not in _SUFFIXES)
     unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
     if unread:
         names = f"{', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}"
@@ -109,13 +109,8 @@ def _tell_unread(folder: Path) -> None:
         )
 
 
-def _kind(path: Path) -> str:
-    """Return the suffix that tells what a file holds, however it is packed."""
-    return without_packing(path).suffix.lower()
-
-
 def _texts(file: Path) -> Iterator[str]:
-    kind = _kind(file)
+    kind = suffix_of(file)
     if kind == ".parquet":
         yield from _parquet(file)
         return

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from xswe.corpus.rows import Fields, HubSet
 from xswe.errors import ConfigError, InputError
-from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, without_packing
+from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, suffix_of, without_packing
 from xswe.text.languages import LANGUAGES
 
 JUDGED = 1000  # lines, at a file's beginning
@@ -236,7 +236,7 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
     """Decide by its name what a file is; of one side of a Moses pair, find the other side."""
     if is_zip(file) or is_tar(file):
         return _archive(file, languages, columns)
-    kind = _BY_SUFFIX.get(without_packing(file).suffix.lower())
+    kind = _BY_SUFFIX.get(suffix_of(file))
     if kind is not None:
         return PairFile(file, None, columns, kind, languages=languages)
     language = without_packing(file).suffix.lstrip(".")

@@ -40,7 +40,7 @@ from xswe.io.lines import (
     read_lines,
 )
 from xswe.io.ragged import Texts
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
@@ -99,7 +99,7 @@ class RecordFile:
     def __post_init__(self) -> None:
         if len(self.columns) != 2 or not all(isinstance(c, str) or (type(c) is int and c >= 0) for c in self.columns):
             raise ConfigError(f"columns={list(self.columns)!r}: name two columns, the source's first, counted from 0")
-        suffix = without_packing(self.paths[0]).suffix.lower()
+        suffix = suffix_of(self.paths[0])
         if len(self.paths) == 1 and suffix in _FOREIGN:
             raise ConfigError(f"{self.paths[0]}: {suffix} files are not read record by record; convert to .tsv or .tmx")
         if self.kind in ("tmx", "jsonl") and not self._named and len(self.languages) != 2:
@@ -119,7 +119,7 @@ class RecordFile:
         """How the file is laid out, by its name."""
         if len(self.paths) == 2:
             return "moses"
-        return _SUFFIXES.get(without_packing(self.paths[0]).suffix.lower(), "tsv")
+        return _SUFFIXES.get(suffix_of(self.paths[0]), "tsv")
 
     def spooled(self, folder: Path) -> RecordFile:
         """Return the same bitext with standard input, which can be read once only, kept in a folder."""

@@ -15,7 +15,7 @@ import numpy as np
 from xswe.errors import InputError
 from xswe.io.files import check_input
 from xswe.io.ragged import Texts, concatenate
-from xswe.io.sources import damage, is_remote, open_remote, packing_of, unpacked, without_packing
+from xswe.io.sources import damage, is_remote, open_remote, packing_of, suffix_of, unpacked
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
@@ -88,7 +88,7 @@ def check_lines(path: str | Path) -> None:
     Raises:
         InputError: it is one.
     """
-    suffix = without_packing(Path(path)).suffix.lower()
+    suffix = suffix_of(path)
     if suffix in _NO_LINES:
         cure = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
         raise InputError(path, f"a {suffix} file has no text line by line", cure)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 from xswe.errors import ConfigError, DependencyError
 from xswe.io.files import open_output, whole_file
-from xswe.io.sources import packing_of, without_packing
+from xswe.io.sources import packing_of, suffix_of
 from xswe.version import __version__
 
 R = TypeVar("R", bound=tuple[Any, ...])
@@ -196,7 +196,7 @@ def check_suffix(path: str | Path) -> str:
         ConfigError: results are not written in that format, or not packed.
         DependencyError: the library that writes it is not installed.
     """
-    suffix = ".tsv" if str(path) == "-" else without_packing(path).suffix.lower()
+    suffix = ".tsv" if str(path) == "-" else suffix_of(path)
     if suffix in _LIBRARIES:
         module, extra = _LIBRARIES[suffix]
         if packing_of(path):

@@ -54,6 +54,11 @@ def without_packing(path: str | Path) -> Path:
     return path.with_suffix("") if packing_of(path) else path
 
 
+def suffix_of(path: str | Path) -> str:
+    """Return the suffix that tells what a file holds, however it is packed, in lower case."""
+    return without_packing(path).suffix.lower()
+
+
 def unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
     """Return a stream of the bytes within one packed by one of :data:`PACKED`, or "" for none."""
     if packing == ".gz":
@@ -121,7 +126,7 @@ def is_zip(path: Path) -> bool:
 
 def is_tar(path: Path) -> bool:
     """Tell by the name whether a file is a tar archive, packed or not."""
-    return without_packing(path).suffix.lower() in (".tar", ".tgz")
+    return suffix_of(path) in (".tar", ".tgz")
 
 
 def _open_tar(archive: Path, stack: ExitStack) -> tarfile.TarFile:

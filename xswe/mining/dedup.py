@@ -29,7 +29,7 @@ from xswe.io.lines import OnError
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.settings import LOCAL, ExecutionConfig, changed
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.mining.output import format_of, one_line, output_format
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
@@ -263,7 +263,7 @@ def dedup(
 
 def _file(path: str, config: DedupConfig) -> RecordFile:
     """Return the file to read; both texts of its records are the same column."""
-    kind = without_packing(path).suffix.lower()
+    kind = suffix_of(path)
     if kind == ".tmx":
         raise ConfigError(f"{path}: dedup reads lines of one language; python -m xswe filter drops duplicates of bitext")
     column = "text" if kind in (".jsonl", ".ndjson") and isinstance(config.column, int) else config.column

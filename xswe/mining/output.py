@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff
-from xswe.io.sources import packing_of, without_packing
+from xswe.io.sources import packing_of, suffix_of
 from xswe.mining.margin import Pairs
 
 
@@ -71,7 +70,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
     known = get_args(Format)
     if wanted not in known:
         raise ConfigError(f"format={wanted!r}: use one of {', '.join(known)}")
-    suffix = without_packing(Path(output)).suffix.lower()
+    suffix = suffix_of(output)
     if wanted == "auto" and suffix in FOREIGN:
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
     kind: Format = _SUFFIXES.get(suffix, "laser") if wanted == "auto" else wanted  # type: ignore[assignment]

@@ -17,7 +17,7 @@ from xswe.io.files import check_input, check_output, file_stamp, work_folder
 from xswe.io.lines import OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.io.settings import LOCAL, ExecutionConfig
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
@@ -75,11 +75,11 @@ class PhraseFiles:
         """The suffix of the format that is written."""
         if self.output == "-":
             return ".tsv"
-        return without_packing(Path(self.output)).suffix.lower()
+        return suffix_of(self.output)
 
     @property
     def _suffix(self) -> str:
-        return without_packing(Path(self.passages)).suffix.lower()
+        return suffix_of(self.passages)
 
     @property
     def is_cut(self) -> bool:

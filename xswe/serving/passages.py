@@ -16,7 +16,7 @@ from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import Texts, concatenate
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.progress import bar
 from xswe.text.languages import LANGUAGES, check_languages
 
@@ -49,7 +49,7 @@ class Corpus:
             entry = given if len(given) > 1 else path
         else:
             path, codes, name = Path(entry), (), Path(entry).name
-        memory = without_packing(path).suffix.lower() == ".tmx"
+        memory = suffix_of(path) == ".tmx"
         if not codes and not memory and (found := _NAMED.findall(path.name)):
             codes = tuple(code for code in found[-1] if code)
         if codes:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from xswe.errors import InputError, needs
 from xswe.io.files import check_input
 from xswe.io.lines import not_utf8, nul_byte, open_binary, read_whole
-from xswe.io.sources import member_names, open_member, without_packing
+from xswe.io.sources import member_names, open_member, suffix_of
 
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
@@ -36,7 +36,7 @@ def paragraphs_of(path: str | Path) -> list[str]:
         InputError: the file is missing, damaged, or not UTF-8 where it is text.
         DependencyError: the library that reads its format is not installed.
     """
-    reader = READERS.get(without_packing(Path(path)).suffix.lower())
+    reader = READERS.get(suffix_of(path))
     if reader is None:
         text = _decoded(path)
         return [text[start:end] for start, end in paragraphs(text)]

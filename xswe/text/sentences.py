@@ -25,7 +25,7 @@ from xswe.errors import ConfigError, needs
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
 from xswe.io.lines import check_lines, open_binary
 from xswe.io.results import Listing, check_suffix
-from xswe.io.sources import without_packing
+from xswe.io.sources import suffix_of
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
 
@@ -258,12 +258,12 @@ def check_split_output(path: str) -> None:
 
 def is_running(path: str | Path) -> bool:
     """Tell whether a file is of a format that holds running text, and no lines."""
-    return without_packing(Path(path)).suffix.lower() in READERS
+    return suffix_of(path) in READERS
 
 
 def is_document(path: str | Path) -> bool:
     """Tell whether a file is of a format of running text whose lines mean nothing: all but Markdown."""
-    return is_running(path) and READERS[without_packing(Path(path)).suffix.lower()] is not read_markdown
+    return is_running(path) and READERS[suffix_of(path)] is not read_markdown
 
 
 def split_text(given: str | Path, language: str) -> SplitText:
