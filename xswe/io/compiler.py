@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import logging
 import mmap
 import re
@@ -14,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, event
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 # How hot functions that allocate nothing are compiled: ``njit(**LEAN)``. Otherwise numba counts the references to an array
@@ -55,6 +57,45 @@ class _Announcer(event.Listener):
 event.register("numba:compile", _Announcer())
 
 
+_TARGET = cpu_target.target_context  # to make it takes the compiler's lock as well
+
+
+class _Starter(event.Listener):
+    """Starts numba without scipy, when the first function is loaded or compiled.
+
+    To learn whether compiled code may call BLAS for a covariance, numba imports scipy where it is installed. That takes
+    longer than to load all functions of a verb, and none of them asks for a covariance; without BLAS numba computes one
+    itself. The collector of garbage, which finds none among a thousand new modules, waits as well.
+    """
+
+    _done = False
+
+    def on_start(self, event: Any) -> None:
+        if self._done:
+            return
+        _Starter._done = True
+        from numba.np import linalg
+
+        def no_blas() -> None:
+            raise ImportError
+
+        collects, ensure_blas = gc.isenabled(), linalg.ensure_blas
+        gc.disable()
+        linalg.ensure_blas = no_blas
+        try:
+            _TARGET.refresh()
+        finally:
+            linalg.ensure_blas = ensure_blas
+            if collects:
+                gc.enable()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compiler_lock", _Starter())  # held while a function is loaded or compiled
+
+
 def is_compiled(function: Any) -> bool:
     """Tell whether a function was compiled already: here, or by an earlier process, which left it in the cache."""
     if function.overloads:
@@ -85,13 +126,12 @@ def start_compiler() -> None:
     next to nothing is run again where functions come from the cache on the disk. The system keeps those pages for all
     processes, and brings one back should it be run after all. Called before large tables are built, it keeps the peak low.
     """
-    from numba.core.registry import cpu_target
     from numba.core.runtime import rtsys
 
     _give_back_code()  # what the import ran
     # numba compiles its own run time anew in each process, which is when LLVM runs; loading the first function would do
     # so too, and add numba's library to the peak.
-    rtsys.initialize(cpu_target.target_context)
+    rtsys.initialize(_TARGET)
     _give_back_code()
     _nothing()
     _give_back_code()
