@@ -119,7 +119,7 @@ def test_a_side_is_read_from_any_compression(model, tmp_path, ending):
     assert list(found.texts) == ["one", "two words", "One", "a\tb\u2028c", "end"]
     assert found.numbers.tolist() == [1, 3, 4, 6, 7]
     assert (found.read, found.dropped) == (7, {"blank": 1, "duplicate": 1})
-    assert found.name(1) == "3"
+    assert list(found.names(np.array([1]))) == ["3"]
     np.testing.assert_array_equal(found.vectors.read(0, 5), model.encode(list(found.texts)))
 
 
@@ -138,7 +138,7 @@ def test_damaged_lines_and_missing_ids(model, tmp_path):
     with pytest.raises(InputError, match=r"a:2: not UTF-8"):
         side(model, tmp_path / "a", tmp_path / "side", ids=True)
     found = side(model, tmp_path / "a", tmp_path / "side", ids=True, on_error="skip")
-    assert (list(found.texts), found.name(0)) == (["good"], "x1")
+    assert (list(found.texts), list(found.names(np.array([0])))) == (["good"], ["x1"])
     assert found.dropped == {"not UTF-8": 1, "no id": 1}
     (tmp_path / "a").write_bytes(b"x1\tgood\nno id\n")
     with pytest.raises(InputError, match=r"a:2: no id<TAB>text"):

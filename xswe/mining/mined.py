@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,8 +107,8 @@ class _Kept:
     texts: Texts
     rows: np.ndarray
 
-    def name(self, row: int) -> str:
-        return str(self.rows[row] + 1)
+    def names(self, rows: np.ndarray) -> Iterable[str]:
+        return map(str, (self.rows[rows] + 1).tolist())
 
 
 def mine(

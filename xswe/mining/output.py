@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, get_args
+
+import numpy as np
 
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
@@ -20,8 +22,8 @@ class Named(Protocol):
     def texts(self) -> Texts:
         """The lines."""
 
-    def name(self, row: int) -> str:
-        """Return the id, or the number, of a line."""
+    def names(self, rows: np.ndarray) -> Iterable[str]:
+        """Return the ids, or the numbers, of lines."""
 
 
 Format = Literal["auto", "laser", "bucc", "csv", "jsonl", "latex", "markdown", "parquet", "tmx", "xliff", "xlsx"]
@@ -45,6 +47,7 @@ FOREIGN: tuple[str, ...]
 FOREIGN = (".arrow", ".db", ".doc", ".docx", ".feather", ".htm", ".html", ".json", ".mo", ".npy", ".npz", ".ods", ".odt")
 FOREIGN += (".pdf", ".pickle", ".pkl", ".po", ".rtf", ".safetensors", ".sqlite", ".tbx", ".xls", ".xml", ".yaml", ".yml")
 FOREIGN += (".zip",)
+_BLOCK = 4096  # rows whose texts are read at a time
 _BLANKS = str.maketrans(dict.fromkeys("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 
 
@@ -92,13 +95,17 @@ def format_of(file: RecordFile) -> str:
 
 def one_line(text: str) -> str:
     """Replace what would end a field or a line by a blank."""
-    return text.translate(_BLANKS)
+    return text if text.isprintable() else text.translate(_BLANKS)  # to translate a text takes ten times as long
 
 
 def _rows(pairs: Pairs, source: Named, target: Named) -> Iterator[Row]:
-    columns = (pairs.scores.tolist(), pairs.source.tolist(), pairs.target.tolist(), pairs.rank.tolist())
-    for score, a, b, rank in zip(*columns, strict=True):
-        yield Row(round(score, 6), source.texts[a], target.texts[b], source.name(a), target.name(b), rank)
+    for start in range(0, len(pairs), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        rows = [(source, pairs.source[block]), (target, pairs.target[block])]
+        scores = (round(score, 6) for score in pairs.scores[block].tolist())
+        texts = (side.texts.take(chosen) for side, chosen in rows)
+        names = (side.names(chosen) for side, chosen in rows)
+        yield from map(Row, scores, *texts, *names, pairs.rank[block].tolist())
 
 
 def _laser(rows: Iterator[Row], languages: Sequence[str]) -> Iterator[str]:

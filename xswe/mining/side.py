@@ -277,9 +277,9 @@ class Side:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def name(self, row: int) -> str:
-        """Return the id of a line: the file's own, or else the line number."""
-        return self.ids[row] if self.ids is not None else str(self.numbers[row])
+    def names(self, rows: np.ndarray) -> Iterable[str]:
+        """Return the ids of lines: the file's own, or else the line numbers."""
+        return self.ids.take(rows) if self.ids is not None else map(str, self.numbers[rows].tolist())
 
 
 @dataclass(frozen=True)

@@ -440,7 +440,8 @@ def _shown(pairs: Pairs, row: int, sides: tuple[Side, Side] | None) -> Shown:
     a, b, score = int(pairs.source[row]), int(pairs.target[row]), float(pairs.scores[row])
     if sides is None:
         return Shown(row, score, "", "", str(a), str(b))
-    return Shown(row, score, sides[0].texts[a], sides[1].texts[b], sides[0].name(a), sides[1].name(b))
+    names = (name for side, line in zip(sides, (a, b), strict=True) for name in side.names(np.array([line])))
+    return Shown(row, score, sides[0].texts[a], sides[1].texts[b], *names)
 
 
 def _hubs(side: str, ids: np.ndarray, lines: int, texts: Side | None) -> Hubs:
