@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import keyword
@@ -87,7 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
         with contextlib.suppress(BrokenPipeError):  # of a pager
             print(verb_help(verb, VERBS[verb], "--help-all" in asked), flush=True)  # noqa: T201
         return 0
-    return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+    with _rare_collections():
+        return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
 
 
 def _corpus_arguments(arguments: list[str]) -> list[str]:
@@ -197,6 +199,35 @@ def _errors_let_through() -> Iterator[None]:
             os.environ["HYDRA_FULL_ERROR"] = before
 
 
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for garbage in every 20,000 new objects, not 700: the modules of a run are some hundred thousand, and stay."""
+    before = gc.get_threshold()
+    gc.set_threshold(20_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextlib.contextmanager
+def _composed_once(arguments: list[str]) -> Iterator[None]:
+    """Spare Hydra composing all settings twice: the first time it only learns whether one run is wanted or several.
+
+    Where no word speaks of Hydra, nor begins with a dash, it is one.
+    """
+    from hydra._internal.hydra import Hydra
+    from hydra.types import RunMode
+
+    ask = Hydra.get_mode
+    if not any("hydra" in argument or argument.startswith("-") for argument in arguments):
+        Hydra.get_mode = lambda *_, **__: RunMode.RUN  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Hydra.get_mode = ask  # type: ignore[method-assign]
+
+
 def _run(verb: str, overrides: list[str]) -> int:
     """Compose the verb's configuration with Hydra and call its command."""
     module = verb.replace("-", "_")
@@ -236,7 +267,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     _register(verb)
     sys.argv = ["xswe", *quoted(overrides)]
     try:
-        with _errors_let_through():
+        with _errors_let_through(), _composed_once(sys.argv[1:]):
             hydra.main(version_base="1.3", config_path=str(resource("conf")), config_name=module)(task)()
     except (HydraException, OmegaConfBaseException) as error:
         if full_trace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -14,6 +15,8 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.hydra import Hydra
 
 import xswe
 from tests.commands.verbs import run_verb
@@ -29,7 +32,8 @@ def cli(*arguments, cwd):
 
 
 @pytest.mark.parametrize("before", [None, "0"])
-def test_a_verb_leaves_the_environment_of_its_process_as_it_was(before, monkeypatch, capsys):
+def test_a_verb_leaves_its_process_as_it_was(before, monkeypatch, capsys):
+    thresholds, mode = gc.get_threshold(), Hydra.get_mode
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
     if before is not None:
         monkeypatch.setenv("HYDRA_FULL_ERROR", before)
@@ -37,6 +41,18 @@ def test_a_verb_leaves_the_environment_of_its_process_as_it_was(before, monkeypa
         main(["encode", "model=no-such-folder", "input=a.txt", "output=a.npy"])
     assert "no-such-folder" in capsys.readouterr().err
     assert os.environ.get("HYDRA_FULL_ERROR") == before
+    assert (gc.get_threshold(), Hydra.get_mode) == (thresholds, mode)
+
+
+@pytest.mark.parametrize(("words", "runs"), [([], 1), (["hydra.mode=RUN"], 1), (["hydra.mode=MULTIRUN", "output=a,b"], 2)])
+def test_settings_are_composed_once_unless_there_may_be_several_runs(words, runs, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    composed = Mock(wraps=ConfigLoaderImpl.load_configuration)
+    monkeypatch.setattr(ConfigLoaderImpl, "load_configuration", lambda *given, **named: composed(*given, **named))
+    monkeypatch.setattr("xswe.commands.status.run", lambda values: f"run {values['output']}")
+    main(["status", "output=c", *words])
+    assert capsys.readouterr().out.count("run ") == runs
+    assert (composed.call_count == 1) is (not words)
 
 
 @pytest.mark.parametrize(
