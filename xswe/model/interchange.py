@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import logging
@@ -15,7 +14,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError, DependencyError, InputError, ModelError
-from xswe.io.files import read_json, whole_file
+from xswe.io.files import package_folder, read_json, whole_file
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
@@ -27,17 +26,11 @@ from xswe.text.words import WordSplitter, WordUnits
 
 def read_wordllama(languages: Sequence[str] = ("en",)) -> StaticModel:
     """Read the model in WordLlama's package; the package need not be importable, its files (of 0.3) suffice."""
-    found = importlib.util.find_spec("wordllama")
-    if found is None or not found.submodule_search_locations:
+    if (folder := package_folder("wordllama")) is None:
         raise DependencyError("wordllama", "baselines", "the part wordllama")
-    folder = Path(found.submodule_search_locations[0])
-    weights = folder / "weights" / "l2_supercat_256.safetensors"
-    matrix = _tensors(weights).get("embedding.weight")
-    if matrix is None:
-        raise ModelError(f"{weights}: has no tensor 'embedding.weight'; install wordllama 0.3 or later")
-    return piece_table(
-        load_tokenizer(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"), matrix, languages, "wordllama"
-    )
+    rows = _rows_of(folder / "weights" / "l2_supercat_256.safetensors")
+    tokenizer = load_tokenizer(folder / "tokenizers" / "l2_supercat_tokenizer_config.json")
+    return piece_table(tokenizer, rows, languages, "wordllama")
 
 
 def is_model2vec(folder: Path) -> bool:
@@ -51,23 +44,26 @@ def is_model2vec(folder: Path) -> bool:
 
 def read_model2vec(folder: Path, languages: Sequence[str] = tuple(LANGUAGES)) -> StaticModel:
     """Read a folder that Model2Vec wrote, or raise a ModelError where a file is missing or damaged."""
-    path = folder / "model.safetensors"
-    tensors = _tensors(path)
-    matrix = tensors.get("embeddings")
-    if matrix is None:
-        raise ModelError(f"{path}: has no tensor 'embeddings'; fetch the model again")
-    rows = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
+    rows = _rows_of(folder / "model.safetensors")
     return piece_table(load_tokenizer(folder / "tokenizer.json"), rows, languages, folder.name)
 
 
-def _tensors(path: Path) -> dict[str, Any]:
+def _rows_of(path: Path) -> np.ndarray:
+    """Read a matrix of a row a token, float32; a mapping and weights of tokens that are with it are worked into it."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     try:
-        return dict(load_file(path))
+        tensors = load_file(path)
     except (SafetensorError, ValueError, OSError) as error:
         raise ModelError(f"{path}: missing or damaged ({error}); fetch it again") from None
+    matrix = next((tensors[name] for name in ("embeddings", "embedding.weight") if name in tensors), None)
+    if matrix is None or matrix.ndim != 2:
+        raise ModelError(f"{path}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")
+    try:
+        return token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
+    except (IndexError, ValueError) as error:
+        raise ModelError(f"{path}: its mapping or weights do not fit its matrix ({error}); fetch it again") from None
 
 
 def token_rows(matrix: np.ndarray, mapping: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
@@ -206,16 +202,9 @@ def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
 
 
 def _pieces(weights: Path, tokenizer: Path, languages: Sequence[str]) -> tuple[SubwordUnits, np.ndarray]:
-    """Read a matrix over a tokenizer's pieces; a mapping and weights of tokens are worked into it."""
-    tensors = _tensors(weights)
-    matrix = next((tensors[name] for name in ("embeddings", "embedding.weight") if name in tensors), None)
-    if matrix is None or matrix.ndim != 2:
-        raise ModelError(f"{weights}: has no matrix 'embeddings' or 'embedding.weight', only {', '.join(tensors)}")
+    """Read a matrix over a tokenizer's pieces."""
+    vectors = _rows_of(weights)
     units = SubwordUnits(_without_truncation(load_tokenizer(tokenizer)), "teacher", languages, lone_mark=True)
-    try:
-        vectors = token_rows(matrix, tensors.get("mapping"), tensors.get("weights"))
-    except (IndexError, ValueError) as error:
-        raise ModelError(f"{weights}: its mapping or weights do not fit its matrix ({error}); fetch it again") from None
     tokens = units.tokens
     if len(vectors) < len(tokens):
         raise ModelError(f"{weights}: {len(vectors)} vectors for the {len(tokens)} tokens of {tokenizer}; fetch both again")

@@ -9,7 +9,6 @@ told in other words, and nothing of a folder is executed.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -22,7 +21,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import DependencyError, ModelError
-from xswe.io.files import fingerprint, read_json
+from xswe.io.files import fingerprint, package_folder, read_json
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Texts, bounds_of
 from xswe.progress import track
@@ -190,9 +189,9 @@ def _locate(model: str) -> str:
     if not model.startswith("package:"):
         return model
     package, _, inside = model.removeprefix("package:").partition("/")
-    if (found := importlib.util.find_spec(package)) is None or not found.submodule_search_locations:
+    if (folder := package_folder(package)) is None:
         raise ModelError(f"teacher {model}: the Python package {package!r} is not installed; pip install it")
-    return str(Path(found.submodule_search_locations[0]) / inside)
+    return str(folder / inside)
 
 
 def mini_folder() -> Path:
