@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 
 from tests.clusters import ray_cluster  # noqa: F401
 from xswe import progress
+from xswe.corpus.cards import sample_sentences
 from xswe.io.files import file_digest, resource, whole_folder
 from xswe.teacher.protocol import States, TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
@@ -43,8 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def sample() -> dict[str, list[str]]:
     """The sample corpus by language."""
-    rows = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
-    return {code: [row[k] for row in rows] for k, code in enumerate(("en", "de", "zh", "ja"))}
+    return sample_sentences()
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import xswe
-from xswe.io.files import resource, whole_file
+from xswe.corpus.cards import sample_sentences
+from xswe.io.files import whole_file
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "eval" / "results"
@@ -41,12 +42,6 @@ def drawn(path: Path, columns: int, size: tuple[float, float]) -> Iterator[Seque
         with whole_file(path) as temporary, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of letters that the layout has no font for: readers have one
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "xswe"})
-
-
-def sample() -> list[list[str]]:
-    """Return the sentences of the sample corpus: English, German, Chinese, Japanese."""
-    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    return [list(side) for side in zip(*(row.split("\t") for row in rows), strict=True)]
 
 
 def draw_states(path: Path) -> None:
@@ -119,7 +114,7 @@ def step_values(record: dict[str, Any]) -> list[float]:
 def draw_margin(path: Path) -> None:
     """Margin and hubs: what cosine and ratio margin say of lines with and without a translation."""
     model = xswe.load("mini")
-    english, _, _, japanese = sample()
+    english, _, _, japanese = sample_sentences().values()
     half = len(english) // 2
     cosines = model.similarity(english, japanese[:half])  # the second half of the English lines has no translation
     near = [

@@ -36,7 +36,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from eval.settings import DATA, ROOT, chosen, run_script
+from eval.settings import DATA, chosen, run_script
+from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.results import markdown
 
@@ -79,9 +80,8 @@ def lines_of(lines: int) -> list[tuple[str, str]]:
                 english, japanese = line.rstrip("\n").split("\t")[:2]
                 found.append((english, japanese))
     if not files:
-        sample = ROOT / "corpora" / "sample" / "sentences.tsv"
-        rows = [line.split("\t") for line in sample.read_text(encoding="utf-8").splitlines()]
-        found = [(row[0], row[3]) for row in rows]
+        sides = sample_sentences()
+        found = list(zip(sides["en"], sides["ja"], strict=True))
     return found[:lines]
 
 

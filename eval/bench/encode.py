@@ -38,7 +38,8 @@ import numpy as np
 
 from eval.report.encode_tables import fastest_peer, lay_out
 from eval.settings import DATA, run_script
-from xswe.io.files import resource, write_json
+from xswe.corpus.cards import sample_sentences
+from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
 
 LANGUAGES = ("en", "de", "zh", "ja")
@@ -59,8 +60,7 @@ def read_corpora(lines: int) -> dict[str, list[str]]:
                     out["en"].append(english)
                     out[other].append(foreign)
     if not out["de"]:
-        rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-        out = {code: [row.split("\t")[k] for row in rows] for k, code in enumerate(LANGUAGES)}
+        return sample_sentences()
     return out
 
 

@@ -24,8 +24,9 @@ from threadpoolctl import threadpool_limits
 
 import xswe
 from eval.settings import numbers, run_script
+from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
-from xswe.io.files import resource, write_json
+from xswe.io.files import write_json
 from xswe.io.results import table
 
 DEFAULTS = {"sizes": "10000,1000000", "rounds": 7, "browser": "", "output": ""}
@@ -36,8 +37,8 @@ TIMES = """() => [performance.getEntriesByType("navigation")[0].loadEventEnd,
 
 def write_pairs(path: Path, size: int) -> None:
     """Write pairs with scores: a fifth of them right."""
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text("utf-8").splitlines()
-    rows = [line.split("\t")[:2] for line in lines]
+    sides = sample_sentences()
+    rows = list(zip(sides["en"], sides["de"], strict=True))
     draw, noise = random.Random(0), np.random.default_rng(0).normal(0, 0.12, size)
     with path.open("w", encoding="utf-8") as stream:
         for k in range(size):

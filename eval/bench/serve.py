@@ -31,7 +31,8 @@ import numpy as np
 
 import xswe
 from eval.settings import run_script
-from xswe.io.files import resource, write_json
+from xswe.corpus.cards import sample_sentences
+from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.serving.config import ServeConfig
 from xswe.serving.messages import EmbeddingsRequest, PhrasesRequest, SearchRequest
@@ -51,12 +52,6 @@ QUESTIONS = [
     "火车",
     "security",
 ]
-
-
-def sample() -> list[list[str]]:
-    """The rows of the sample corpus."""
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text("utf-8").splitlines()
-    return [line.split("\t") for line in lines]
 
 
 def free_port() -> int:
@@ -184,12 +179,13 @@ def joined(turns: list[dict[str, float]]) -> dict[str, float]:
 
 def under_load(settings: dict[str, Any]) -> dict[str, Any]:
     """Measure both servers by turns, then the search, then the memory."""
-    texts = [text for row in sample() for text in row]
+    sides = sample_sentences()
+    texts = [text for row in zip(*sides.values(), strict=True) for text in row]
     np.random.default_rng(0).shuffle(texts)
     own, peer, rows = free_port(), free_port(), []
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "sample.en-ja.tsv"
-        corpus.write_text("".join(f"{row[0]}\t{row[3]}\n" for row in sample()), "utf-8")
+        corpus.write_text("".join(f"{a}\t{b}\n" for a, b in zip(sides["en"], sides["ja"], strict=True)), "utf-8")
         ours = [sys.executable, "-m", "xswe", "serve", "model=mini", f"corpora=[{corpus}]", f"port={own}"]
         theirs = [sys.executable, "-m", "eval.bench.serve", f"peer={peer}"]
         with served(ours, own) as first, served(theirs, peer) as second:

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, GteConfig, GteModel
 
-from eval.experiments.convert_e5 import sample_sentences
 from eval.settings import run_script
+from xswe.corpus.cards import sample_sentences
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError
 from xswe.io.files import write_json

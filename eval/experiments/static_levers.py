@@ -35,12 +35,13 @@ from eval.experiments.mining_quality import bucc_shaped, noise_lines
 from eval.settings import DATA, REQUIRED, RESULTS, numbers, run_script
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.blocks import read_pairs
+from xswe.corpus.cards import sample_sentences
 from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError
 from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.evaluate import run_tasks
 from xswe.evaluation.tasks import score_vectors
-from xswe.io.files import arrays_digest, fingerprint, resource, whole_file, write_json
+from xswe.io.files import arrays_digest, fingerprint, whole_file, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags
 from xswe.model.static import StaticModel, pool
@@ -187,12 +188,7 @@ def figures(model: StaticModel, threads: int, trained_on: tuple[str, ...]) -> di
             wanted = {"accuracy": "", "margin_accuracy": " margin", "spearman": ""}
             if row.metric in wanted and row.value is not None:
                 found[row.subset.removesuffix(".tsv") + wanted[row.metric]] = row.value
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    unit = dict(
-        zip(
-            LANGUAGES, (model.encode(texts) for texts in zip(*(row.split("\t") for row in lines), strict=True)), strict=True
-        )
-    )
+    unit = {code: model.encode(texts) for code, texts in sample_sentences().items()}
     for a, b in (("de", "zh"), ("de", "ja"), ("zh", "ja")):
         rows = score_vectors(unit[a], unit[b], "sample", f"{a}-{b}")
         found[f"sample.{a}-{b}"] = next(row.value for row in rows if row.metric == "accuracy" and row.value is not None)

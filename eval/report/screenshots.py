@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import xswe
-from eval.settings import ROOT, chosen, run_script
+from eval.settings import chosen, run_script
+from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.phrases.in_files import PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig
@@ -30,19 +31,15 @@ DEFAULTS = {"output": "docs/pictures", "run": "", "browser": "", "only": "report
 COLOURS = 48  # enough for text, and a fifth of the bytes
 
 
-def sample() -> list[list[str]]:
-    """Return the sample corpus: sentences in English, German, Chinese and Japanese."""
-    path = ROOT / "corpora" / "sample" / "sentences.tsv"
-    return [line.split("\t")[:4] for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def make_pages(folder: Path, run: str) -> dict[str, tuple[Path, str]]:
     """Write the reports; returns of each the file, and where its picture begins."""
-    rows, model = sample(), xswe.load("mini")
-    english, japanese = [row[0] for row in rows[:1500]], [row[3] for row in rows[500:]]
+    sides, model = sample_sentences(), xswe.load("mini")
+    english, japanese = sides["en"][:1500], sides["ja"][500:]
     mined = xswe.mine(model, english, japanese, evidence=True, languages=("en", "ja"))
     (folder / "phrases.txt").write_text("\n".join(PHRASES), encoding="utf-8")
-    (folder / "bitext.tsv").write_text("".join(f"{row[0]}\t{row[3]}\n" for row in rows), encoding="utf-8")
+    (folder / "bitext.tsv").write_text(
+        "".join(f"{a}\t{b}\n" for a, b in zip(sides["en"], sides["ja"], strict=True)), encoding="utf-8"
+    )
     names = [str(folder / name) for name in ("phrases.txt", "bitext.tsv", "terms.tsv")]
     terms = find_in_files(model, PhraseFiles(*names, "terms", ("en", "ja")), SpanConfig(distinct=True))
     if not run:
@@ -72,8 +69,8 @@ def application(folder: Path) -> Iterator[str]:
 
     from xswe.io.results import write_memory
 
-    memory, codes = folder / "sample.tmx", ("en", "de", "zh", "ja")
-    units = ((list(zip(codes, row, strict=True)), {}) for row in sample())
+    memory, sides = folder / "sample.tmx", sample_sentences()
+    units = ((list(zip(sides, row, strict=True)), {}) for row in zip(*sides.values(), strict=True))
     memory.write_text("".join(write_memory(units, "en")), "utf-8")
     server = uvicorn.Server(
         uvicorn.Config(xswe.make_app("mini", [memory], keep=False), port=0, ws="none", log_level="error")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import eval_script
+from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError, ModelError
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
@@ -146,7 +147,7 @@ def test_settings_that_cannot_work_are_refused(script):
 
 
 def test_the_real_encoder_is_what_the_packages_engine_computes(script, e5_small):
-    found = script.check(e5_small, script.sample_sentences(25))
+    found = script.check(e5_small, sample_sentences(25))
     assert found["texts"] == 100
     assert found["equal_counts"] == 1.0
     assert found["cosine"] > 0.999
@@ -163,7 +164,7 @@ def test_a_folder_that_differs_from_the_engine_is_refused(script, e5_small, tmp_
     state["normalizer"] = {"type": "Lowercase"}
     (tmp_path / "tokenizer.json").write_text(json.dumps(state), encoding="utf-8")
     with pytest.raises(ModelError, match="not what the package's engine computes"):
-        script.check(tmp_path, script.sample_sentences(10))
+        script.check(tmp_path, sample_sentences(10))
 
 
 def test_the_normalisation_is_the_packages_map_and_composes(script, e5_teacher):

@@ -27,6 +27,7 @@ from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
 
 SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages (CC0)
+SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 SAMPLE_CORPUS: dict[str, Any] = {"paths": SAMPLE, "held_out": 0.1, "development": 0.05}
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
 
@@ -145,6 +146,12 @@ def _version(values: Mapping[str, Any]) -> Version:
     if values["format"] not in get_args(CardFormat):
         raise ConfigError(f"format {values['format']!r}: use {', '.join(get_args(CardFormat))}")
     return Version(**{**values, "version": str(values["version"])})
+
+
+def sample_sentences(most: int | None = None) -> dict[str, list[str]]:
+    """Return the first, or all, sentences of the sample corpus by language: line by line they translate each other."""
+    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()[:most]
+    return dict(zip(SAMPLE_COLUMNS, map(list, zip(*(line.split("\t") for line in lines), strict=True)), strict=True))
 
 
 @lru_cache(maxsize=1)

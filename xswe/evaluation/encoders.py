@@ -18,7 +18,6 @@ import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import resource
 from xswe.io.lines import open_binary
 from xswe.io.sources import without_packing
 from xswe.model.ensemble import AnyModel, Ensemble
@@ -134,9 +133,11 @@ _MOST = 1_000_000  # texts a call
 
 def sample_texts(languages: Sequence[str]) -> list[str]:
     """Return the sentences that come with the package, in those of the languages named that it has, else in English."""
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    columns = [k for k, code in enumerate(("en", "de", "zh", "ja")) if code in languages] or [0]
-    return [line.split("\t")[k] for line in lines for k in columns]
+    from xswe.corpus.cards import sample_sentences  # brings what fetches corpora
+
+    sides = sample_sentences()
+    chosen = [texts for code, texts in sides.items() if code in languages] or [sides["en"]]
+    return [text for row in zip(*chosen, strict=True) for text in row]
 
 
 def sentences_per_second(encoder: SentenceEncoder, texts: Sequence[str], seconds: float = 1.0) -> float:

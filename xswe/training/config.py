@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig
-from xswe.corpus.cards import SAMPLE
+from xswe.corpus.cards import SAMPLE, SAMPLE_COLUMNS
 from xswe.corpus.contexts import ContextConfig
 from xswe.errors import ConfigError
 from xswe.io.files import resource
@@ -248,7 +248,6 @@ def check_units(units: UnitsConfig) -> None:
 
 
 Values = dict[str, Any]
-SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 
 UNITS: dict[str, Values] = {
     "subwords": {},  # one Unigram vocabulary over all languages of the model

@@ -14,12 +14,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards
+from xswe.corpus.cards import SAMPLE, SAMPLE_CORPUS, cards, sample_sentences
 from xswe.corpus.cleaning import CLEANING
 from xswe.errors import ConfigError
 from xswe.evaluation.metrics import CORRELATIONS, Row
 from xswe.evaluation.tasks import score_vectors
-from xswe.io.files import fingerprint, resource, scratch, whole_file, write_json
+from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
 from xswe.io.settings import LOCAL, ExecutionConfig, build
@@ -28,7 +28,6 @@ from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.training.config import (
-    SAMPLE_COLUMNS,
     TrainConfig,
     Trained,
     Values,
@@ -86,12 +85,10 @@ def score_pivots(result: Trained, languages: Sequence[str], threads: int) -> lis
     pairs = [pair for pair in combinations(languages, 2) if frozenset(pair) not in direct]
     if not pairs:
         return []
-    lines = (resource("corpora") / "sample" / "sentences.tsv").read_text(encoding="utf-8").splitlines()
-    table = [line.split("\t") for line in lines]
+    texts = sample_sentences()
     codes = sorted({code for pair in pairs for code in pair})
-    texts = {code: [row[SAMPLE_COLUMNS.index(code)] for row in table] for code in codes}
     known = {code: set(texts[code]).intersection(result.training(code)) for code in codes}
-    rows = [i for i in range(len(table)) if not any(texts[code][i] in known[code] for code in codes)]
+    rows = [i for i in range(len(texts["en"])) if not any(texts[code][i] in known[code] for code in codes)]
     found = []
     for step, models in result.by_language.items():
         unit = {code: models[code].encode([texts[code][i] for i in rows], threads=threads) for code in codes}
