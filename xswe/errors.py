@@ -40,6 +40,11 @@ def needs(library: str, extra: str, purpose: str) -> Iterator[None]:
         raise DependencyError(library, extra, purpose) from None
 
 
+def brief(error: BaseException, most: int | None = None) -> str:
+    """Return what an error says on one line, cut off after so many characters."""
+    return " ".join(str(error).split())[:most]
+
+
 def no_room(error: OSError) -> bool:
     """Tell whether a file could not be written because its disk is full, or it is larger than it may be.
 

@@ -21,7 +21,7 @@ import yaml
 
 from xswe.corpus.formats import PairFile, find_pairs, least_score
 from xswe.corpus.rows import HubSet
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
 from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
@@ -165,7 +165,7 @@ def cards() -> dict[str, Card]:
             values |= {name: tuple(values[name]) for name in ("restrictions", "unchecked")}
             out[path.stem] = Card(**values, versions=versions)
         except (yaml.YAMLError, TypeError, KeyError, ConfigError) as error:
-            raise ConfigError(f"{path}: not a corpus card ({' '.join(str(error).split())})") from None
+            raise ConfigError(f"{path}: not a corpus card ({brief(error)})") from None
     return out
 
 
@@ -221,7 +221,7 @@ def fetch(
             try:
                 _from_mirror(url, part, pause)
             except (*_NETWORK_ERRORS, OSError) as error:
-                problems.append(f"{urlsplit(url).netloc}: {' '.join(str(error).split()) or type(error).__name__}")
+                problems.append(f"{urlsplit(url).netloc}: {brief(error) or type(error).__name__}")
                 logger.warning("%s: %s", url, problems[-1])
                 continue
             _finish(url, part, target, sha256, by_hand)

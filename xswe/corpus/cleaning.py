@@ -19,7 +19,7 @@ from xswe.corpus.cards import digest_of
 from xswe.corpus.kernels import characters, count_classes, find_keys, hash_pairs, sketch
 from xswe.corpus.rows import Negatives, Rows, csv_rows, stripped
 from xswe.corpus.seen import KeySet, text_hashes
-from xswe.errors import ConfigError, InputError, needs
+from xswe.errors import ConfigError, InputError, brief, needs
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
@@ -136,7 +136,7 @@ def _parquet(file: Path) -> Iterator[str]:
             for batch in table.iter_batches():
                 yield from _strings(batch.to_pylist())
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = " ".join(str(error).split())
+        problem = brief(error)
         raise InputError(file, f"not a Parquet file ({problem[:200]})", "fetch it again, unpacked") from None
 
 

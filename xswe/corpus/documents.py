@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError, needs
+from xswe.errors import ConfigError, InputError, brief, needs
 from xswe.io.lines import OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 
@@ -245,9 +245,7 @@ def read_catalogue(
     except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
         if on_error == "raise":
             line = error.line if isinstance(error, _NotAString) else None
-            raise InputError(
-                path, f"not a gettext catalogue ({' '.join(str(error).split())})", _CATALOGUE_CURE, line
-            ) from None
+            raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
         skipped.add("damaged catalogue")
         return
     language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()

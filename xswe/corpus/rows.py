@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from xswe.corpus.kernels import copy_spans, strip_spans
-from xswe.errors import InputError, needs
+from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
 from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, open_binary, read_lines
 from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
@@ -257,7 +257,7 @@ def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skippe
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            problem = f"not JSON ({' '.join(str(error).split())})"
+            problem = f"not JSON ({brief(error)})"
         else:
             texts, problem = _texts_of(record, fields)
             if not problem:
@@ -377,7 +377,7 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
                 further = [batch.column(key).to_pylist() for key in negatives]
                 yield Rows(source, target, negatives=_negatives(further, path, fields))
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = " ".join(str(error).split())
+        problem = brief(error)
         raise InputError(path, f"not a Parquet file of texts ({problem[:200]})", "fetch it again") from None
 
 
@@ -430,6 +430,6 @@ def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
             further = _negatives([batch[key] for key in negatives], str(data), fields)
             yield Rows(one_line(Texts.of(sides[0])), one_line(Texts.of(sides[1])), negatives=further)
     except (OSError, ValueError, RuntimeError) as error:
-        problem = " ".join(str(error).split())
+        problem = brief(error)
         cure = "see that the network and the name are right, or fetch its files by hand and give corpus.paths=[...]"
         raise InputError(str(data), f"cannot be read ({type(error).__name__}: {problem[:200]})", cure) from None

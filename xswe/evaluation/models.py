@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.errors import ConfigError, DependencyError, ModelError
+from xswe.errors import ConfigError, DependencyError, ModelError, brief
 from xswe.evaluation.encoders import (
     About,
     SentenceEncoder,
@@ -259,7 +259,7 @@ class Model2VecEncoder:
         try:
             self._model = StaticModel.from_pretrained(where, force_download=False, max_length=None)
         except Exception as error:  # the library raises whatever its parts raise
-            raise ModelError(f"{where}: Model2Vec cannot load it ({' '.join(str(error).split())[:200]})") from None
+            raise ModelError(f"{where}: Model2Vec cannot load it ({brief(error, 200)})") from None
         self.name, self.languages = Path(where).name, languages
         matrix = self._model.embedding
         self.dim, self.parameters, self.size = int(matrix.shape[1]), int(matrix.size), int(matrix.nbytes)
@@ -290,7 +290,7 @@ class SentenceTransformerEncoder:
         try:
             self._model = SentenceTransformer(where, trust_remote_code=False)
         except Exception as error:  # the library raises whatever its parts raise
-            found = " ".join(str(error).split())[:200]
+            found = brief(error, 200)
             raise ModelError(f"{where}: sentence-transformers cannot load it ({found})") from None
         self._torch, self._threads = torch, threads
         self.name, self.languages = Path(where).name, languages

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from xswe.errors import ConfigError, InputError, Unfinished, XsweError, needs, no_room
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError, brief, needs, no_room
 from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.settings import LOCAL, ExecutionConfig
@@ -47,7 +47,7 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
         try:
             return stage.do(shard, _load(cast(Any, stage.job), stage.begun) if opened is None else opened)
         except (XsweError, OSError, MemoryError) as error:
-            said = " ".join(str(error).split()) or type(error).__name__
+            said = brief(error) or type(error).__name__
             if isinstance(error, OSError):
                 if not (full := no_room(error)) and error.errno not in _HOPELESS and turn < _RETRIES:
                     logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
@@ -239,7 +239,7 @@ def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
     except (ConnectionError, RuntimeError, ValueError) as error:
         if execution.address is None and isinstance(error, ConnectionError) and "RAY_ADDRESS" not in os.environ:
             return False
-        found = " ".join(str(error).split())[:300]
+        found = brief(error, 300)
         raise ConfigError(
             f"execution.address={execution.address or 'auto'}: no cluster answers ({found}); start one with "
             "ray start --head, or give execution.address=local"
@@ -319,7 +319,7 @@ class _Pool:
         except errors.RayTaskError as error:
             raise error.as_instanceof_cause() from None
         except errors.RayError as error:  # the worker died, again and again
-            why = " ".join(str(error).split())[:300]
+            why = brief(error, 300)
             return shard, {"error": f"{stage.name}, shard {shard}: its worker died again and again ({why})", "fatal": False}
         for turn in range(8):
             if "error" in found or stage.side_car(shard).is_file():

@@ -28,7 +28,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from xswe.errors import ConfigError, DependencyError, InputError, needs
+from xswe.errors import ConfigError, DependencyError, InputError, brief, needs
 
 logger = logging.getLogger(__name__)
 PACKED = (".gz", ".xz", ".bz2", ".zst", ".zstd")
@@ -114,11 +114,6 @@ def damage(*others: type[Exception]) -> tuple[type[Exception], ...]:
     return (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, *loaded, *others)
 
 
-def _brief(error: BaseException) -> str:
-    """Return the first words of an error: tarfile's messages list every format it tried."""
-    return " ".join(str(error).split())[:100]
-
-
 def is_zip(path: Path) -> bool:
     """Tell by the name whether a file is a zip archive, as books are, too."""
     return path.suffix.lower() in (".zip", ".epub")
@@ -171,7 +166,7 @@ def member_names(archive: Path) -> list[str]:
     except FileNotFoundError:
         raise _missing(archive) from None
     except damage(NotImplementedError) as error:
-        raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
+        raise _damaged(archive, error) from None
     return names
 
 
@@ -227,12 +222,17 @@ def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
         except FileNotFoundError:
             raise _missing(archive) from None
         except damage(RuntimeError, NotImplementedError) as error:
-            raise InputError(archive, f"the archive is truncated or damaged ({_brief(error)})", "fetch it again") from None
+            raise _damaged(archive, error) from None
         yield cast(BinaryIO, io.BufferedReader(stream, 1 << 20))
 
 
 def _missing(archive: Path) -> InputError:
     return InputError(archive, "no such file", "check the path (relative paths start at the working directory)")
+
+
+def _damaged(archive: Path, error: BaseException) -> InputError:
+    found = brief(error, 100)  # tarfile's messages list every format it tried
+    return InputError(archive, f"the archive is truncated or damaged ({found})", "fetch it again")
 
 
 def _zip_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
@@ -307,10 +307,10 @@ def _patiently(path: str, ask: Any) -> Any:
                 cure = "check the name" if isinstance(error, FileNotFoundError) else "check who may read it"
                 raise InputError(path, f"cannot be read ({error or type(error).__name__})", cure) from None
             if attempt + 1 == _ATTEMPTS:
-                found = f"the storage fails again and again ({' '.join(str(error).split()) or type(error).__name__})"
+                found = f"the storage fails again and again ({brief(error) or type(error).__name__})"
                 raise InputError(path, found, "run the same command again when it answers") from None
             pause = _FIRST_PAUSE * 2**attempt
-            logger.warning("%s: %s; asking again in %.1f s", path, " ".join(str(error).split()), pause)
+            logger.warning("%s: %s; asking again in %.1f s", path, brief(error), pause)
             time.sleep(pause)
     raise AssertionError
 

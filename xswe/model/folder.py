@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from xswe.errors import ConfigError, ModelError, needs
+from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
@@ -480,4 +480,4 @@ def _hub(what: str, cure: str) -> Iterator[ModuleType]:
     try:
         yield huggingface_hub
     except Exception as error:  # the hub's own errors, and whatever its transport raises without a network
-        raise ModelError(f"{what} ({' '.join(str(error).split())[:300]}); {cure}") from None
+        raise ModelError(f"{what} ({brief(error, 300)}); {cure}") from None

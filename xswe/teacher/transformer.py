@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from xswe.errors import DependencyError, ModelError
+from xswe.errors import DependencyError, ModelError, brief
 from xswe.io.files import fingerprint, package_folder, read_json
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Texts, bounds_of
@@ -204,7 +204,7 @@ def mini_folder() -> Path:
 
 def _explain(where: str, error: Exception) -> str:
     """Turn a loading error into one line with a cure."""
-    found = " ".join(str(error).split())
+    found = brief(error)
     if "trust_remote_code" in found or "custom code" in found:
         cure = "it needs code from its folder, which xswe never runs"
         if "gte-multilingual" in where:

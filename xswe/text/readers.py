@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from xswe.errors import InputError, needs
+from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
 from xswe.io.lines import not_utf8, nul_byte, open_binary, read_whole
 from xswe.io.sources import member_names, open_member, suffix_of
@@ -252,7 +252,7 @@ def read_docx(path: Path) -> Iterator[str]:
             cells = [block] if hasattr(block, "text") else [cell for row in block.rows for cell in row.cells]
             yield from (line for cell in cells for line in cell.text.split("\n"))
     except Exception as error:  # what the library raises for damage ranges from KeyError to its own
-        problem = " ".join(str(error).split())[:200]
+        problem = brief(error, 200)
         raise InputError(path, f"not a DOCX file ({problem})", "save it again as .docx") from None
 
 
@@ -264,7 +264,7 @@ def read_pdf(path: Path) -> Iterator[str]:
     try:
         pages = [page.extract_text() or "" for page in pypdf.PdfReader(str(path)).pages]
     except Exception as error:  # likewise
-        raise InputError(path, f"not a PDF file ({' '.join(str(error).split())[:200]})", "save it again as .pdf") from None
+        raise InputError(path, f"not a PDF file ({brief(error, 200)})", "save it again as .pdf") from None
     text = re.sub(r"(?<=\w)-\n(?=[a-zäöüß])", "", "\n".join(page.strip() for page in pages))
     for start, end in paragraphs(text):
         yield text[start:end]

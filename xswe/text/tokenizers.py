@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from xswe.errors import ConfigError, ModelError, needs
+from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import scratch
 from xswe.text.languages import CJK_CHARACTERS, folding_step
 
@@ -169,9 +169,7 @@ def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
     except BaseException as error:
         if not _is_of_the_library(error):
             raise
-        raise ModelError(
-            f"{path}: not a tokenizer ({' '.join(str(error).split())[:300]}); fetch or train the model again"
-        ) from None
+        raise ModelError(f"{path}: not a tokenizer ({brief(error, 300)}); fetch or train the model again") from None
 
 
 def state_for_later(path: Path) -> tuple[bytes, dict[str, Any]] | None:
