@@ -192,6 +192,15 @@ def test_comma_separated_values(tmp_path):
     assert skipped.counts == {"another number of columns": 1}
     with pytest.raises(InputError, match=r"a\.csv:1: it has the columns en, ja; name its fields"):
         read(path, fields=["english", "ja"])
+    for raw, complaint in (
+        (b"", "1: no names of columns; begin the file with a line of them"),
+        (b"en,ja\ra,b\rc,d\r", "1: its lines end in CR alone; convert them with"),
+        (b"en,ja\na,b\nc\0,d\n", "3: a NUL byte"),
+        (b'en,ja\na,b\n"c,d\ne,f\n', "3: 1 values under 2 columns"),  # where the quote is that nothing closes
+    ):
+        path.write_bytes(raw)
+        with pytest.raises(InputError, match=rf"a\.csv:{complaint}"):
+            read(path)
     path.write_bytes(b"en,ja\na,b\nc,\xff\n")
     with pytest.raises(InputError, match=r"a\.csv:3: not UTF-8 \(byte 0xff at column 3\); convert"):
         read(path)

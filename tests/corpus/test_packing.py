@@ -11,6 +11,7 @@ import tarfile
 
 import pytest
 
+from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cleaning import EvaluationTexts
 from xswe.corpus.formats import find_pairs
 from xswe.errors import DependencyError, InputError
@@ -73,6 +74,16 @@ def test_tar_archives_in_every_packing(tmp_path, suffix):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(InputError, match="truncated or damaged"):
         member_names(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.po.gz", "a.jsonl.gz", "a.tmx.gz"])
+def test_bitext_cut_short_is_named(tmp_path, name):
+    """Numbers, which pack badly, so that it is cut in their middle."""
+    numbers = "".join(f"{number * number},{number**3}\n" for number in range(5000))
+    (tmp_path / name).write_bytes(gzip.compress(f"en,ja\n{numbers}".encode())[:-2000])
+    (file,) = find_pairs([tmp_path / name], ("en", "ja"))
+    with pytest.raises(InputError, match=name):
+        list(read_pairs(file))
 
 
 @pytest.mark.parametrize("name", ["x.tsv.zstd", "x.jsonl.zstd", "x.tsv.zst", "X.TSV.GZ"])

@@ -92,10 +92,11 @@ def test_nothing_is_found_for_what_is_not_there(model):
     assert found[1] == []
 
 
-def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path):
+@pytest.mark.parametrize(("name", "header"), [("b.tsv", ""), ("b.csv", "en\tde\n")])
+def test_bitext_as_passages_shows_what_probably_says_a_candidate(model, tmp_path, name, header):
     lines = ["The old station is closed.\tDer alte Bahnhof ist geschlossen.", "We eat bread.\tWir essen Brot."]
-    (tmp_path / "b.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    files = PhraseFiles("station", str(tmp_path / "b.tsv"), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
+    (tmp_path / name).write_text(header + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = PhraseFiles("station", str(tmp_path / name), str(tmp_path / "o.jsonl"), "terms", ("en", "de"))
     found = find_in_files(model, files, SpanConfig(k=1, min_score=0.0), counterparts)
     row = json.loads((tmp_path / "o.jsonl").read_text("utf-8"))
     assert (row["candidate"], row["other_text"], row["other_side"]) == ("Bahnhof", "station", "The old station is closed.")

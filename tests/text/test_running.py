@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from pathlib import Path
 
@@ -130,6 +131,10 @@ def test_what_is_no_text_is_named(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\nf\xfcr\n")
     with pytest.raises(InputError, match=r"a.txt:3: not UTF-8 \(byte 0xfc at column 2\)"):
         xswe.split_text(tmp_path / "a.txt", "de")
+    for name in ("c.txt.gz", "c.md.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(b"one\n" * 999)[:-9])
+        with pytest.raises(InputError, match=f"{name}: the archive is truncated or damaged .*; fetch it again"):
+            xswe.split_text(tmp_path / name, "de")
     (tmp_path / "b.txt").write_bytes("one\n".encode("utf-16-le"))
     with pytest.raises(InputError, match="NUL byte"):
         xswe.split_text(tmp_path / "b.txt", "de")

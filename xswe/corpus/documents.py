@@ -229,25 +229,25 @@ def read_catalogue(
     """
     with needs("polib", "corpora", "reading gettext catalogues"):
         import polib
-    try:
-        with open_binary(path) as stream:
+    with open_binary(path) as stream:
+        try:
             raw = read_whole(stream, path, "a catalogue")
-        if path.suffix == ".mo":
-            _check_compiled(raw)
-        else:
-            _check_strings(raw.decode("utf-8"))
-        catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
-        # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
-        states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
-        entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
-    except InputError:
-        raise
-    except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
-        if on_error == "raise":
-            line = error.line if isinstance(error, _NotAString) else None
-            raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
-        skipped.add("damaged catalogue")
-        return
+            if path.suffix == ".mo":
+                _check_compiled(raw)
+            else:
+                _check_strings(raw.decode("utf-8"))
+            catalogue: Any = polib.mofile(str(path)) if path.suffix == ".mo" else polib.pofile(raw.decode("utf-8"))
+            # Entries of a compiled catalogue are neither fuzzy nor obsolete, and do not know the words.
+            states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
+            entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
+        except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
+            if on_error == "raise":
+                if isinstance(error, InputError):
+                    raise
+                line = error.line if isinstance(error, _NotAString) else None
+                raise InputError(path, f"not a gettext catalogue ({brief(error)})", _CATALOGUE_CURE, line) from None
+            skipped.add("damaged catalogue")
+            return
     language = str(catalogue.metadata.get("Language", "")).replace("_", "-").split("-")[0].lower()
     swapped = language == languages[0]
     for (message, translation), stale in zip(entries, states, strict=True):

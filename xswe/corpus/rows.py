@@ -22,8 +22,9 @@ import numpy as np
 from xswe.corpus.kernels import copy_spans, strip_spans
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
-from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, open_binary, read_lines
+from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, damaged_archive, nul_byte, open_binary, read_lines
 from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
+from xswe.io.sources import damage
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,20 +275,28 @@ def csv_separator(header: str) -> str:
 
 
 def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Stream the rows of comma-separated values, the header first, each with the number of its last line.
+    """Stream the rows of comma-separated values, the header first, each with the number of its first line.
 
     Raises:
-        InputError: a row is no such text, with file and line.
+        InputError: there is no header, or a row is no such text, with file and line.
     """
     with open_binary(path) as raw:
         text = TextIOWrapper(raw, "utf-8-sig", newline="")
         number = 1
         try:
             header = text.readline(MAX_LINE_BYTES)
+            if not header.strip():
+                raise InputError(path, "no names of columns", "begin the file with a line of them, as in source,target", 1)
+            if header.endswith("\r"):
+                raise InputError(path, "its lines end in CR alone", "convert them with  tr '\\r' '\\n'", 1)
             reader = csv.reader(chain([header], text), delimiter=csv_separator(header))
             for row in reader:
-                number = reader.line_num
+                if any("\0" in value for value in row):
+                    raise nul_byte(path, number, b"\0")
                 yield number, row
+                number = reader.line_num + 1
+        except damage() as error:
+            raise damaged_archive(path, error, number, "fetch it again") from None
         except UnicodeDecodeError:
             deque(read_lines(path), 0)  # which says where
             raise

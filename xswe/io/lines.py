@@ -94,9 +94,19 @@ def check_lines(path: str | Path) -> None:
         raise InputError(path, f"a {suffix} file has no text line by line", cure)
 
 
+@contextmanager
+def unbroken(path: str | Path) -> Iterator[None]:
+    """Raise an InputError where reading a packed file to its end comes to damage."""
+    try:
+        yield
+    except damage() as error:
+        raise damaged_archive(path, error, None, "fetch it again") from None
+
+
 def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:
     """Read a stream to its end, or raise an InputError where there is too much of it to be held."""
-    data = stream.read(_MOST_WHOLE + 1)
+    with unbroken(path):
+        data = stream.read(_MOST_WHOLE + 1)
     if len(data) > _MOST_WHOLE:
         raise InputError(path, f"{what} of over {_MOST_WHOLE >> 20} MiB", "cut it into several files")
     return data
@@ -138,7 +148,7 @@ def read_lines(
 
 
 def damaged_archive(
-    path: str | Path, error: BaseException, number: int, cure: str = f"fetch it again, {_SKIPPABLE}"
+    path: str | Path, error: BaseException, number: int | None, cure: str = f"fetch it again, {_SKIPPABLE}"
 ) -> InputError:
     """The error of a compressed file that ends, or breaks, before line ``number`` is whole."""
     found = f"the archive is truncated or damaged ({error})"

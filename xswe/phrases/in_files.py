@@ -29,7 +29,7 @@ from xswe.text.sentences import as_lines, is_document
 
 MODES = ("phrases", "terms")
 _EXCHANGE = (".tbx", ".tmx")
-_BITEXTS = (".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
+_BITEXTS = (".csv", ".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
 _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
 Counterparts = Callable[
     [StaticModel, Sequence[tuple[str, str]], Sequence[Sequence[tuple[int, int]]]], list[list[tuple[int, int] | None]]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
-from xswe.io.lines import check_lines, open_binary
+from xswe.io.lines import check_lines, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix
 from xswe.io.sources import suffix_of
 from xswe.text.languages import check_languages, has_cjk
@@ -346,7 +346,7 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
 
 def _plain(path: Path) -> str:
     check_lines(path)
-    with open_binary(path) as stream:
+    with open_binary(path) as stream, unbroken(path):
         return decoded(stream.read(), path)
 
 
