@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,15 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "eval" / "results"
 DATA = Path(os.environ.get("XSWE_DATA", "../shared/data")).resolve()  # bitext and evaluation sets
 REQUIRED = None  # the default of a setting that must be given
+
+
+def pairs_of(path: Path, most: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the first two columns of the first, or all, lines of a tab-separated file, packed by gzip or not."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as stream:
+        for line in islice(stream, most):
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) > 1:
+                yield fields[0], fields[1]
 
 
 def read_settings(words: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,6 @@ machine: with the usual sizes it takes twenty minutes.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import resource
@@ -31,12 +30,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from eval.settings import DATA, chosen, run_script
+from eval.settings import DATA, chosen, pairs_of, run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.errors import ConfigError
 from xswe.io.results import markdown
@@ -75,10 +73,7 @@ def lines_of(lines: int) -> list[tuple[str, str]]:
     files = sorted(data.glob("*.tsv.gz"))
     found: list[tuple[str, str]] = []
     for path in files:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            for line in islice(stream, lines // len(files) + 1):
-                english, japanese = line.rstrip("\n").split("\t")[:2]
-                found.append((english, japanese))
+        found += pairs_of(path, lines // len(files) + 1)
     if not files:
         sides = sample_sentences()
         found = list(zip(sides["en"], sides["ja"], strict=True))

@@ -19,7 +19,6 @@ quoted; a ratio is to the fastest peer of the same text and threads. The floor i
 
 from __future__ import annotations
 
-import gzip
 import json
 import operator
 import os
@@ -37,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from eval.report.encode_tables import fastest_peer, lay_out
-from eval.settings import DATA, run_script
+from eval.settings import DATA, pairs_of, run_script
 from xswe.corpus.cards import sample_sentences
 from xswe.io.files import write_json
 from xswe.io.parallel import available_threads
@@ -54,11 +53,9 @@ def read_corpora(lines: int) -> dict[str, list[str]]:
     for other in LANGUAGES[1:]:
         files = sorted((DATA / "train" / f"en-{other}").glob("*.gz"))
         for path in files:
-            with gzip.open(path, "rt", encoding="utf-8") as stream:
-                for _, line in zip(range(lines // len(files)), stream, strict=False):
-                    english, foreign = line.rstrip("\n").split("\t")[:2]
-                    out["en"].append(english)
-                    out[other].append(foreign)
+            for english, foreign in pairs_of(path, lines // len(files)):
+                out["en"].append(english)
+                out[other].append(foreign)
     if not out["de"]:
         return sample_sentences()
     return out

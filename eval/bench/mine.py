@@ -11,7 +11,6 @@ mined approximately only, by this library alone. Run it on an idle machine.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import statistics
@@ -36,16 +35,16 @@ Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def real_texts(root: Path) -> tuple[list[str], list[str]]:
     """Return distinct English sentences and their distinct translations, of all pairs and files, shuffled."""
+    from eval.settings import pairs_of
+
     seen: tuple[set[str], set[str]] = (set(), set())
     rows = []
     for path in sorted(root.glob("train*/en-*/*.tsv.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            for line in stream:
-                a, b = line.rstrip("\n").split("\t")[:2]
-                if a and b and a not in seen[0] and b not in seen[1]:
-                    seen[0].add(a)
-                    seen[1].add(b)
-                    rows.append((a, b))
+        for a, b in pairs_of(path):
+            if a and b and a not in seen[0] and b not in seen[1]:
+                seen[0].add(a)
+                seen[1].add(b)
+                rows.append((a, b))
     order = np.random.default_rng(0).permutation(len(rows))
     return [rows[i][0] for i in order], [rows[i][1] for i in order]
 

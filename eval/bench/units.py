@@ -8,9 +8,7 @@ times. Seconds are those of the processor, so that the ratios hold on a machine 
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,7 +20,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from eval.settings import run_script
+from eval.settings import DATA, pairs_of, run_script
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.teacher.transformer import mini_folder
@@ -37,9 +35,8 @@ DEFAULTS: dict[str, Any] = {"texts": 60_000, "plain": 2000, "repeats": 10, "outp
 
 def lines(side: int) -> Iterator[str]:
     """Iterate over one side of the bitext."""
-    for path in sorted((Path(os.environ["XSWE_DATA"]) / "train" / "-".join(PAIR)).glob("*.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            yield from (line.rstrip("\n").split("\t")[side] for line in stream)
+    for path in sorted((DATA / "train" / "-".join(PAIR)).glob("*.gz")):
+        yield from (pair[side] for pair in pairs_of(path))
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eval.settings import pairs_of
 from xswe.text.languages import around_runs, has_cjk
 from xswe.text.segmenters import Segmenter
 
@@ -40,9 +40,7 @@ class Document:
 
 def read_bitext(path: Path) -> list[tuple[str, str]]:
     """Read the pairs of a packed, tab-separated bitext."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [line.rstrip("\n").split("\t")[:2] for line in lines]
-    return [(row[0].strip(), row[1].strip()) for row in rows if len(row) == 2 and row[0].strip() and row[1].strip()]
+    return [(a.strip(), b.strip()) for a, b in pairs_of(path) if a.strip() and b.strip()]
 
 
 def cut_words(text: str, segmenter: Segmenter | None) -> str:

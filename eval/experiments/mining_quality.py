@@ -15,7 +15,6 @@ sentences that the other side has not. Rows of other pairs stay in the file.
 
 from __future__ import annotations
 
-import gzip
 import json
 import random
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any
 
 import xswe
 from eval.experiments.bucc import BuccFiles, extract_by, precision_recall_f1, read_gold_ids, score, tune
-from eval.settings import DATA, REQUIRED, chosen, run_script
+from eval.settings import DATA, REQUIRED, chosen, pairs_of, run_script
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, choose_pairs, mine_sides
 from xswe.mining.threshold import GoldSearch, gold_scores
@@ -52,10 +51,7 @@ Texts = list[tuple[str, str]]
 
 def read_rows(path: Path) -> Texts:
     """Read English-foreign pairs."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as stream:
-        rows = (line.rstrip("\n").split("\t") for line in stream)
-        return [(row[0], row[1]) for row in rows if len(row) > 1 and row[0] and row[1]]
+    return [(a, b) for a, b in pairs_of(path) if a and b]
 
 
 def hidden_pairs(root: Path, language: str, tatoeba: bool) -> Texts:

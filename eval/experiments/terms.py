@@ -17,18 +17,17 @@ for which nothing is found; ``absent`` are nouns of Tatoeba that are not there.
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, islice, product
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import xswe
-from eval.settings import DATA, RESULTS, run_script
+from eval.settings import DATA, RESULTS, pairs_of, run_script
 from xswe.io.files import write_json
 from xswe.io.results import table
 from xswe.model.static import StaticModel
@@ -57,13 +56,6 @@ _SMALL = frozenset(
         most many some other same no only than between whose so then must already whether been was were they we""",
     )
 )
-
-
-def read(path: Path, most: int | None = None) -> list[tuple[str, str]]:
-    """Read the pairs of a bitext."""
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        rows = (line.rstrip("\n").split("\t") for line in islice(stream, most))
-        return [(row[0], row[1]) for row in rows]
 
 
 def english(text: str) -> Iterator[str]:
@@ -141,8 +133,8 @@ def make_terms(
         most: how many terms.
     """
     folder = data / "train" / f"en-{language}"
-    pairs = read(folder / "msdocs.tsv.gz", _LEARNT)
-    general = frequencies(english(a) for a, _ in read(folder / "tatoeba.tsv.gz", _LEARNT))
+    pairs = list(pairs_of(folder / "msdocs.tsv.gz", _LEARNT))
+    general = frequencies(english(a) for a, _ in pairs_of(folder / "tatoeba.tsv.gz", _LEARNT))
     here = frequencies(english(a) for a, _ in pairs)
     nouns = Counter(term for a, _ in pairs for term in set(with_article(a)))
     whole = Counter({t: n for t, n in here.items() if n >= 10})
@@ -171,7 +163,7 @@ def make_terms(
         best.setdefault(one[2].casefold(), one)  # a term an answer
     kept = sorted(best.values(), reverse=True)[: 2 * most]
     kept.sort(key=lambda one: hash_of(one[1]))
-    dictionary = read(data / "lexicon" / f"muse.en-{language}.tsv.gz")
+    dictionary = pairs_of(data / "lexicon" / f"muse.en-{language}.tsv.gz")
     return [term for _, term, _ in kept[:most]], [[a, *further(t, a, said[t], dictionary)] for _, t, a in kept[:most]]
 
 
@@ -190,7 +182,9 @@ def further(term: str, answer: str, said: Sequence[str], dictionary: Sequence[tu
 def foreign_to(data: Path, language: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Return up to 100 nouns of everyday language that the documentation lacks."""
     here = frequencies(english(a) for a, _ in pairs)
-    general = frequencies(with_article(a) for a, _ in read(data / "train" / f"en-{language}" / "tatoeba.tsv.gz", _LEARNT))
+    general = frequencies(
+        with_article(a) for a, _ in pairs_of(data / "train" / f"en-{language}" / "tatoeba.tsv.gz", _LEARNT)
+    )
     usual = [t for t, n in general.most_common() if n >= 8 and not here[t] and len(t) > 3 and not _SMALL & set(t.split())]
     return sorted(usual, key=hash_of)[:100]
 
@@ -220,7 +214,7 @@ def shares(found: list[int]) -> dict[str, float]:
 
 def measure(model: StaticModel, language: str, settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of one language."""
-    every = read(DATA / "train" / f"en-{language}" / "msdocs.tsv.gz")
+    every = list(pairs_of(DATA / "train" / f"en-{language}" / "msdocs.tsv.gz"))
     pairs = every[max(_LEARNT, len(every) - settings["lines"]) :]
     passages = [b for _, b in pairs]
     terms, answers = make_terms(DATA, language, pairs, settings["terms"])
