@@ -163,7 +163,7 @@ def make_terms(
         best.setdefault(one[2].casefold(), one)  # a term an answer
     kept = sorted(best.values(), reverse=True)[: 2 * most]
     kept.sort(key=lambda one: hash_of(one[1]))
-    dictionary = pairs_of(data / "lexicon" / f"muse.en-{language}.tsv.gz")
+    dictionary = list(pairs_of(data / "lexicon" / f"muse.en-{language}.tsv.gz"))
     return [term for _, term, _ in kept[:most]], [[a, *further(t, a, said[t], dictionary)] for _, t, a in kept[:most]]
 
 
