@@ -22,6 +22,7 @@ import time
 import zipfile
 from collections.abc import Callable
 from functools import partial
+from operator import call
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from xswe.corpus.convert import convert
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.kernels import copy_spans
 from xswe.io.files import file_digest, write_json
-from xswe.io.parallel import available_threads, call, in_order
+from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, Texts, bag_writer
 from xswe.text.tokenizers import load_tokenizer, train_subwords
 from xswe.text.units import SubwordUnits

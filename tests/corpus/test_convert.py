@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from operator import call
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from xswe.corpus.formats import find_pairs
 from xswe.corpus.seen import Admission
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import read_json
-from xswe.io.parallel import call, in_order
+from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, FlatWriter
 
 EN_JA = ("en", "ja")

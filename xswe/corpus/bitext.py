@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import call
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from xswe.corpus.rows import Negatives, Rows, copied
 from xswe.corpus.seen import Admission, KeySet, text_hashes
 from xswe.errors import ConfigError
 from xswe.io.lines import OnError
-from xswe.io.parallel import call, in_order
+from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts, TextView
 from xswe.text.languages import detector
 

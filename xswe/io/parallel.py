@@ -213,11 +213,6 @@ def _in_advance(submit: Callable[[S], Future[T]], items: Iterable[S], most: int)
         raise failed
 
 
-def call(job: Callable[[], T]) -> T:
-    """Do a job: what :func:`in_order` calls where the items are jobs themselves."""
-    return job()
-
-
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Keep BLAS and OpenMP to one thread a call inside the block (the callers' own threads make up for it)."""

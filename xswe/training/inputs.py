@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
+from operator import call
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentence
 from xswe.errors import ConfigError
 from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, write_json
-from xswe.io.parallel import call, in_order
+from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
 from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
