@@ -16,6 +16,7 @@ task is done, beside what ``output`` holds of others. ``git worktree add FOLDER
 - ``first.encode``, ``first.mine``, ``first.score``, ``first.phrases``, ``first.corpus``, ``first.train``: whole commands,
   from the start of Python on, nothing compiled yet: of 2,000 lines, and of the sample corpus by ``train`` as it is.
 
+Modules are read as bytecode from the second round on, as those of an installed package are, whatever the environment says.
 One thread; first uses have two processors (the first that this process may use) and no further settings. Run it on an idle
 machine: with the usual sizes it takes twenty minutes.
 """
@@ -45,6 +46,7 @@ TASKS = (*WARM, *FIRST)
 FEW = 2000  # lines of a first use
 DEFAULTS: dict[str, Any] = {"before": None, "after": ".", "output": "before_after.json", "rounds": 7, "lines": 20_000}
 DEFAULTS |= {"steps": 400, "work": "", "tasks": ",".join(TASKS)}
+_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 _ENCODE = """
 import sys, time, xswe
 texts = [line.rstrip("\\n") for name in sys.argv[1:] for line in open(name, encoding="utf-8")]
@@ -127,7 +129,7 @@ def _first_use(words: list[str], checkout: Path, own: Path) -> tuple[float, floa
     """Run a command with nothing compiled; returns seconds of the clock, and of the processor."""
     for made in ("compiled", "first"):
         shutil.rmtree(own / made, ignore_errors=True)
-    ours = {"PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": str(own / "compiled"), "XSWE_PROGRESS": "0"}
+    ours = _BYTECODE | {"PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": str(own / "compiled"), "XSWE_PROGRESS": "0"}
     call = [sys.executable, "-m", "xswe", *words]
     two = sorted(os.sched_getaffinity(0))[:2]
     start, spent = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -156,7 +158,7 @@ def timed(task: str, checkout: Path, own: Path, steps: int) -> tuple[float, floa
     program = [_ENCODE, "en.txt", "ja.txt"]
     if task != "encode":
         program = [_VERB, *words_of(task, checkout, own, steps), "threads=1"]
-    ours = {"PYTHONPATH": str(checkout), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    ours = _BYTECODE | {"PYTHONPATH": str(checkout), "XSWE_PROGRESS": "0", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-c", *program]
     done = subprocess.run(call, cwd=own.parent, env=os.environ | ours, capture_output=True, text=True, check=False)
     if done.returncode:
