@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xswe.errors import ConfigError, needs
-from xswe.io.files import file_stamp, fingerprint, scratch, whole_file
+from xswe.io.files import file_stamp, fingerprint, scratch
 from xswe.io.lines import check_lines, open_binary, unbroken
-from xswe.io.results import Listing, check_suffix
+from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
@@ -234,13 +233,8 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
 
     def write(self, path: str | Path) -> None:
         """Write the sentences, whole or not at all: to ``.txt``, or ``-``, one a line; else as :meth:`Result.write`."""
-        lines = "".join(f"{sentence.text}\n" for sentence in self)
-        if str(path) == "-":
-            sys.stdout.buffer.write(lines.encode("utf-8"))
-            sys.stdout.buffer.flush()
-        elif Path(path).suffix.lower() == ".txt":
-            with whole_file(path) as temporary:
-                temporary.write_text(lines, encoding="utf-8")
+        if str(path) == "-" or Path(path).suffix.lower() == ".txt":
+            write_text(path, (f"{sentence.text}\n" for sentence in self))
         else:
             super().write(path)
 
