@@ -8,8 +8,8 @@ import xswe
 from xswe.alignment.lexicon import LexiconConfig, make_lexicon, precision, read_words, vocabularies
 from xswe.commands.config import refuse_unused, settings
 from xswe.errors import ConfigError
-from xswe.io.files import check_output, open_output
-from xswe.io.results import Rows, check_suffix
+from xswe.io.files import check_output
+from xswe.io.results import Rows, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.mining.output import one_line
 from xswe.model.ensemble import Ensemble
@@ -40,8 +40,7 @@ def run(values: dict[str, Any]) -> str:
     columns = zip(pairs.source, pairs.target, pairs.scores, pairs.rank, strict=True)
     rows = [(one_line(source[a]), one_line(target[b]), float(score), int(rank)) for a, b, score, rank in columns]
     if plain:
-        with open_output(values["output"]) as stream:
-            stream.writelines(f"{a}\t{b}\t{score:.6f}\t{rank}\n".encode() for a, b, score, rank in rows)
+        write_text(values["output"], (f"{a}\t{b}\t{score:.6f}\t{rank}\n" for a, b, score, rank in rows))
     else:
         Rows(("source", "target", "csls", "rank"), rows).write(values["output"])
     lines = [f"{len(source):,} and {len(target):,} words, {len(pairs):,} pairs: {values['output']}"]
