@@ -1,15 +1,15 @@
 """What becomes of work by shards when something breaks: killed workers and drivers, damaged and lost files, a full disk.
 
     python -m eval.experiments.faults times=20 [verb=encode] [by=ray]
-        [faults=worker,node,driver,damage,vanish,disk,objects,busy] [seed=0] output=eval/results/faults.json
+        [faults=worker,twice,node,driver,damage,vanish,disk,objects,busy] [seed=0] output=eval/results/faults.json
 
 Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases``, ``corpus`` or
 ``train``) runs with ``execution=ray`` on a Ray of two nodes with a processor each, and at a random moment one thing breaks:
 a worker, a node or the driver is killed; a shard's file is damaged or lost; the disk is full (a small one in memory, which
 only root can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every third
 question with 503 (not for ``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command runs
-until it ends well. With ``by=array`` (not for ``dedup``) three tasks of an array run at a time, of which one is killed and
-given again, or all are; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one
+until it ends well. With ``by=array`` three tasks of an array run at a time, of which one is killed and given again, or all
+are, or one is given twice; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one
 process, shards that were done before are not done again (but for those that were damaged), whatever is said to the user is
 one line, and nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
 """
@@ -40,7 +40,7 @@ from eval.settings import chosen, run_script
 from xswe.errors import ConfigError
 from xswe.io.files import read_json, resource, write_json
 
-FAULTS = ("worker", "node", "driver", "damage", "vanish", "disk", "objects", "busy")
+FAULTS = ("worker", "twice", "node", "driver", "damage", "vanish", "disk", "objects", "busy")
 SETTINGS = {"times": 20, "verb": "encode", "by": "ray", "faults": ",".join(FAULTS), "seed": 0, "output": ""}
 SHARD = 200_000
 OBJECTS = 100 << 20
@@ -321,6 +321,10 @@ class Run:
         self._tasks[number] = self._case.begin(self._output, self._ways[number])
         return str(said).strip()
 
+    def give_twice(self, chance: random.Random) -> None:
+        """Begin a task a second time, while the first one goes on."""
+        self._tasks.append(self._case.begin(self._output, chance.choice(self._ways)))
+
     def ended(self) -> tuple[int, str]:
         """Wait for the end; returns the status (of the first task that failed by itself, if any), and what was said."""
         while self.at_work():
@@ -346,6 +350,8 @@ def strike(fault: str, run: Run, nodes: Any, chance: random.Random) -> bool:
         run.kill()
     elif fault == "worker" and nodes is None:
         run.kill_a_task(chance)
+    elif fault == "twice":
+        run.give_twice(chance)
     elif fault == "worker":
         while not (found := workers(nodes.address)) and run.at_work():  # none may be there yet
             time.sleep(0.05)
@@ -432,7 +438,7 @@ def main(settings: dict[str, Any]) -> None:
     """Break things, and print and write what came of it."""
     faults, verb, seed = chosen(settings["faults"], "faults", FAULTS), settings["verb"], settings["seed"]
     (by,) = chosen(settings["by"], "by", ("ray", "array"))
-    unknown = (*("busy",) * (verb in LOCAL), *("node", "objects") * (by == "array"))
+    unknown = (*("busy",) * (verb in LOCAL), *(("node", "objects") if by == "array" else ("twice",)))
     chance, rows = random.Random(seed), []
     if settings["output"] and Path(settings["output"]).is_file():
         rows = read_json(settings["output"])["runs"]
