@@ -224,3 +224,18 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
     with pytest.raises(ConfigError, match="give a file"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
+
+
+def test_an_index_that_was_not_noted_as_done_is_built_again(mini, texts, tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
+    given, how = (mini, tmp_path / "a.txt"), {"folder": tmp_path / "many", "execution": slices(1)[0]}
+
+    def killed(place, identity, build):
+        build(place)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "once", killed)
+        with pytest.raises(KeyboardInterrupt):
+            xswe.index(*given, **how)
+    assert len(xswe.index(*given, **how)) > 3000

@@ -264,7 +264,7 @@ class _Shards(NamedTuple):
             rows, kept = self.rows(stage)
             write_json(place / "encoded.json", {"identity": self.identity, "rows": rows, "kept": kept})
 
-        if not target.is_file():  # an earlier one, which was moved away since
+        if done.exists() and not target.is_file():  # it was moved away since
             shutil.rmtree(done, ignore_errors=True)
         once(done, self.identity, join)
         made = self._made(done, target)

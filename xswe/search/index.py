@@ -381,9 +381,9 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
                 blocks = ((block, None, rows) for block, rows in read_encoded(vectors, _BLOCK))
                 _build(unfinished, model, method, storage)._add(blocks, building["threads"])
 
-        if not place.exists():  # else another task of the same array may have made it
+        if done.exists() and not place.exists():  # it was moved away since
             shutil.rmtree(done, ignore_errors=True)
-        elif not is_made(done, identity):
+        elif not is_made(done, identity) and not vectors.exists():  # with them it is one that was not noted as done yet
             _check_free(place)
         if not done.exists():
             encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
