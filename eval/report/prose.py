@@ -190,8 +190,8 @@ def _broken(measured: Measured) -> list[float]:
     rows = measured("faults")["runs"]
     ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
     verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "phrases", "corpus")
-    counts = [ray.count(verb) for verb in verbs]
-    return [len(ray), *counts, len(array), array.count("corpus"), sum(row["hit_while_at_work"] for row in rows)]
+    counts = [*map(ray.count, verbs), len(array), array.count("dedup"), array.count("corpus")]
+    return [len(ray), *counts, sum(row["hit_while_at_work"] for row in rows)]
 
 
 def _empty_shards(measured: Measured) -> list[float]:
@@ -299,7 +299,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         (
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
             "`filter`, # of `dedup`, # of `search`, # of `train`, # of `phrases`, # of `corpus`) and # of arrays of three "
-            "tasks (# of `corpus`, five or six of each other verb but `dedup`)",
+            "tasks (# of `dedup`, # of `corpus`, seven or eight of each other verb)",
             lambda m: _broken(m)[:-1],
         ),
         ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
