@@ -257,8 +257,10 @@ def _run(verb: str, overrides: list[str]) -> int:
             if full_trace:
                 raise
             raise SystemExit(_complain(as_keys(str(error), values))) from None
+        except BrokenPipeError:  # who reads has enough
+            raise SystemExit(0) from None
         except OSError as error:  # no permission, no space: what the user can cure
-            if full_trace or isinstance(error, BrokenPipeError):
+            if full_trace:
                 raise
             where = error.filename or values.get("output") or values.get("index") or verb
             cure = "; make room, and give the same command again" if no_room(error) else " (HYDRA_FULL_ERROR=1 shows where)"
@@ -275,8 +277,6 @@ def _run(verb: str, overrides: list[str]) -> int:
         return _complain(_explain(error, verb))
     except KeyboardInterrupt:
         return _complain("interrupted; the same command goes on from here") and 130
-    except BrokenPipeError:
-        return 0
     return 0
 
 

@@ -17,7 +17,9 @@ from xswe.commands.config import as_keys, plain, shaped
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
 from xswe.corpus.bitext import CorpusConfig
+from xswe.corpus.blocks import read_pairs
 from xswe.corpus.contexts import ContextConfig
+from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
 from xswe.io.settings import build
@@ -258,6 +260,23 @@ def test_an_argument_of_the_library_is_told_as_the_key_of_the_verb():
     assert as_keys("drop=9 and dim=300 need more", values) == "pca.drop=9 and pca.dim=300 need more"
     for message in ("seed=1: which?", "threads=0", "pca.drop=3", "a/drop=3.txt:1: damaged", "no such file: drop"):
         assert as_keys(message, values) == message
+
+
+def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
+    (tmp_path / "a.tsv").write_bytes(b"one\n")
+    (tmp_path / "b.tsv").write_bytes(b"f\xfcr\tfor\n")
+    said = []
+    for name in ("a.tsv", "b.tsv"):
+        with pytest.raises(InputError) as caught:
+            list(read_pairs(PairFile(tmp_path / name)))
+        said.append(str(caught.value))
+    for message, cure in zip(
+        said, ("write the two texts, and a tab between, on each line", "file with iconv"), strict=True
+    ):
+        assert message.endswith(("such lines out", "leave it out and count it"))
+        assert as_keys(message, {"tasks": []}).endswith(cure)
+        assert as_keys(message, {"columns": [0, 1], "on_error": "raise"}) == message
+        assert "corpus.on_error=skip" in as_keys(message, {"corpus": {"columns": [0, 1], "on_error": "raise"}})
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,17 @@ def aside(summary: str, output: object) -> str:
     return ""
 
 
+# Cures by settings that not every verb has which reads such files, and what is said without them.
+_OFFERED = (
+    ("on_error", r",? or (set )?on_error=skip[^;]*$", ""),
+    ("columns", r"set columns=\[…\] \(counted from 0\)", "write the two texts, and a tab between, on each line"),
+)
+
+
 def as_keys(message: str, values: Mapping[str, Any]) -> str:
     """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
+
+    A cure by a setting of readers that the verb does not have is left out.
 
     Args:
         message: of an error of the library.
@@ -202,6 +211,9 @@ def as_keys(message: str, values: Mapping[str, Any]) -> str:
         within = sections.get(found[0], [])
         return f"{within[0]}.{found[0]}" if len(within) == 1 and found[0] not in values else found[0]
 
+    for name, offered, instead in _OFFERED:
+        if name not in values and name not in sections:
+            message = re.sub(offered, instead, message)
     return re.sub(r"(?<![\w./='\"-])[a-z_]+(?==)", key, message)
 
 

@@ -407,7 +407,7 @@ def load_index(folder: str | Path) -> Index:
     check_here(folder, "index")
     folder = Path(folder)
     if not (folder / "sentences.sqlite").is_file():
-        raise ModelError(f"{folder}: no index; build one with xswe.index(model, texts, folder=...)")
+        raise ModelError(f"{folder}: no index; build one with search model= documents= index=, or xswe.index")
     facts = Sentences(folder / "sentences.sqlite").facts()
     if facts.get("format_version", 0) > FORMAT_VERSION:
         raise ModelError(f"{folder}: format version {facts['format_version']} is newer than {FORMAT_VERSION}; upgrade xswe")
