@@ -149,6 +149,17 @@ def test_traditional_characters_fold_in_chinese_text_only(tmp_path, tokenizer):
     assert rows_of(units, tmp_path, "貓") == ["猫"]
 
 
+def test_spellings_have_an_order_of_their_own(tmp_path):
+    """That of a set of strings differs from process to process, and so would the bytes."""
+    words = ["the", "token", "graph", "ranks", "near", "paths", "share", "state", "that", "taller", "trees", "stone"]
+    pieces = unigram([(c, -9.0) for c in "▁tokenisraphlgcdmv"])
+    write_portable(WordUnits(words, WordSplitter(("en",), {}, pieces), pieces), tmp_path)
+    vocabulary = [piece for piece, _ in json.loads((tmp_path / "tokenizer.json").read_text())["model"]["vocab"]]
+    for word in words:
+        of_word = [piece for piece in vocabulary if piece.lower() == f"▁{word}"]
+        assert of_word == [f"▁{word}", f"▁{word.capitalize()}", f"▁{word.upper()}"]
+
+
 def test_a_lone_mark_is_no_boundary_of_the_back_off():
     pieces = unigram([("▁", -1.0), ("owing", -2.0)])
     units = WordUnits(["x", "o"], WordSplitter(("en",), {}, pieces), pieces)

@@ -206,7 +206,8 @@ class _Spelling:
         """Yield a word and, if it is in lower case, its spellings with a capital and in capitals."""
         yield word
         if word == word.lower():
-            yield from {word[:1].upper() + word[1:], word.upper()} - {word}
+            others = dict.fromkeys((word[:1].upper() + word[1:], word.upper()))  # in this order, which a set has not
+            yield from (other for other in others if other != word)
 
     def of_word(self, word: str) -> Iterator[str]:
         """Iterate over a word's spellings: capitals, or traditional characters (which only text without kana folds)."""
