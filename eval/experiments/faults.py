@@ -3,15 +3,16 @@
     python -m eval.experiments.faults times=20 [verb=encode] [by=ray]
         [faults=worker,twice,node,driver,damage,vanish,disk,objects,busy] [seed=0] output=eval/results/faults.json
 
-Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases``, ``corpus`` or
-``train``) runs with ``execution=ray`` on a Ray of two nodes with a processor each, and at a random moment one thing breaks:
-a worker, a node or the driver is killed; a shard's file is damaged or lost; the disk is full (a small one in memory, which
-only root can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every third
-question with 503 (not for ``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command runs
-until it ends well. With ``by=array`` three tasks of an array run at a time, of which one is killed and given again, or all
-are, or one is given twice; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one
-process, shards that were done before are not done again (but for those that were damaged), whatever is said to the user is
-one line, and nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
+Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases``, ``corpus``,
+``train``, or ``train-words``, which counts words and imitates vectors as well) runs with ``execution=ray`` on a Ray of
+two nodes with a processor each, and at a random moment one thing breaks: a worker, a node or the driver is killed; a
+shard's file is damaged or lost; the disk is full (a small one in memory, which only root can mount); Ray's store of
+objects is full; or the text is in a storage of this machine that answers every third question with 503 (not for
+``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command runs until it ends well. With
+``by=array`` three tasks of an array run at a time, of which one is killed and given again, or all are, or one is given
+twice; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one process, shards
+that were done before are not done again (but for those that were damaged), whatever is said to the user is one line, and
+nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ SETTINGS = {"times": 20, "verb": "encode", "by": "ray", "faults": ",".join(FAULT
 SHARD = 200_000
 OBJECTS = 100 << 20
 NODE = {"num_cpus": 1, "object_store_memory": OBJECTS}
-LOCAL = ("phrases", "corpus", "train")
+LOCAL = ("phrases", "corpus", "train", "train-words")
 TASKS, PATIENCE = 3, 120  # of an array, and seconds for which they wait for each other
 AMPLE = 1 << 30  # bytes of a disk that is not full
-# The command, with a search cut into shards of a size that a job of seconds has many of.
+# The command, with a search, words and vectors to imitate cut into shards of a size that a job of seconds has many of.
 MAIN = """import sys
 from xswe.search.shards import Sizes
 Sizes.__init__.__defaults__ = 16384, 1 << 22, 4096, 8192
+if "units=words" in sys.argv:
+    from xswe.training import extract_shards, inputs
+    inputs._TEXTS = extract_shards._SHARD = 1024
 from xswe.__main__ import main
 sys.exit(main())"""
 
@@ -100,6 +104,7 @@ def cases(place: Path) -> dict[str, Case]:
         ("few.txt", sides[1], 2),
         ("pairs.tsv", pairs, 30),
         ("short.tsv", sorted(pairs, key=len)[:400], 42),
+        ("shorter.tsv", sorted(pairs, key=len)[:400], 12),
         ("queries", sides[0][:20], 1),
     )
     for name, texts, copies in written:
@@ -108,9 +113,11 @@ def cases(place: Path) -> dict[str, Case]:
     clusters = ("neighbours.method=clusters", "neighbours.clusters=40", "storage=int8")
     mine = ("mine", "model=mini", f"source={place / 'en.txt'}", "filters.duplicates=false")
     text, asked = place / "a.txt", f"queries={place / 'queries'}"
-    short = ("units=teacher", "pca.dim=16", "pca.drop=0", "refine.max_steps=2", "contexts.per_unit=2000")
+    short = ("pca.dim=16", "pca.drop=0", "refine.max_steps=2", "contexts.per_unit=2000")
     short += ("corpus.max_held_out=20", "corpus.max_development=20")
-    read = (f"teacher.model={place / 'teacher'}", f"corpus.paths={place / 'short.tsv'}")
+    train = ("train", "pair=en-de", f"teacher.model={place / 'teacher'}", *short)
+    words = (*train, "units=words", "objective=joint", f"corpus.paths={place / 'shorter.tsv'}")
+    table = ("model/model.safetensors", "model/tokenizer.json")
     index = tuple(f"{name}.npy" for name in ("codes", "scales", "vectors"))
     sides_of = tuple(f"en-de.{side}.{part}.npy" for side in ("source", "target") for part in ("bytes", "offsets"))
     return {
@@ -122,9 +129,8 @@ def cases(place: Path) -> dict[str, Case]:
         "search": Case(("search", "model=mini", f"documents={text}", asked), "index", "index", index),
         "corpus": Case(("corpus", "pair=en-de", f"corpus.paths={place / 'pairs.tsv'}"), "corpus", told=sides_of),
         "phrases": Case(("phrases", "model=mini", f"passages={text}", asked), "a.tsv"),
-        "train": Case(
-            ("train", "pair=en-de", *read, *short), "run", told=("model/model.safetensors", "model/tokenizer.json")
-        ),
+        "train": Case((*train, "units=teacher", f"corpus.paths={place / 'short.tsv'}"), "run", told=table),
+        "train-words": Case(words, "run", told=table),
     }
 
 
@@ -376,8 +382,10 @@ def once(
     with disk(folder, size) if fault == "disk" else nullcontext() as larger:
         first = Run(case, output, ways)
         wanted, pause = chance.randrange(whole.shards), chance.uniform(0, 0.3)
-        while first.at_work() and len(side_cars(output)) < wanted:
+        seen = set(side_cars(output))
+        while first.at_work() and len(seen) < wanted:
             time.sleep(0.02)
+            seen |= set(side_cars(output))  # a step of several removes its shards when it is done
         time.sleep(pause)
         before, broken = side_cars(output), set()
         hit = strike(fault, first, nodes, chance)
@@ -395,6 +403,7 @@ def once(
         over.set()
         if fault == "objects":
             filler.join()
+        left = [*folder.iterdir(), *output.glob("stages/*.shards")]
         return {
             "fault": fault,
             "hit_while_at_work": hit,
@@ -407,7 +416,7 @@ def once(
             "same_bytes": case.content(output) == whole.content,
             "lines_said": sum(not line.startswith("INFO ") for line in said.splitlines()) if after not in (0, -9) else 0,
             "said": said[-300:] if after not in (0, -9) else "",
-            "left_behind": sorted(path.name for path in folder.iterdir() if path != output),
+            "left_behind": sorted(path.name for path in left if path != output),
             "seconds": round(time.monotonic() - started, 1),
         }
 
@@ -449,7 +458,7 @@ def main(settings: dict[str, Any]) -> None:
         known = cases(place)
         if verb not in known:
             raise ConfigError(f"verb={verb}: choose from {', '.join(known)}")
-        if verb == "train":
+        if verb.startswith("train"):
             small_teacher(place / "teacher")
         case, local = known[verb], place / "local" / known[verb].name
         if Run(case, local, [[]]).ended()[0]:
