@@ -230,7 +230,7 @@ def test_an_index_that_was_not_noted_as_done_is_built_again(mini, texts, tmp_pat
     (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     given, how = (mini, tmp_path / "a.txt"), {"folder": tmp_path / "many", "execution": slices(1)[0]}
 
-    def killed(place, identity, build):
+    def killed(place, identity, build, outputs):
         build(place)
         raise KeyboardInterrupt
 

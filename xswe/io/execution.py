@@ -149,25 +149,26 @@ def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
         pause = min(2 * pause, 10.0)
 
 
-def once(folder: Path, identity: str, make: Callable[[Path], None]) -> None:
+def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Sequence[str | Path] = ()) -> None:
     """Make a folder once, whichever of several processes comes first; the others wait for it.
 
     Args:
         folder: written whole or not at all.
         identity: of its content; a folder of another one is made again.
         make: writes into the folder that it is given.
+        outputs: what it writes elsewhere; where some of that is gone all is made again.
     """
     with held(folder.with_name(f".{folder.name}.making")):
-        if not is_made(folder, identity):
+        if not is_made(folder, identity, outputs):
             with whole_folder(folder) as temporary:
                 make(temporary)
                 write_json(temporary / "made.json", identity)
 
 
-def is_made(folder: Path, identity: str) -> bool:
-    """Tell whether :func:`once` has made a folder, of this content."""
+def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
+    """Tell whether :func:`once` has made a folder of this content, and the outputs, which are still there."""
     record = folder / "made.json"
-    return record.is_file() and bool(read_json(record) == identity)
+    return record.is_file() and read_json(record) == identity and all(Path(output).exists() for output in outputs)
 
 
 # Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.

@@ -338,12 +338,9 @@ class _Dedup:
 
     def shared(self, folder: Path, output: str | Path, rejects: str | Path | None) -> Deduplicated:
         """Do it as a task of an array: one of those that find all shards done writes what stays."""
-        written = [Path(path) for path in (output, rejects) if path is not None]
-        done, how = folder / "done", (self._search, self.config.threshold, list(map(str, written)))
-        identity = fingerprint(self._reading, *how)
-        if done.exists() and not all(path.exists() for path in written):  # they were moved away since
-            shutil.rmtree(done, ignore_errors=True)
-        if is_made(done, identity):
+        done, written = folder / "done", [str(path) for path in (output, rejects) if path is not None]
+        identity = fingerprint(self._reading, self._search, self.config.threshold, written)
+        if is_made(done, identity, written):
             return Deduplicated(*_opened(done), self.config.threshold, self.source)
         found = self.found(folder)
 
@@ -352,7 +349,7 @@ class _Dedup:
             found.save(output, rejects)
             _save(place, found.nearest, found.scores, found.kinds)
 
-        once(done, identity, write)
+        once(done, identity, write, written)
         return found
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,17 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import check_apart, file_stamp, fingerprint, held, open_output, read_json, work_folder, write_json
+from xswe.io.execution import once
+from xswe.io.files import (
+    arrays_digest,
+    check_apart,
+    file_stamp,
+    fingerprint,
+    open_output,
+    read_json,
+    work_folder,
+    write_json,
+)
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -238,9 +248,18 @@ class _Filter:
                 found = _Found(None)
                 for parts in FilterShards(self.model, file, *how).judged(_BLOCK, _WINDOW):
                     found.add(*parts)
-            with nullcontext() if here else held(work / ".writing"):
-                made = self.decided(found, file.read)
+            made = self.decided(found, file.read)
+            what = self._identity(file), arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
+            written = [path for path in (output, rejects) if path is not None]
+
+            def write(_: Path) -> None:
+                """Copy what stays, and the others."""
                 _second_pass(file, made, output, kind, self.config.languages, rejects)
+
+            if here:
+                write(work)
+            else:  # of the tasks of an array one does it
+                once(work / "written", fingerprint(what), write, written)
         return made
 
     def _identity(self, file: RecordFile) -> str:

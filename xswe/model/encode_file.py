@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import once, run_shards
+from xswe.io.execution import is_made, once, run_shards
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, work_folder, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
@@ -252,8 +252,12 @@ class _Shards(NamedTuple):
     def joined(self, folder: Path, target: Path) -> tuple[int, int]:
         """Do all shards, and make the output of them, once for all processes; returns the rows, and those kept."""
         done = folder / "done"
-        if self.execution.kind == "array" and (made := self._made(done, target)):
-            return made
+        if not is_made(done, self.identity, [target]):
+            self._join(folder, done, target)
+        told = read_json(done / "encoded.json")
+        return told["rows"], told["kept"]
+
+    def _join(self, folder: Path, done: Path, target: Path) -> None:
         stage = self.encoded(folder / f"encode-{self.identity}", folder / "model", ".npy")
 
         def join(place: Path) -> None:
@@ -262,21 +266,9 @@ class _Shards(NamedTuple):
                 for shard in range(stage.count):
                     writer.append(VectorFile(stage.path(shard), self.file.width, self.file.dtype))
             rows, kept = self.rows(stage)
-            write_json(place / "encoded.json", {"identity": self.identity, "rows": rows, "kept": kept})
+            write_json(place / "encoded.json", {"rows": rows, "kept": kept})
 
-        if done.exists() and not target.is_file():  # it was moved away since
-            shutil.rmtree(done, ignore_errors=True)
-        once(done, self.identity, join)
-        made = self._made(done, target)
-        assert made is not None
-        return made
-
-    def _made(self, done: Path, target: Path) -> tuple[int, int] | None:
-        """Return what an earlier process of the same array made of all shards."""
-        record = done / "encoded.json"
-        if not record.is_file() or not target.is_file() or (told := read_json(record))["identity"] != self.identity:
-            return None
-        return told["rows"], told["kept"]
+        once(done, self.identity, join, [target])
 
 
 def encode_shards(

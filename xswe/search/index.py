@@ -381,13 +381,11 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
                 blocks = ((block, None, rows) for block, rows in read_encoded(vectors, _BLOCK))
                 _build(unfinished, model, method, storage)._add(blocks, building["threads"])
 
-        if done.exists() and not place.exists():  # it was moved away since
-            shutil.rmtree(done, ignore_errors=True)
-        elif not is_made(done, identity) and not vectors.exists():  # with them it is one that was not noted as done yet
-            _check_free(place)
-        if not done.exists():
+        if not is_made(done, identity, [place]):
+            if not vectors.exists():  # with them what is there is one that was not noted as done yet
+                _check_free(place)
             encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
-            once(done, identity, build)
+            once(done, identity, build, [place])
     return Index(place, model)
 
 
