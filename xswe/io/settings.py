@@ -6,7 +6,6 @@ Those of one section stand here, too: where work is done, which many verbs ask.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import os
 import types
@@ -28,6 +27,8 @@ def meant(name: str, known: Iterable[str]) -> str:
         >>> meant("lerning_rate", ["max_steps", "learning_rate"])
         '; did you mean learning_rate?'
     """
+    import difflib  # of no use until a name is wrong
+
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]}?" if found else ""
 
