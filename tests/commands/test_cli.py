@@ -70,6 +70,13 @@ def test_a_full_disk_is_one_line_that_says_where_and_what_to_do(error, said, mon
     assert capsys.readouterr().err.startswith(said)
 
 
+def test_a_reader_that_has_enough_is_no_error(monkeypatch, capsys):
+    monkeypatch.setattr("xswe.commands.status.run", Mock(side_effect=BrokenPipeError(errno.EPIPE, "Broken pipe")))
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["status", "output=x.npy"])
+    assert capsys.readouterr().err == ""
+
+
 @pytest.fixture(scope="module")
 def setting(tiny_teacher, tmp_path_factory):
     """Settings of a run small enough for a test, with the tiny random teacher's pieces as units."""
