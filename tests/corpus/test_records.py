@@ -47,6 +47,16 @@ def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, 
     assert [record.texts for record in again.read()] == [("0.500000", "d")] * 2
 
 
+def test_mined_pairs_are_not_read_by_their_scores(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"1.{n}\tA cat {n}.\tEine Katze {n}.\n" for n in range(20)), encoding="utf-8")
+    complaint = r"a\.tsv:1: column 0 .* source text, is a number in 20 of the first 20 lines; .* as in columns=\[1,2\]"
+    with pytest.raises(InputError, match=complaint):
+        list(RecordFile((str(path),)).read())
+    assert next(RecordFile((str(path),), (1, 2)).read()).texts == ("A cat 0.", "Eine Katze 0.")
+    assert next(RecordFile((str(path),), (0, 0)).read()).texts == ("1.0", "1.0")  # of which dedup reads one
+
+
 def write_memory(path, *codes):
     variants = "".join(f'<tuv xml:lang="{code}"><seg>in {code}</seg></tuv>' for code in codes)
     path.write_text(f'<tmx version="1.4"><header srclang="de-DE"/><body><tu>{variants}</tu></body></tmx>', encoding="utf-8")

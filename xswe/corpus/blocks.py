@@ -145,9 +145,7 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
             complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
         if judged:
-            raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in fine[:JUDGED].tolist())
-            first = [(number + row, line.tobytes().decode("utf-8").rstrip("\r\n")) for row, line in raw]
-            check_columns_are_text(file.source, file.columns, file.languages, first)
+            check_columns_are_text(file.source, file.columns, file.languages, first_lines(block, fine))
         spans = spans[fine]
         source, target = copied(block.data, spans[:, 0], spans[:, 1]), copied(block.data, spans[:, 2], spans[:, 3])
         texts = [copied(block.data, one[fine, 0], one[fine, 1]) for one in further]
@@ -156,6 +154,12 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         return Rows(source, target, scores, _counted(status), negatives)
 
     return job
+
+
+def first_lines(block: Texts, rows: np.ndarray) -> list[tuple[int, str]]:
+    """Return those of a file's first lines that say what its columns are, of the ``rows`` given, with their numbers."""
+    raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in rows[:JUDGED].tolist())
+    return [(row + 1, line.tobytes().decode("utf-8").rstrip("\r\n")) for row, line in raw]
 
 
 def _column(block: Texts, column: int, status: np.ndarray) -> np.ndarray:

@@ -31,9 +31,20 @@ _KINDS = {
 
 
 def check_columns_are_text(
-    path: Path, columns: tuple[int, int], languages: tuple[str, str], lines: Sequence[tuple[int, str]]
+    path: Path,
+    columns: tuple[int, int],
+    languages: tuple[str, str],
+    lines: Sequence[tuple[int, str]],
+    in_corpus: bool = True,
 ) -> None:
     """Refuse tab-separated text whose columns are not the ones to read, going by its first ``lines``, each with its number.
+
+    Args:
+        path: the file.
+        columns: of the source and the target.
+        languages: of both, "" for one that is not known.
+        lines: the file's first ones, of which all have these columns.
+        in_corpus: the file is of ``corpus.paths``; else ``columns=`` names others.
 
     Raises:
         InputError: one of the columns is a number, or a web address, in nearly every line.
@@ -47,7 +58,7 @@ def check_columns_are_text(
         path,
         f"column {columns[side]} (counted from 0), read as {_language(languages, side)} text, is {kind} in {len(bad)} of "
         f"the first {len(lines)} lines",
-        _cure(path, rows),
+        _cure(path, rows, in_corpus),
         lines[bad[0]][0],
     )
 
@@ -96,7 +107,7 @@ def _same_number(text: str, other: str) -> bool:
     return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
 
 
-def _cure(path: Path, rows: list[list[str]]) -> str:
+def _cure(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
     """Name the columns that are text, where it is plain which they are."""
     texts, numbers = [], []
     for column, fields in enumerate(zip_longest(*rows, fillvalue="")):
@@ -107,7 +118,8 @@ def _cure(path: Path, rows: list[list[str]]) -> str:
             numbers.append(column)
     columns, score = (texts, numbers) if len(texts) == 2 else ([3, 4], [2])
     entry = f"{{path: {path.name}, columns: {columns}{f', score: {score[0]}' if len(score) == 1 else ''}}}"
-    return f"name the columns of the two texts, the source's first, as in corpus.paths=[{entry}]"
+    named = f"corpus.paths=[{entry}]" if in_corpus else f"columns=[{columns[0]},{columns[1]}]"
+    return f"name the columns of the two texts, the source's first, as in {named}"
 
 
 # Translation pairs from files of any known format: what a path stands for.

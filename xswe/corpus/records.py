@@ -23,8 +23,9 @@ from typing import BinaryIO, Literal, NamedTuple, cast
 import numpy as np
 
 from xswe.corpus import kernels
-from xswe.corpus.blocks import complain
+from xswe.corpus.blocks import complain, first_lines
 from xswe.corpus.documents import languages_of, units_of
+from xswe.corpus.formats import check_columns_are_text
 from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, fields_within, uneven
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import (
@@ -160,6 +161,8 @@ class RecordFile:
             for lines in self._lines(most, window):
                 found = [self._cut(part, path, number) for part, path in zip(lines, self.paths, strict=True)]
                 damaged = np.logical_or.reduce([bad for _, bad in found])
+                if number == 1:
+                    self._check_columns(lines[0], np.flatnonzero(~damaged))
                 spans = [np.where(damaged[:, None], 0, one) for one, _ in found]
                 source = copied(lines[0].data, spans[0][:, 0], spans[0][:, 1])
                 target = copied(lines[-1].data, *(spans[-1][:, :2] if len(spans) > 1 else spans[0][:, 2:]).T)
@@ -236,6 +239,13 @@ class RecordFile:
         if self.on_error == "raise":
             complain(lines, status, path, number, columns)
         return spans, status != kernels.FINE
+
+    def _check_columns(self, lines: Texts, fine: np.ndarray) -> None:
+        """Refuse separated text whose first lines say that its columns are others, as those of mined pairs are."""
+        if self.kind == "tsv" and self.columns[0] != self.columns[1] and not (self.span and self.span[0]):
+            a, b = map(int, self.columns)
+            spoken = (self.languages[0], self.languages[1]) if len(self.languages) == 2 else ("", "")
+            check_columns_are_text(Path(self.paths[0]), (a, b), spoken, first_lines(lines, fine), False)
 
     def _csv(self) -> Iterator[Record]:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
