@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +154,8 @@ def extract_by(model: AnyModel, files: BuccFiles, config: MineConfig, scores: Se
         ]
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, config.depth, config.neighbours)
         found = [choose_pairs(lists, replace(config, score=score)).pairs for score in scores]  # type: ignore[arg-type]
-        source, target = (cache(side.name) for side in sides)
         return [
-            Extracted(
-                [(source(a), target(b)) for a, b in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)],
-                pairs.scores,
-            )
+            Extracted(list(zip(sides[0].names(pairs.source), sides[1].names(pairs.target), strict=True)), pairs.scores)
             for pairs in found
         ]
 
