@@ -189,7 +189,7 @@ def _broken(measured: Measured) -> list[float]:
     """Return how many runs on a Ray were broken, all and of each verb; of arrays; and how many while they were at work."""
     rows = measured("faults")["runs"]
     ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
-    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "phrases", "corpus")
+    verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "train-words", "phrases", "corpus")
     counts = [*map(ray.count, verbs), len(array), array.count("dedup"), array.count("corpus")]
     return [len(ray), *counts, sum(row["hit_while_at_work"] for row in rows)]
 
@@ -298,8 +298,9 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
     "docs/how-to/several-machines.md": [
         (
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
-            "`filter`, # of `dedup`, # of `search`, # of `train`, # of `phrases`, # of `corpus`) and # of arrays of three "
-            "tasks (# of `dedup`, # of `corpus`, seven or eight of each other verb)",
+            "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
+            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `dedup`, # of `corpus`, seven or eight of each "
+            "other verb)",
             lambda m: _broken(m)[:-1],
         ),
         ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
