@@ -299,7 +299,7 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         (
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
             "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
-            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `dedup`, # of `corpus`, seven or eight of each "
+            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `dedup`, # of `corpus`, six to eight of each "
             "other verb)",
             lambda m: _broken(m)[:-1],
         ),
