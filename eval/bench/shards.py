@@ -298,13 +298,13 @@ def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[s
 
 # Whole commands, and how many lines two threads work at for a minute or so, and first to be warm.
 COMMANDS = {
-    "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 16_000_000),
-    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 3_000_000),
-    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 8_000_000),
-    "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 800_000),
-    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 4_000_000),
-    "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 8_000_000),
-    "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 400_000),
+    "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 20_000_000),
+    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 10_000_000),
+    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 16_000_000),
+    "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000),
+    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 5_000_000),
+    "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 12_000_000),
+    "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 600_000),
 }
 WARM_LINES = 50_000
 

@@ -316,6 +316,15 @@ def workers(record: Record) -> str:
     return markdown(["", "lines", "shards", *processor, "seconds of the shards, one worker", "two", "times as fast"], rows)
 
 
+def commands(record: Record) -> str:
+    """Lay out what whole commands take on two workers of a cluster, beside two threads."""
+    rows = []
+    for verb, row in record["commands"].items():
+        here, there = row["runs"]["here"]["seconds"], row["runs"]["2"]["seconds"]
+        rows.append([verb, f"{row['lines']:,}", f"{here:.0f}", f"{there:.0f}", f"{there / here:.2f}"])
+    return markdown(["", "lines", "two threads, s", "two workers, s", "times as long"], rows)
+
+
 # What large jobs cost on machines of a given size, computed from what was measured on a small one. Nothing of this was run:
 # it is arithmetic, and all numbers that were not measured here stand below under their names.
 SENTENCE_BYTES = 120  # of 20 words
@@ -395,6 +404,7 @@ SPEED: dict[str, tuple[str, Callable[..., str]]] = {
     "filter": ("filter_quality.json", noise),
     "speed.versions": ("versions.json", versions),
     "speed.workers": ("shards.json", workers),
+    "speed.commands": ("shards.json", commands),
     "speed.large": ("mine_large.json", large),
     "speed.filter": ("filter_speed.json", filtering),
     "speed.search": ("search.json", searching),
