@@ -79,7 +79,9 @@ class _Starter(event.Listener):
         def no_blas() -> None:
             raise ImportError
 
-        collects, ensure_blas = gc.isenabled(), linalg.ensure_blas
+        if (ensure_blas := getattr(linalg, "ensure_blas", None)) is None:
+            return  # a numba that asks in another way starts as it likes
+        collects = gc.isenabled()
         gc.disable()
         linalg.ensure_blas = no_blas
         try:
