@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import sys
+import time
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +22,8 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.execution import cluster, one_cluster, run_shards
+from xswe.io import execution as execution_module
+from xswe.io.execution import attempt, cluster, one_cluster, run_shards, shards_ahead
 from xswe.io.files import read_json, save_checkpoint, work_folder
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig
@@ -263,6 +266,47 @@ def test_the_stages_of_a_block_join_a_cluster_once(monkeypatch):
             with one_cluster(), cluster(how) as ray:
                 assert ray is fake
     assert states == ["joined", "left"]
+
+
+@pytest.fixture
+def in_turn(monkeypatch):
+    """A cluster of one worker, which rests after each shard; the shards that it fails are in the list."""
+    failing = []
+
+    def work(stage, todo, _):
+        for shard in todo:
+            yield shard, {"error": f"{shard} is broken", "fatal": True} if shard in failing else attempt(stage, shard)
+            time.sleep(0.1)
+
+    monkeypatch.setattr(execution_module, "cluster", lambda _: nullcontext())
+    monkeypatch.setattr(execution_module, "_on_ray", work)
+    return failing
+
+
+def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
+    stage = stage_in(tmp_path)
+    with shards_ahead(stage, ExecutionConfig("ray")) as wait:
+        wait(0)
+        assert stage.counts(6) is None
+        for shard in range(stage.count):
+            wait(shard)
+            assert stage.counts(shard) is not None
+
+
+def test_what_a_cluster_fails_is_said_where_it_is_waited_for(in_turn, tmp_path):
+    in_turn.append(1)
+    with shards_ahead(stage_in(tmp_path), ExecutionConfig("ray")) as wait:
+        wait(0)
+        with pytest.raises(XsweError, match="1 is broken"):
+            wait(1)
+
+
+def test_a_block_that_fails_calls_off_what_is_not_begun(in_turn, tmp_path):
+    stage = stage_in(tmp_path)
+    with suppress(KeyError), shards_ahead(stage, ExecutionConfig("ray")) as wait:
+        wait(0)
+        raise KeyError
+    assert stage.counts(6) is None
 
 
 def test_a_failure_on_ray_is_said_as_here(ray_cluster, tmp_path):

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,13 @@ def convert(
     identity = identity_of(files, languages, config)
     if (folder / "signature.json").is_file():
         return _open(folder, languages, identity)
-    partial, here = folder.with_name(f"{folder.name}.partial"), execution.kind == "local"
-    with nullcontext() if here else work_folder(str(folder), execution, leave=()) as shared:
-        shards = None
+    partial, shards = folder.with_name(f"{folder.name}.partial"), None
+    with ExitStack() as stack:
         try:
-            if shared is not None:
-                shards = clean_by_shards(files, languages, config, identity, shared, execution, threads)
+            if execution.kind != "local":
+                shared = stack.enter_context(work_folder(str(folder), execution, leave=()))
+                cleaned = clean_by_shards(files, languages, config, identity, shared, execution, threads)
+                shards = stack.enter_context(cleaned)
         except Unfinished:
             if not (folder / "signature.json").is_file():  # else another task of the array has made it meanwhile
                 raise

@@ -1,13 +1,14 @@
 """A bitext cleaned by many processes: the order of its pairs matters to repetitions alone, which are found between.
 
-Each shard of the text is read and cleaned by whoever takes it, and left block by block. One process then goes through these
-blocks in the order of the files, as a conversion goes through the blocks that it cleans itself.
+Each shard of the text is read and cleaned by whoever takes it, and left block by block. One process goes through these
+blocks in the order of the files, behind those that clean, as a conversion goes through the blocks that it cleans itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +21,7 @@ from xswe.corpus.blocks import is_cut
 from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
-from xswe.io.execution import once, run_shards
+from xswe.io.execution import once, shards_ahead
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts
@@ -65,14 +66,16 @@ class CleanJob(Job):
 
 @dataclass(frozen=True)
 class CleanedShards:
-    """The cleaned blocks of a bitext, once all shards of it are done."""
+    """The cleaned blocks of a bitext, shard by shard as they are done."""
 
-    stage: Stage  # what was done
-    plan: TextPlan  # how the files were cut
+    stage: Stage  # what is done
+    plan: TextPlan  # how the files are cut
+    wait: Callable[[int], None]  # until a shard is done
 
     def blocks(self, file: int, skip: int = 0) -> Iterator[Cleaned]:
         """Iterate over the blocks of a file, counted from 0, but for the first ``skip``."""
         for shard in self.plan.shards_of(file):
+            self.wait(shard)
             with self.stage.path(shard).open("rb") as stream:
                 while stream.peek(1):
                     block = _read(stream)
@@ -81,6 +84,7 @@ class CleanedShards:
                     skip = max(0, skip - 1)
 
 
+@contextmanager
 def clean_by_shards(
     files: Sequence[PairFile],
     languages: tuple[str, str],
@@ -89,7 +93,7 @@ def clean_by_shards(
     folder: Path,
     execution: ExecutionConfig,
     threads: int,
-) -> CleanedShards:
+) -> Iterator[CleanedShards]:
     """Clean files by whoever takes part; text by lines that is not packed is cut into shards, other files are one each.
 
     Args:
@@ -125,8 +129,8 @@ def clean_by_shards(
     job = CleanJob(there, plan, place, languages, config)
     stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity)
     stage.begin(plan=asdict(plan))
-    run_shards(stage, execution, threads)
-    return CleanedShards(stage, plan)
+    with shards_ahead(stage, execution, threads) as wait:
+        yield CleanedShards(stage, plan, wait)
 
 
 def _write_cuts(files: Sequence[PairFile], shard: int, folder: Path) -> None:

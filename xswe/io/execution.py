@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import platform
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -70,6 +71,7 @@ def run_shards(
     threads: int | None = None,
     opened: Any = None,
     costs: Sequence[float] | None = None,
+    stopped: threading.Event | None = None,
 ) -> None:
     """Do all shards of a stage that are not done yet.
 
@@ -80,6 +82,7 @@ def run_shards(
         opened: what the job opens, where this process has it already; workers of a cluster open their own.
         costs: of each shard, in any unit: the dearest are begun first, so that workers end at about the same time; None
             where all cost the same.
+        stopped: no further shard is begun once it is set.
 
     Raises:
         XsweError: shards failed; what was done is kept, and the same command tries the others again.
@@ -97,6 +100,8 @@ def run_shards(
         def todo() -> Iterator[int]:
             """Yield what is to be done; the rest is counted."""
             for shard in order:
+                if stopped is not None and stopped.is_set():
+                    return
                 if stage.counts(shard) is None:
                     yield shard
                 else:
@@ -115,6 +120,48 @@ def run_shards(
         raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
     if execution.kind == "array":
         _await_others(stage, execution)
+
+
+@contextmanager
+def shards_ahead(
+    stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None
+) -> Iterator[Callable[[int], None]]:
+    """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
+
+    Of an array, and in this process, all are done first.
+
+    Yields:
+        What waits until a shard is done; it raises what :func:`run_shards` does.
+    """
+    if execution.kind != "ray":
+        run_shards(stage, execution, threads, opened)
+        yield lambda _: None
+        return
+    stopped, errors = threading.Event(), list[BaseException]()
+
+    def work() -> None:
+        try:
+            run_shards(stage, execution, threads, opened, stopped=stopped)
+        except BaseException as error:  # raised where the block waits
+            errors.append(error)
+
+    def wait(shard: int) -> None:
+        while True:
+            over = not worker.is_alive()
+            if stage.counts(shard) is not None:
+                return
+            if over:
+                raise errors[0] if errors else XsweError(f"{stage.path(shard)}: vanished; the same command makes it again")
+            worker.join(0.02)
+
+    with cluster(execution):  # which only the main thread may join
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            yield wait
+        finally:
+            stopped.set()
+            worker.join()
 
 
 def _here(

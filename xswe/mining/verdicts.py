@@ -7,7 +7,7 @@ bytes of all pairs and rules out what is surely none; what is left is looked at 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
-from xswe.io.execution import once, one_cluster, run_shards
+from xswe.io.execution import once, one_cluster, run_shards, shards_ahead
 from xswe.io.files import fingerprint, whole_file
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
@@ -398,9 +398,9 @@ class FilterShards:
         opened = Judge(self.model, self.config, self.languages, 1)
         clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity)
         with one_cluster():
-            run_shards(clean, self.execution, self.threads, opened)
             told = folder / f"reasons-{identity}"
-            once(told, identity, partial(self._tell, clean, opened))
+            with shards_ahead(clean, self.execution, self.threads, opened) as wait:
+                once(told, identity, partial(self._tell, clean, opened, wait))
             compare = self._stage(folder, "compare", plan.count, CompareJob(*work, told), identity)
             run_shards(compare, self.execution, self.threads, opened)
         for shard in range(plan.count):
@@ -412,10 +412,11 @@ class FilterShards:
         stage.begin()
         return stage
 
-    def _tell(self, clean: Stage, judge: Judge, place: Path) -> None:
+    def _tell(self, clean: Stage, judge: Judge, wait: Callable[[int], None], place: Path) -> None:
         """Write why each record is dropped that was there before, or for what it is by itself."""
         parts, starts, nothing = [np.zeros(0, np.uint8)], [0], Texts.of([])
         for shard in range(clean.count):
+            wait(shard)
             if arrays := _read(clean.path(shard)):
                 reason, keys, near, sides, damaged = arrays
                 parts.append(judge.first_reasons(Cleaned(Rows(nothing, nothing), reason, keys, near, sides), damaged))
