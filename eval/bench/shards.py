@@ -299,8 +299,8 @@ def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[s
 # Whole commands, and how many lines two threads work at for a minute or so, and first to be warm.
 COMMANDS = {
     "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 20_000_000),
-    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 10_000_000),
-    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 16_000_000),
+    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 14_000_000),
+    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 40_000_000),
     "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000),
     "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 5_000_000),
     "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 12_000_000),
@@ -309,22 +309,27 @@ COMMANDS = {
 WARM_LINES = 50_000
 
 
-def write_lines(data: Path, lines: int, place: Path) -> None:
-    """Write pairs of English and German, both sides of them, and queries; texts that come again have a number."""
+def write_lines(data: Path, lines: int, words: str, place: Path) -> None:
+    """Write the files that a command names, of pairs of English and German; texts that come again have a number."""
+    columns = {"pairs.tsv": "{0}\t{1}\n", "a.txt": "{0}\n", "b.txt": "{1}\n"}
     write_pairs(data / "en-de", lines, place / "given.tsv")
     seen: Counter[str] = Counter()
     with ExitStack() as stack:
         given = stack.enter_context((place / "given.tsv").open(encoding="utf-8"))
-        files = [
-            stack.enter_context((place / name).open("w", encoding="utf-8")) for name in ("pairs.tsv", "a.txt", "b.txt")
-        ]
+        opened = {
+            stack.enter_context((place / name).open("w", encoding="utf-8")): line
+            for name, line in columns.items()
+            if name in words
+        }
+        phrases = []
         for line in given:
             turn = seen[line] = seen[line] + 1
-            a, b = (text if turn == 1 else f"{text} {turn}" for text in line.rstrip("\n").split("\t"))
-            for stream, text in zip(files, (f"{a}\t{b}", a, b), strict=True):
-                stream.write(f"{text}\n")
+            texts = [text if turn == 1 else f"{text} {turn}" for text in line.rstrip("\n").split("\t")]
+            for stream, form in opened.items():
+                stream.write(form.format(*texts))
+            if len(phrases) < 100:
+                phrases.append(" ".join(texts[1].split()[:3]))
     (place / "given.tsv").unlink()
-    phrases = [" ".join(line.split()[:3]) for line in islice((place / "b.txt").open(encoding="utf-8"), 100)]
     (place / "queries.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
 
 
@@ -348,7 +353,7 @@ def commands(settings: dict[str, Any], place: Path, ray: Any) -> Iterator[tuple[
         words, most = COMMANDS[verb]
         found: dict[str, Any] = {"lines": round(settings["size"] * most)}
         for lines in (WARM_LINES, found["lines"]):
-            write_lines(Path(settings["data"]), lines, place)
+            write_lines(Path(settings["data"]), lines, words, place)
             found["runs"] = {way: a_command(verb, words, place, *how) for way, how in ways.items()}
         found["overhead"] = round(found["runs"]["2"]["seconds"] / found["runs"]["here"]["seconds"], 3)
         print(verb, found, flush=True)

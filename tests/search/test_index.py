@@ -8,6 +8,7 @@ import pytest
 import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished
+from xswe.io.settings import ExecutionConfig
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
@@ -208,15 +209,15 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     with pytest.raises(Unfinished):
         xswe.index(mini, lines, folder=tmp_path / "many", execution=first, **how)
     assert not (tmp_path / "many").exists()
-    encode_shards = module.encode_shards
+    encoded_ahead = module.encoded_ahead
 
     def another(*given):
         """Encode the rest when another task has built the index."""
-        monkeypatch.setattr(module, "encode_shards", encode_shards)
+        monkeypatch.setattr(module, "encoded_ahead", encoded_ahead)
         xswe.index(mini, lines, folder=tmp_path / "many", execution=last, **how)
-        return encode_shards(*given)
+        return encoded_ahead(*given)
 
-    monkeypatch.setattr(module, "encode_shards", another)
+    monkeypatch.setattr(module, "encoded_ahead", another)
     for execution in (last, first):  # the first once more, late
         made = xswe.index(mini, lines, folder=tmp_path / "many", execution=execution, **how)
         assert content(made.folder) == content(alone.folder)
@@ -224,6 +225,16 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
     with pytest.raises(ConfigError, match="give a file"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
+
+
+def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path):
+    lines = tmp_path / "a.txt"
+    lines.write_text("\n".join(texts), encoding="utf-8")
+    alone = xswe.index(mini, lines, folder=tmp_path / "alone", storage="int8", threads=1)
+    how = ExecutionConfig("ray", shard=20_000)
+    many = xswe.index(mini, lines, folder=tmp_path / "many", storage="int8", threads=1, execution=how)
+    assert content(many.folder) == content(alone.folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "alone", "many"]
 
 
 def test_an_index_that_was_not_noted_as_done_is_built_again(mini, texts, tmp_path, monkeypatch):

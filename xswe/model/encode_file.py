@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once, run_shards
+from xswe.io.execution import is_made, once, run_shards, shards_ahead
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, work_folder, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
@@ -233,13 +234,18 @@ class _Shards(NamedTuple):
     threads: int | None
     begun: float
 
-    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
-        """Do all shards in a folder; workers find the model in another."""
+    def stage(self, folder: Path, models: Path, suffix: str) -> Stage:
+        """Begin the stage in a folder; workers find the model in another."""
         if self.execution.kind == "ray":
             once(models, self.model.identity, lambda place: self.model.save(place / "model"))
         job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
         stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity)
         stage.begin(plan=asdict(self.plan))
+        return stage
+
+    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
+        """Do all shards."""
+        stage = self.stage(folder, models, suffix)
         run_shards(stage, self.execution, self.threads, (self.model, self.plan))
         return stage
 
@@ -299,12 +305,29 @@ def encode_shards(
         return shards.rows(stage)
 
 
-def read_encoded(folder: Path, lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
-    """Iterate over blocks of the texts that were encoded into ``FOLDER/*.npy``, and their vectors, float32 (n, d)."""
-    plan = TextPlan.read(folder)
-    for shard in range(plan.count):
-        (source, span), row = plan.shard(shard), 0
-        vectors = np.load(folder / f"{shard:06d}.npy", mmap_mode="r")
-        for texts in read_blocks(source, lines, span):
-            yield texts, np.array(vectors[row : row + len(texts)])
-            row += len(texts)
+@contextmanager
+def encoded_ahead(
+    model: AnyModel, file: str, folder: Path, execution: ExecutionConfig, threads: int | None = None
+) -> Iterator[Callable[[int], Iterator[tuple[Texts, np.ndarray]]]]:
+    """Encode the lines of a file by shards into a folder, while the block reads those that a cluster has encoded.
+
+    Yields:
+        What iterates over blocks of so many texts, and their vectors, float32 (n, d).
+    """
+    plan, stamps = TextPlan.of([file], execution.shard)
+    identity = fingerprint(__version__, model.identity, model.dim, plan_identity(plan, stamps))
+    vectors = VectorFile(folder / "0.npy", model.dim, "float32")
+    shards = _Shards(model, plan, vectors, identity, execution, threads, time.time())
+    stage = shards.stage(folder, folder / ".model", ".npy")
+
+    def blocks(lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
+        for shard in range(plan.count):
+            wait(shard)
+            (source, span), row = plan.shard(shard), 0
+            found = np.load(stage.path(shard), mmap_mode="r")
+            for texts in read_blocks(source, lines, span):
+                yield texts, np.array(found[row : row + len(texts)])
+                row += len(texts)
+
+    with shards_ahead(stage, execution, threads, (model, plan)) as wait:
+        yield blocks

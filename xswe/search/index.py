@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
@@ -24,7 +25,7 @@ from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import HEADER, GrowingArray, Texts
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here
-from xswe.model.encode_file import encode_shards, read_encoded
+from xswe.model.encode_file import encoded_ahead
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
@@ -375,17 +376,17 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{identity}"
 
-        def build(_: Path) -> None:
+        def build(blocks_of: Callable[[int], Iterator[tuple[Texts, np.ndarray]]], _: Path) -> None:
             """Put the vectors of all shards and their texts together."""
             with whole_folder(place) as unfinished:
-                blocks = ((block, None, rows) for block, rows in read_encoded(vectors, _BLOCK))
+                blocks = ((block, None, rows) for block, rows in blocks_of(_BLOCK))
                 _build(unfinished, model, method, storage)._add(blocks, building["threads"])
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 _check_free(place)
-            encode_shards(model, [str(texts)], vectors / "*.npy", "float32", execution, building["threads"])
-            once(done, identity, build, [place])
+            with encoded_ahead(model, str(texts), vectors, execution, building["threads"]) as blocks_of:
+                once(done, identity, partial(build, blocks_of), [place])
     return Index(place, model)
 
 
