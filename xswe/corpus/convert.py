@@ -123,13 +123,17 @@ def convert(
                         shutil.rmtree(partial, ignore_errors=True)
                     raise
                 write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
-                (partial / "progress.json").unlink()
-                (partial / ".lock").unlink(missing_ok=True)
-                if folder.exists():
-                    folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
-                os.replace(partial, folder)
+                _put_in_place(partial, folder)
                 logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
     return _open(folder, languages, identity)
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    (partial / "progress.json").unlink()
+    (partial / ".lock").unlink(missing_ok=True)
+    if folder.exists():
+        folder.rmdir()  # an empty one; this fails, and nothing is lost, if it is empty no longer
+    os.replace(partial, folder)
 
 
 def _check_place(folder: Path) -> None:

@@ -235,24 +235,13 @@ def dedup(
     config = changed(config or DedupConfig(), settings, "dedup")
     if model is None and config.threshold is not None:
         raise ConfigError("model=None encodes nothing: give a model, or threshold=None for exact and near duplicates")
-    if rejects is not None and output is None:
-        raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
-    if rejects is not None and output is not None:
-        check_apart("rejects", rejects, output)
     source = _file(str(texts), config) if isinstance(texts, (str, Path)) else list(texts)
-    if output is not None and isinstance(source, RecordFile):
-        _check_kind(str(output), source)
+    _check_files(config, source, output, rejects)
     steps = _Dedup(model if config.threshold is not None else None, source, config)
     if output is None:
-        if config.execution.kind != "local":
-            raise ConfigError(f"execution={config.execution.kind}: give output=, in a folder that all machines share")
         with scratch("xswe-dedup-") as folder:
             steps.prepare(Path(folder))
             return steps.searched(Path(folder))
-    if config.execution.kind == "array" and (
-        not isinstance(source, RecordFile) or "-" in (*source.paths, str(output)) or is_special(Path(output))
-    ):
-        raise ConfigError("execution=array: others read the same lines: give the names of a file and of an output")
     with work_folder(str(output), config.execution, config.keep, work=work) as place:
         if config.execution.kind == "array":
             return steps.shared(place, output, rejects)
@@ -268,6 +257,27 @@ def _file(path: str, config: DedupConfig) -> RecordFile:
         raise ConfigError(f"{path}: dedup reads lines of one language; python -m xswe filter drops duplicates of bitext")
     column = "text" if kind in (".jsonl", ".ndjson") and isinstance(config.column, int) else config.column
     return RecordFile((path,), (column, column), (), config.on_error)
+
+
+def _check_files(
+    config: DedupConfig, source: RecordFile | list[str], output: str | Path | None, rejects: str | Path | None
+) -> None:
+    """Refuse files that do not go together, before any work is done."""
+    kind = config.execution.kind
+    if output is None:
+        if rejects is not None:
+            raise ConfigError("rejects= goes with output=: give both, or take the reasons from what is returned")
+        if kind != "local":
+            raise ConfigError(f"execution={kind}: give output=, in a folder that all machines share")
+        return
+    if rejects is not None:
+        check_apart("rejects", rejects, output)
+    paths = ["-"]  # as good as no name
+    if isinstance(source, RecordFile):
+        _check_kind(str(output), source)
+        paths = [*source.paths, str(output)]
+    if kind == "array" and ("-" in paths or is_special(Path(output))):
+        raise ConfigError("execution=array: others read the same lines: give the names of a file and of an output")
 
 
 def _check_kind(output: str, file: RecordFile) -> None:

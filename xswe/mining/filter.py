@@ -195,8 +195,6 @@ def filter_bitext(
     """
     config = changed(config or BitextFilter(), settings, "filter")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
-    if rerank is not None and config.threshold != "auto":
-        raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
     work = _Filter(model, config, rerank, threads or available_threads())
     pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
     if execution.kind != "local" and (pairs or not bitext or output in (None, "-")):
@@ -219,6 +217,10 @@ class _Filter:
     config: BitextFilter
     rerank: Encoder | None
     threads: int
+
+    def __post_init__(self) -> None:
+        if self.rerank is not None and self.config.threshold != "auto":
+            raise ConfigError("rerank= judges the pairs near a threshold that is found: set threshold=auto")
 
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
