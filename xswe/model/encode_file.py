@@ -234,6 +234,21 @@ class _Shards(NamedTuple):
     threads: int | None
     begun: float
 
+    @classmethod
+    def of(
+        cls,
+        model: AnyModel,
+        files: Sequence[str],
+        file: VectorFile,
+        execution: ExecutionConfig,
+        threads: int | None,
+        suffix: str = "",
+    ) -> _Shards:
+        """Plan; the suffix is that of the shards, where they stay as they are."""
+        plan, stamps = TextPlan.of(files, execution.shard)
+        identity = fingerprint(__version__, model.identity, file.dtype, model.dim, suffix, plan_identity(plan, stamps))
+        return cls(model, plan, file, identity, execution, threads, time.time())
+
     def stage(self, folder: Path, models: Path, suffix: str) -> Stage:
         """Begin the stage in a folder; workers find the model in another."""
         if self.execution.kind == "ray":
@@ -284,15 +299,12 @@ def encode_shards(
 
     The output and the errors are those of :func:`encode_file`: the same bytes, or a file a shard, which stay as they are.
     """
-    begun = time.time()
     many = output.name.startswith("*.")
     target = output.parent / f"0{output.suffix}" if many else output
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    plan, stamps = TextPlan.of(files, execution.shard)
-    identity = fingerprint(__version__, model.identity, dtype, model.dim, output.suffix * many, plan_identity(plan, stamps))
-    shards = _Shards(model, plan, file, identity, execution, threads, begun)
+    shards = _Shards.of(model, files, file, execution, threads, output.suffix * many)
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
@@ -314,20 +326,18 @@ def encoded_ahead(
     Yields:
         What iterates over blocks of so many texts, and their vectors, float32 (n, d).
     """
-    plan, stamps = TextPlan.of([file], execution.shard)
-    identity = fingerprint(__version__, model.identity, model.dim, plan_identity(plan, stamps))
-    vectors = VectorFile(folder / "0.npy", model.dim, "float32")
-    shards = _Shards(model, plan, vectors, identity, execution, threads, time.time())
-    stage = shards.stage(folder, folder / ".model", ".npy")
+    suffix = ".npy"
+    shards = _Shards.of(model, [file], VectorFile(folder / f"0{suffix}", model.dim, "float32"), execution, threads, suffix)
+    stage = shards.stage(folder, folder / ".model", suffix)
 
     def blocks(lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
-        for shard in range(plan.count):
+        for shard in range(stage.count):
             wait(shard)
-            (source, span), row = plan.shard(shard), 0
+            (source, span), row = shards.plan.shard(shard), 0
             found = np.load(stage.path(shard), mmap_mode="r")
             for texts in read_blocks(source, lines, span):
                 yield texts, np.array(found[row : row + len(texts)])
                 row += len(texts)
 
-    with shards_ahead(stage, execution, threads, (model, plan)) as wait:
+    with shards_ahead(stage, execution, threads, (model, shards.plan)) as wait:
         yield blocks
