@@ -293,6 +293,15 @@ def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
             assert stage.counts(shard) is not None
 
 
+def test_what_is_done_needs_no_cluster(tmp_path, monkeypatch):
+    stage = stage_in(tmp_path)
+    run_shards(stage)
+    monkeypatch.setattr(execution_module, "cluster", Mock(side_effect=AssertionError))
+    with shards_ahead(stage, ExecutionConfig("ray")) as wait:
+        wait(6)
+    assert len(runs(tmp_path)) == stage.count
+
+
 def test_what_a_cluster_fails_is_said_where_it_is_waited_for(in_turn, tmp_path):
     in_turn.append(1)
     with shards_ahead(stage_in(tmp_path), ExecutionConfig("ray")) as wait:

@@ -128,12 +128,12 @@ def shards_ahead(
 ) -> Iterator[Callable[[int], None]]:
     """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
 
-    Of an array, and in this process, all are done first.
+    Of an array, and in this process, all are done first; where all are, no cluster is asked.
 
     Yields:
         What waits until a shard is done; it raises what :func:`run_shards` does.
     """
-    if execution.kind != "ray":
+    if execution.kind != "ray" or all(stage.counts(shard) is not None for shard in range(stage.count)):
         run_shards(stage, execution, threads, opened)
         yield lambda _: None
         return
@@ -154,7 +154,7 @@ def shards_ahead(
                 raise errors[0] if errors else XsweError(f"{stage.path(shard)}: vanished; the same command makes it again")
             worker.join(0.02)
 
-    with cluster(execution):  # which only the main thread may join
+    with cluster(execution):  # joined by the thread of the block, which outlives the other
         worker = threading.Thread(target=work, daemon=True)
         worker.start()
         try:
