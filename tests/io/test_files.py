@@ -134,8 +134,10 @@ def test_who_waited_for_a_folder_that_was_removed_holds_a_new_one(here, monkeypa
 def test_network_file_systems_take_the_locks(here, monkeypatch):
     """NFS shares the lock of a file that was opened to be read only, and gives another of one to be written only."""
     fcntl = pytest.importorskip("fcntl")
+    shared_ones = []
 
     def flock(stream, kind):
+        shared_ones.append(bool(kind & fcntl.LOCK_SH))
         if not (stream.readable() if kind & fcntl.LOCK_SH else stream.writable()):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
@@ -143,6 +145,7 @@ def test_network_file_systems_take_the_locks(here, monkeypatch):
     for shared in (True, False):
         with files.held(here / "work", "busy", shared):
             pass
+    assert shared_ones == [True, False]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no modes here")
