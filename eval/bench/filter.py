@@ -27,14 +27,19 @@ from xswe.io.results import table
 SETTINGS = {"data": REQUIRED, "model": "mini", "pairs": 1_000_000, "rounds": 3, "output": ""}
 
 
-def write_pairs(data: Path, most: int, output: Path) -> int:
-    """Write so many pairs into one file; returns how many there are before the first is repeated."""
-    pairs = [
+def pairs_in(data: Path) -> list[str]:
+    """Return the pairs of all files of a folder, a tab between."""
+    return [
         "\t".join(line.split("\t")[:2])
         for path in sorted(data.rglob("*.tsv*"))
         for _, line in read_lines(path)
         if line and "\t" in line
     ]
+
+
+def write_pairs(data: Path, most: int, output: Path) -> int:
+    """Write so many pairs into one file; returns how many there are before the first is repeated."""
+    pairs = pairs_in(data)
     with output.open("w", encoding="utf-8") as stream:
         stream.writelines(pair + "\n" for pair in islice(cycle(pairs), most))
     return len(pairs)

@@ -37,7 +37,7 @@ from statistics import median
 from typing import Any
 
 import xswe
-from eval.bench.filter import write_pairs
+from eval.bench.filter import pairs_in, write_pairs
 from eval.bench.memory import memory
 from eval.bench.mine import real_texts
 from eval.bench.mine_large import make_vectors
@@ -312,24 +312,21 @@ WARM_LINES = 50_000
 def write_lines(data: Path, lines: int, words: str, place: Path) -> None:
     """Write the files that a command names, of pairs of English and German; texts that come again have a number."""
     columns = {"pairs.tsv": "{0}\t{1}\n", "a.txt": "{0}\n", "b.txt": "{1}\n"}
-    write_pairs(data / "en-de", lines, place / "given.tsv")
     seen: Counter[str] = Counter()
     with ExitStack() as stack:
-        given = stack.enter_context((place / "given.tsv").open(encoding="utf-8"))
         opened = {
             stack.enter_context((place / name).open("w", encoding="utf-8")): line
             for name, line in columns.items()
             if name in words
         }
         phrases = []
-        for line in given:
+        for line in islice(cycle(pairs_in(data / "en-de")), lines):
             turn = seen[line] = seen[line] + 1
-            texts = [text if turn == 1 else f"{text} {turn}" for text in line.rstrip("\n").split("\t")]
+            texts = [text if turn == 1 else f"{text} {turn}" for text in line.split("\t")]
             for stream, form in opened.items():
                 stream.write(form.format(*texts))
             if len(phrases) < 100:
                 phrases.append(" ".join(texts[1].split()[:3]))
-    (place / "given.tsv").unlink()
     (place / "queries.txt").write_text("\n".join(phrases) + "\n", encoding="utf-8")
 
 
