@@ -71,3 +71,11 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def slices(count: int, **settings: Any) -> list[ExecutionConfig]:
     """The tasks of an array, the last first."""
     return [ExecutionConfig("array", index, count, **settings) for index in reversed(range(count))]
+
+
+def damage(path: Path) -> None:
+    """Change a byte of an array's file, not its size."""
+    data, state = bytearray(path.read_bytes()), path.stat()
+    data[131] ^= 0xFF  # behind the header: of a float32, its sign and exponent
+    path.write_bytes(data)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns + 1))  # clocks may tick slowly

@@ -23,7 +23,7 @@ import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import execution as execution_module
-from xswe.io.execution import attempt, cluster, one_cluster, run_shards, shards_ahead
+from xswe.io.execution import attempt, cluster, is_made, once, one_cluster, run_shards, shards_ahead
 from xswe.io.files import read_json, save_checkpoint, work_folder
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig
@@ -109,6 +109,35 @@ def test_a_damaged_shard_is_done_again(tmp_path, damage):
     run_shards(stage, threads=1)
     assert runs(tmp_path) == [4]
     assert made(stage) == SQUARES
+
+
+@pytest.mark.parametrize("harm", ["none", "copied", "flipped", "shorter", "gone", "half a record", "an output gone"])
+def test_a_folder_is_made_again_where_it_is_damaged(tmp_path, harm):
+    place, output, made = tmp_path / "made", tmp_path / "out", []
+
+    def make(folder):
+        (folder / "deep").mkdir()
+        (folder / "deep" / "one").write_text("12")
+        (folder / "empty").touch()
+        output.touch()
+        made.append(folder)
+
+    once(place, "this", make, [output])
+    path, record = place / "deep" / "one", place / "made.json"
+    if harm == "copied":
+        os.utime(path)
+    elif harm in ("flipped", "shorter"):
+        path.write_text("17" if harm == "flipped" else "1")
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 5))
+    elif harm == "half a record":
+        record.write_text(record.read_text()[:20])
+    elif harm != "none":
+        (path if harm == "gone" else output).unlink()
+    assert is_made(place, "this", [output]) == (harm in ("none", "copied"))
+    once(place, "this", make, [output])
+    assert (len(made), path.read_text()) == (1 if harm in ("none", "copied") else 2, "12")
+    assert is_made(place, "this", [output])
+    assert not is_made(place, "that", [output])
 
 
 def test_a_copied_folder_is_read_and_kept(tmp_path):

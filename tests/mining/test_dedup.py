@@ -120,6 +120,13 @@ def test_mistakes_say_what_is_wrong(tmp_path, call, error, found):
         call(tmp_path)
 
 
+def test_a_file_that_cannot_be_read_leaves_no_work(model, tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"A cat sleeps.\n\xff\n")
+    with pytest.raises(InputError, match=r"a\.txt:2: not UTF-8"):
+        dedup(model, tmp_path / "a.txt", tmp_path / "b.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
 def test_nothing_and_blank_lines(model):
     nothing = dedup(model, [])
     assert nothing.counts == {}

@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 import xswe
-from tests.clusters import slices
+from tests.clusters import damage, slices
+from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError, Unfinished
 from xswe.io.settings import ExecutionConfig
 from xswe.mining import dedup as deduplicating
+from xswe.mining import pipeline, verdicts
+from xswe.mining import score as scoring
 from xswe.mining.dedup import dedup
 from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
@@ -91,6 +94,51 @@ def test_files_of_vectors_in_a_folder_that_is_gone_on_from(vectors, tmp_path, me
             (folder / "merge" / "000000.safetensors").unlink()
     with pytest.raises(ConfigError, match="save the arrays"):
         mine_vectors(*vectors, folder=tmp_path)
+
+
+def mined(model, files, output, **how):
+    mine(model, *files, output=output, threads=1, **how)
+
+
+def found_again(model, files, output, **how):
+    dedup(model, files[0], output, threshold=0.5, near=None, threads=1, **how)
+
+
+def filtered(model, files, output, **how):
+    xswe.filter(model, files, output, languages=("en", "ja"), threshold=None, threads=1, **how)
+
+
+def scored(model, files, output, **how):
+    config = scoring.ScoreConfig(score="ratio", neighbours=SearchConfig(threads=1))
+    scoring.score_bitext(model, RecordFile(tuple(map(str, files))), str(output), config)
+
+
+ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clusters"}
+
+
+@pytest.mark.parametrize(
+    ("work", "how", "stopped", "name"),
+    [
+        (mined, {}, (pipeline, "find_neighbours"), "source/vectors.npy"),
+        (mined, {}, (pipeline, "choose_pairs"), "neighbours/forward.npy"),
+        (mined, ARRAY | CLUSTERS, (search_module.AssignJob, "run"), "search-*/centroids/centroids.npy"),
+        (mined, ARRAY | CLUSTERS, (search_module.ClustersJob, "run"), "search-*/members/lines0.npy"),
+        (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/vectors.npy"),
+        (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/kinds.npy"),
+        (filtered, ARRAY, (verdicts.CompareJob, "run"), "reasons-*/reasons.npy"),
+        (scored, {}, (scoring, "find_neighbours"), "bitext/source.npy"),
+    ],
+)
+def test_what_was_damaged_after_a_kill_is_made_again(model, files, tmp_path, monkeypatch, work, how, stopped, name):
+    work(model, files, tmp_path / "whole.tsv", **how)
+    with monkeypatch.context() as killed:
+        killed.setattr(*stopped, Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            work(model, files, tmp_path / "o.tsv", **how)
+    (path,) = (tmp_path / "o.tsv.work").glob(name)
+    damage(path)
+    work(model, files, tmp_path / "o.tsv", **how)
+    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
 def test_ray_within_one_side(ray_cluster, model, files, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.clusters import damage
 from xswe.errors import ConfigError, InputError
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
@@ -129,10 +130,12 @@ def test_an_interrupted_search_goes_on_to_the_same_result(vectors, method, tmp_p
     same(whole, found)
 
 
-def test_a_state_of_another_search_is_not_used(vectors, tmp_path):
+def test_a_state_that_is_damaged_or_of_another_search_is_not_used(vectors, tmp_path):
     a, b = vectors(900, 800)
     first = find_neighbours(a, b, 3, ONE, tmp_path / "state")
     assert (tmp_path / "state" / "state.json").is_file()
+    damage(tmp_path / "state" / "forward.npy")
+    same(find_neighbours(a, b, 3, ONE, tmp_path / "state"), first)
     again = find_neighbours(a, b[:700], 3, ONE, tmp_path / "state")
     same(again, find_neighbours(a, b[:700], 3, ONE))
     other = -a  # of the same shape

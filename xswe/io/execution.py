@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError, brief, needs, no_room
-from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
+from xswe.io.files import held, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.settings import LOCAL, ExecutionConfig
-from xswe.io.shards import Stage
+from xswe.io.shards import Stage, sound_record, write_record
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ def _here(
     if (first := next(todo, None)) is None:
         return
     if opened is None:
-        opened = _load(cast(Any, stage.job), stage.begun)  # before there are threads, of which each would load it
+        opened = stage.job.open()  # before there are threads, of which each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
     yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
 
@@ -201,7 +201,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
 
     Args:
         folder: written whole or not at all.
-        identity: of its content; a folder of another one is made again.
+        identity: of its content; a folder of another one is made again, and one of which a file is gone or damaged.
         make: writes into the folder that it is given.
         outputs: what it writes elsewhere; where some of that is gone all is made again.
     """
@@ -209,13 +209,13 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
         if not is_made(folder, identity, outputs):
             with whole_folder(folder) as temporary:
                 make(temporary)
-                write_json(temporary / "made.json", identity)
+                files = sorted(path for path in temporary.rglob("*") if path.is_file())
+                write_record(temporary / "made.json", identity, files)
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
-    """Tell whether :func:`once` has made a folder of this content, and the outputs, which are still there."""
-    record = folder / "made.json"
-    return record.is_file() and read_json(record) == identity and all(Path(output).exists() for output in outputs)
+    """Tell whether :func:`once` has made a folder of this content, sound as it is, and the outputs, which are there."""
+    return sound_record(folder / "made.json", identity) is not None and all(Path(path).exists() for path in outputs)
 
 
 # Ray: tasks for what is light to begin, actors for what loads a teacher. Names and counts travel, never vectors.

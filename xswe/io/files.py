@@ -373,7 +373,7 @@ def work_folder(
         try:
             yield folder
         except BaseException:
-            if not shared and {path.name for path in folder.iterdir()} <= {"work.json", ".lock"}:
+            if not shared and all(path.name == "work.json" or path.name.startswith(".") for path in folder.iterdir()):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten

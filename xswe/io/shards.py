@@ -16,7 +16,7 @@ import os
 import platform
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,38 +97,51 @@ class Stage:
         return (self.folder / "manifest.json").stat().st_mtime_ns
 
     def counts(self, shard: int) -> dict[str, Any] | None:
-        """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says.
-
-        Files of the size and time that the side-car names are trusted; others are read and compared with its checksum.
-        """
-        try:
-            told = read_json(self.side_car(shard))
-            if told["identity"] != self.identity:
-                return None
-            for name, size, written, checksum in told["files"]:
-                state = (self.folder / name).stat()
-                if state.st_size != size:
-                    return None
-                if state.st_mtime_ns != written and file_checksum(self.folder / name) != checksum:
-                    return None
-        except (OSError, ValueError, KeyError):
-            return None
-        return dict(told["counts"])
+        """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says."""
+        told = sound_record(self.side_car(shard), self.identity)
+        return None if told is None else dict(told["counts"])
 
     def do(self, shard: int, opened: Any) -> dict[str, Any]:
         """Do a shard and write its side-car; returns its counts."""
         output, begun, clock = self.path(shard), time.time(), time.monotonic()
         counts = self.job.run(opened, shard, output)
-        files = []
-        for path in self.job.files(output):
-            state = path.stat()
-            files.append([path.name, state.st_size, state.st_mtime_ns, file_checksum(path)])
-        seconds = {"begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
-        with whole_file(self.side_car(shard), crowded=True) as temporary:
-            told = {"identity": self.identity, "counts": counts, "files": files, **seconds}
-            temporary.write_text(json.dumps(told) + "\n", encoding="utf-8")
+        files = self.job.files(output)
+        told = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
+        write_record(self.side_car(shard), self.identity, files, **told)
         self.failure(shard).unlink(missing_ok=True)
         return counts
+
+
+def write_record(path: Path, identity: str, files: Iterable[Path], **more: Any) -> None:
+    """Tell in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them."""
+    told = []
+    for file in files:
+        state = file.stat()
+        name = file.relative_to(path.parent).as_posix()
+        told.append([name, state.st_size, state.st_mtime_ns, file_checksum(file)])
+    with whole_file(path, crowded=True) as temporary:
+        record = {"identity": identity, **more, "files": told}
+        temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
+def sound_record(path: Path, identity: str) -> dict[str, Any] | None:
+    """Return what :func:`write_record` told, None if it is of another identity, or files are gone or not what it says.
+
+    Files of the size and time that are told are trusted; others are read and compared with their checksum.
+    """
+    try:
+        told = read_json(path)
+        if told["identity"] != identity:
+            return None
+        for name, size, written, checksum in told["files"]:
+            state = (path.parent / name).stat()
+            if state.st_size != size:
+                return None
+            if state.st_mtime_ns != written and file_checksum(path.parent / name) != checksum:
+                return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return dict(told)
 
 
 def file_checksum(path: Path) -> int:

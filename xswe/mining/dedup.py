@@ -241,7 +241,7 @@ def dedup(
     if output is None:
         with scratch("xswe-dedup-") as folder:
             steps.prepare(Path(folder))
-            return steps.searched(Path(folder))
+            return steps.searched(Path(folder), Path(folder))
     with work_folder(str(output), config.execution, config.keep, work=work) as place:
         if config.execution.kind == "array":
             return steps.shared(place, output, rejects)
@@ -308,11 +308,11 @@ class _Dedup:
             encoded_to(place / "vectors.npy", self.model, texts, self.config.storage, threads, rows)
         _save(place, nearest, scores, kinds)
 
-    def searched(self, place: Path) -> Deduplicated:
-        """Seek the nearest earlier line of each that has a vector."""
-        nearest, scores, kinds = _opened(place)
+    def searched(self, prepared: Path, place: Path) -> Deduplicated:
+        """Seek the nearest earlier line of each that has a vector; what a killed search leaves is in ``place``."""
+        nearest, scores, kinds = _opened(prepared)
         if self.model is not None:
-            rows, vectors = np.flatnonzero(kinds == 0), place / "vectors.npy"
+            rows, vectors = np.flatnonzero(kinds == 0), prepared / "vectors.npy"
             if self.config.execution.kind == "local":
                 lists = neighbours_within(vectors, 1, self.config.neighbours, place / "search")
             else:
@@ -340,11 +340,12 @@ class _Dedup:
         if isinstance(self.source, RecordFile):
             work = replace(self, source=self.source.spooled(folder))
         place = folder / f"lines-{work._reading}"
+        sought = folder / f"{place.name}-search"
         if self.config.execution.kind != "array":  # else another may be reading other lines
-            for earlier in set(folder.glob("lines-*")) - {place}:
+            for earlier in set(folder.glob("lines-*")) - {place, sought}:
                 shutil.rmtree(earlier)
         once(place, place.name, work.prepare)
-        return work.searched(place)
+        return work.searched(place, sought)
 
     def shared(self, folder: Path, output: str | Path, rejects: str | Path | None) -> Deduplicated:
         """Do it as a task of an array: one of those that find all shards done writes what stays."""

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, held, read_json, whole_folder, write_json
+from xswe.io.execution import is_made, once
+from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.mining.cascade import check_share, judge_pairs
@@ -354,15 +355,9 @@ def _check_within(config: MineConfig) -> None:
 
 def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfig, identity: str) -> Neighbours:
     """Search, or read the result of the search that an earlier run, or another task of an array, finished."""
-    record = folder / "neighbours" / "identity.json"
-
-    def known() -> Neighbours | None:
-        """Read the result, if it is there."""
-        there = record.is_file() and read_json(record) == identity
-        return Neighbours.open(folder / "neighbours") if there else None
-
-    if (found := known()) is not None:
-        return found
+    done = folder / "neighbours"
+    if is_made(done, identity):
+        return Neighbours.open(done)
     depth = config.depth + config.struck
     checkpoint = folder / f"search-{identity}"
     if config.execution.kind != "local":
@@ -373,11 +368,7 @@ def _stored_neighbours(folder: Path, sides: tuple[Side, Side], config: MineConfi
         lists = both_ways(neighbours_within(sides[0].vectors, depth, config.neighbours, checkpoint))
     else:
         lists = find_neighbours(sides[0].vectors, sides[1].vectors, depth, config.neighbours, checkpoint)
-    with held(folder / ".neighbours"):  # tasks of an array may come here together
-        if known() is None:
-            with whole_folder(folder / "neighbours") as temporary:
-                lists.save(temporary)
-                write_json(temporary / "identity.json", identity)
+    once(done, identity, lists.save)
     if config.execution.kind != "array":  # of whose tasks another may be reading there; the last one removes it
         shutil.rmtree(checkpoint, ignore_errors=True)
     return lists

@@ -18,7 +18,8 @@ import numpy as np
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
-from xswe.io.files import file_stamp, fingerprint, open_output, read_json, scratch, whole_folder, work_folder, write_json
+from xswe.io.execution import once
+from xswe.io.files import file_stamp, fingerprint, open_output, scratch, work_folder
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
@@ -175,10 +176,7 @@ def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConf
     inputs = time.time_ns() if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
-    if not (spool / "identity.json").is_file() or read_json(spool / "identity.json") != identity:
-        with whole_folder(spool) as temporary:
-            _spool(model, file, temporary, config)
-            write_json(temporary / "identity.json", identity)
+    once(spool, identity, lambda place: _spool(model, file, place, config))
     names = ("source", "target")
     hashes = [np.fromfile(spool / f"{name}.hashes", np.uint64) for name in names]
     scored = np.flatnonzero(hashes[0])

@@ -23,7 +23,8 @@ import numpy as np
 
 from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
+from xswe.io.execution import once
+from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
 from xswe.mining.margin import Candidates
@@ -385,7 +386,7 @@ def prepare_side(
     description: str,
     given: Sequence[str] | None = None,
 ) -> Side:
-    """Read and encode a file into a folder, unless the folder already holds just that; open it.
+    """Read and encode a file into a folder, unless the folder already holds just that, undamaged; open it.
 
     Args:
         folder: written whole or not at all.
@@ -400,12 +401,13 @@ def prepare_side(
         InputError: the file is missing, or (unless skipping) a line is damaged.
     """
     identity = config.identity(model)
-    record = folder / "side.json"
-    if not record.is_file() or read_json(record)["identity"] != identity:
-        with whole_folder(folder) as temporary:
-            report = _write(temporary, config, given, encode, dim, description)
-            write_json(temporary / "side.json", {"identity": identity, **report})
-    report = read_json(record)
+
+    def write(place: Path) -> None:
+        """Write the side, and what is told of it."""
+        write_json(place / "side.json", {"identity": identity, **_write(place, config, given, encode, dim, description)})
+
+    once(folder, identity, write)
+    report = read_json(folder / "side.json")
     texts = Texts.open(folder, "texts")
     numbers, identities, figures = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS)
     return Side(

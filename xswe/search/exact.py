@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from xswe.errors import ConfigError, XsweError, needs
-from xswe.io.files import fingerprint, read_json, whole_folder, write_json
+from xswe.errors import ConfigError, needs
+from xswe.io.files import fingerprint, whole_folder
 from xswe.io.parallel import run, single_threaded_blas
+from xswe.io.shards import sound_record, write_record
 from xswe.progress import bar
 from xswe.search.kernels import merge, sweep
 from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
@@ -26,7 +27,7 @@ class Checkpoint:
     """The state of an unfinished search in a folder; None for none at all.
 
     A state of other settings (all beside the vectors that decides the result) or of other vectors is not used: to know them
-    takes one pass over their bytes.
+    takes one pass over their bytes. Nor is one whose files are damaged.
     """
 
     def __init__(self, folder: Path | None, settings: list[object], sides: tuple[Vectors, Vectors]) -> None:
@@ -35,16 +36,11 @@ class Checkpoint:
 
     def load(self) -> tuple[int, Neighbours] | None:
         """Return how many units were done, and the lists then."""
-        if self.folder is None or not (self.folder / "state.json").is_file():
+        told = None if self.folder is None else sound_record(self.folder / "state.json", self._identity)
+        if self.folder is None or told is None:
             return None
-        try:
-            state = read_json(self.folder / "state.json")
-            if state["identity"] != self._identity:
-                return None
-            logger.info("going on after %d units of work", state["done"])
-            return int(state["done"]), Neighbours.open(self.folder)
-        except (OSError, ValueError, KeyError) as error:
-            raise XsweError(f"{self.folder}: damaged ({error}); remove the folder to start again") from None
+        logger.info("going on after %d units of work", told["done"])
+        return int(told["done"]), Neighbours.open(self.folder)
 
     def save(self, done: int, lists: Neighbours) -> None:
         """Write the state, whole or not at all; the time it takes counts against the next save."""
@@ -53,7 +49,7 @@ class Checkpoint:
         started = time.monotonic()
         with whole_folder(self.folder) as temporary:
             lists.save(temporary)
-            write_json(temporary / "state.json", {"identity": self._identity, "done": done})
+            write_record(temporary / "state.json", self._identity, sorted(temporary.iterdir()), done=done)
         self.seconds = max(self.seconds, 20 * (time.monotonic() - started))
 
 
