@@ -6,13 +6,13 @@
 Each time a verb (``encode``, ``mine``, ``mine-exact``, ``filter``, ``dedup``, ``search``, ``phrases``, ``corpus``,
 ``train``, or ``train-words``, which counts words and imitates vectors as well) runs with ``execution=ray`` on a Ray of
 two nodes with a processor each, and at a random moment one thing breaks: a worker, a node or the driver is killed; a
-shard's file is damaged or lost; the disk is full (a small one in memory, which only root can mount); Ray's store of
-objects is full; or the text is in a storage of this machine that answers every third question with 503 (not for
-``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command runs until it ends well. With
-``by=array`` three tasks of an array run at a time, of which one is killed and given again, or all are, or one is given
-twice; there are no nodes and no store of objects. What is checked: the bytes are those of a run in one process, shards
-that were done before are not done again (but for those that were damaged), whatever is said to the user is one line, and
-nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
+file of a shard, or of what is made once for all shards, is damaged or lost; the disk is full (a small one in memory,
+which only root can mount); Ray's store of objects is full; or the text is in a storage of this machine that answers every
+third question with 503 (not for ``phrases``, ``corpus`` and ``train``, which read no such storage). Then the same command
+runs until it ends well. With ``by=array`` three tasks of an array run at a time, of which one is killed and given again,
+or all are, or one is given twice; there are no nodes and no store of objects. What is checked: the bytes are those of a
+run in one process, shards that were done before are not done again (but for those that were damaged), whatever is said to
+the user is one line, and nothing is left behind. What ``output`` holds of other verbs, ways and seeds stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -234,9 +234,14 @@ def broken_file(stage_files: list[Path], fault: str, chance: random.Random) -> P
     return doomed
 
 
-def files_of(cars: dict[str, float]) -> list[Path]:
-    """Return the files of shards that are done."""
-    named = [(Path(car).parent, read_json(car)["files"]) for car in cars]
+def prepared(output: Path) -> list[str]:
+    """Return the records of what is made once for all shards."""
+    return glob.glob(f"{glob.escape(str(output))}*/**/made.json", recursive=True)
+
+
+def files_of(records: Iterable[str]) -> list[Path]:
+    """Return the files that side-cars, and records of what is made once, tell of."""
+    named = [(Path(record).parent, read_json(record)["files"]) for record in records]
     return sorted(folder / name for folder, files in named for name, size, *_ in files if size)
 
 
@@ -394,7 +399,7 @@ def once(
         if larger is not None:
             hit = after != 0
             larger(AMPLE)
-        if fault in ("damage", "vanish") and (files := files_of(kept)):
+        if fault in ("damage", "vanish") and (files := files_of([*kept, *prepared(output)])):
             broken.add(broken_file(files, fault, chance))
         sound = {car: begun for car, begun in kept.items() if not any(belongs(path, car) for path in broken)}
         while not case.content(output) and runs < 4:
