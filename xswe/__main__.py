@@ -46,6 +46,7 @@ _SHARDED = (
     "search",
     "train",
 )  # the verbs whose work can be cut into shards, for execution=ray and array
+_STDOUT = ("-", "/dev/stdout")  # where the result goes there, what is said of it goes to standard error
 _WITH_GROUPS = ("train", "corpus", "import")  # the verbs whose settings have choices that are registered
 
 
@@ -249,8 +250,9 @@ def _run(verb: str, overrides: list[str]) -> int:
         try:
             values = shaped(verb, plain(config))
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
-            if said := command.run(values):  # nothing where the standard output is the result
-                print(said)  # noqa: T201
+            if said := command.run(values):
+                is_result = values.get("output") in _STDOUT
+                print(said, file=sys.stderr if is_result else sys.stdout)
         except Unfinished as error:  # others go on: no failure, though there is no result yet
             _complain(str(error))
         except (XsweError, OmegaConfBaseException) as error:

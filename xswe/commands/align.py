@@ -8,7 +8,7 @@ from typing import Any
 from xswe.alignment.beads import AlignConfig
 from xswe.alignment.documents import align_documents
 from xswe.alignment.sentences import align
-from xswe.commands.config import aside, check_report, refuse_unused, reported, settings
+from xswe.commands.config import check_report, refuse_unused, reported, settings
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
 from xswe.model.ensemble import load_any, locate
@@ -32,4 +32,4 @@ def run(values: dict[str, Any]) -> str:
     check_report(values, [path for path in (source, target) if path != "-"])
     model = load_any(locate(values["model"]))
     found = align(model, source, target, output=output, fixed=values["fixed"], **how)
-    return aside(f"{found.summary()}: {output}{reported(values, found, model)}", output)
+    return f"{found.summary()}: {output}{reported(values, found, model)}"

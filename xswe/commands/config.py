@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -176,14 +175,6 @@ def open_judge(name: str | None, threads: int | None) -> Any:
     from xswe.io.parallel import available_threads
 
     return open_encoder(name, threads or available_threads())
-
-
-def aside(summary: str, output: object) -> str:
-    """Return what to print of a run: nothing where the output itself goes there, and the summary to standard error."""
-    if output != "-":
-        return summary
-    sys.stderr.write(f"{summary}\n")
-    return ""
 
 
 # Cures by settings that not every verb has which reads such files, and what is said without them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from xswe.commands.config import aside, refuse_unused, settings
+from xswe.commands.config import refuse_unused, settings
 from xswe.io.files import check_output
 from xswe.mining.dedup import DedupConfig, dedup
 from xswe.model.ensemble import load_any, locate
@@ -13,7 +13,7 @@ from xswe.progress import took
 
 
 def run(values: dict[str, Any]) -> str:
-    """Deduplicate, and return the summary (on standard error where the lines go to standard output)."""
+    """Deduplicate, and return the summary."""
     given, output = str(values["input"]), str(values["output"])
     vectors = ["storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device"]
     none = values["threshold"] is None
@@ -26,5 +26,4 @@ def run(values: dict[str, Any]) -> str:
     model = None if config.threshold is None else load_any(locate(values["model"]))
     found = dedup(model, given, output, rejects=values["rejects"], work=values["work"], config=config)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{took(len(found), seconds, 'lines')}: {output}"
-    return aside(summary, output)
+    return f"{found}\n{took(len(found), seconds, 'lines')}: {output}"

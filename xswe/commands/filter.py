@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from xswe.commands.config import aside, bitext_files, check_report, open_judge, refuse_unused, reported, settings
+from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.io.files import check_output
 from xswe.io.settings import ExecutionConfig, build
 from xswe.mining.filter import BitextFilter, filter_bitext
@@ -15,7 +15,7 @@ from xswe.progress import took
 
 
 def run(values: dict[str, Any]) -> str:
-    """Filter, and return the summary (on standard error where the pairs go to standard output)."""
+    """Filter, and return the summary."""
     paths, output = bitext_files(values, "filter"), str(values["output"])
     refuse_unused("filter", values)
     check_output(output, [path for path in paths if path != "-"])
@@ -27,5 +27,4 @@ def run(values: dict[str, Any]) -> str:
     model, judge = load_any(locate(values["model"])), open_judge(values["rerank"], values["threads"])
     found = filter_bitext(model, paths, output, rerank=judge, **how)
     seconds = time.monotonic() - started
-    summary = f"{found}\n{took(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"
-    return aside(summary, output)
+    return f"{found}\n{took(len(found), seconds, 'pairs')}: {output}{reported(values, found, model)}"

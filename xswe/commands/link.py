@@ -9,7 +9,7 @@ from typing import Any
 import xswe
 from xswe.alignment.lexicon import bilingual_terms, phrase_table
 from xswe.alignment.words import LinkConfig, LinkedPair, WordLinks, check_links, holds_all, link_pairs, write_links
-from xswe.commands.config import aside, bitext_files, refuse_unused, settings
+from xswe.commands.config import bitext_files, refuse_unused, settings
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -49,4 +49,4 @@ def run(values: dict[str, Any]) -> str:
         WordLinks(tuple(linked())).write(output)
     else:
         write_links(output, linked())
-    return aside(f"{counts[0]:,} pairs, {counts[1]:,} links{made}: {output}", output)
+    return f"{counts[0]:,} pairs, {counts[1]:,} links{made}: {output}"

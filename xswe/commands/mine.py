@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from xswe.commands.config import (
-    aside,
-    bitext_files,
-    check_report,
-    open_judge,
-    refuse_unused,
-    reported,
-    settings,
-)
+from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.files import check_output
@@ -26,7 +18,7 @@ from xswe.model.ensemble import load_any, locate
 
 
 def run(values: dict[str, Any]) -> str:
-    """Mine or score, and return the summary (on standard error where the pairs go to standard output)."""
+    """Mine or score, and return the summary."""
     if (mode := values["mode"]) not in _MODES:
         raise ConfigError(f"mode={mode!r}: use mine (of one or two monolingual files), score or negatives (of a bitext)")
     check_output(values["output"], [values[name] for name in ("input", "source", "target", "gold") if values[name]])
@@ -35,7 +27,7 @@ def run(values: dict[str, Any]) -> str:
     unused = {f"with {why}": [name for name in _SETTINGS if name not in {*further, *(one.name for one in fields(cls))}]}
     unused["without a margin as score"] = ["k", *(_KEPT if mode == "score" else ())] if score == "cosine" else []
     refuse_unused("mine", values, unused)
-    return aside(do({**values, "score": score}), values["output"])
+    return str(do({**values, "score": score}))
 
 
 def _mine(values: dict[str, Any]) -> str:

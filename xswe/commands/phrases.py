@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xswe.commands.config import aside, check_report, refuse_unused, reported, settings
+from xswe.commands.config import check_report, refuse_unused, reported, settings
 from xswe.io.parallel import available_threads
 from xswe.io.settings import ExecutionConfig, build
 from xswe.phrases.in_files import Counterparts, PhraseFiles, find_in_files
@@ -26,4 +26,4 @@ def run(values: dict[str, Any]) -> str:
 
         linked = counterparts
     found = find_in_files(str(values["model"]), files, config, linked, execution)
-    return aside(f"{found}{reported(values, found)}", files.output)
+    return f"{found}{reported(values, found)}"

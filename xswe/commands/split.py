@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from xswe.commands.config import aside
 from xswe.io.files import check_output
 from xswe.text.sentences import check_split_output, split_text
 
@@ -17,4 +16,4 @@ def run(values: dict[str, Any]) -> str:
     check_split_output(output)
     found = split_text(Path(given), str(values["language"]))
     found.write(output)
-    return aside(f"{found.summary()}: {output}", output)
+    return f"{found.summary()}: {output}"
