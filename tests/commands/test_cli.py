@@ -70,6 +70,43 @@ def test_a_full_disk_is_one_line_that_says_where_and_what_to_do(error, said, mon
     assert capsys.readouterr().err.startswith(said)
 
 
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "a.tsv"])
+def test_what_is_said_of_a_result_on_standard_output_is_said_elsewhere(output, monkeypatch, capsys):
+    monkeypatch.setattr("xswe.commands.status.run", lambda values: "3 lines")
+    main(["status", f"output={output}"])
+    said, other = ("3 lines\n", "") if output == "a.tsv" else ("", "3 lines\n")
+    assert capsys.readouterr() == (said, other)
+
+
+@pytest.mark.parametrize(
+    ("verb", "settings", "told"),
+    [
+        ("lexicon", ["source=en.txt", "target=de.txt"], "3 and 3 words, "),
+        ("search", ["documents=de.txt", "queries=en.txt"], "3 queries, 9 hits"),
+        ("evaluate", ["tasks=[b.tsv]", "bootstrap.rounds=0"], "all rows: "),
+    ],
+)
+def test_standard_output_has_what_a_file_would_have(verb, settings, told, tmp_path):
+    english, german = ["bread", "train", "library"], ["Brot", "Zug", "Bibliothek"]
+    both = ["\t".join(pair) for pair in zip(english, german, strict=True)]
+    for name, lines in (("en.txt", english), ("de.txt", german), ("b.tsv", both)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    filed, piped = (run_verb(verb, "model=mini", *settings, f"output={out}", cwd=tmp_path) for out in ("a.tsv", "-"))
+    assert (filed.returncode, piped.returncode) == (0, 0), filed.stderr + piped.stderr
+    assert piped.stdout == (tmp_path / "a.tsv").read_text("utf-8")
+    assert told in filed.stdout
+    assert told in piped.stderr
+
+
+@pytest.mark.parametrize(("verb", "output"), [("export", "-"), ("search", "no/a.tsv"), ("evaluate", "no/a.json")])
+def test_an_output_that_cannot_be_written_is_refused_at_once(verb, output, tmp_path):
+    (tmp_path / "no").write_text("a file")
+    settings = {"export": (), "search": ["documents=no", "queries=a"], "evaluate": ["tasks=[no]"]}[verb]
+    done = run_verb(verb, f"model={'mini' if verb == 'export' else 'missing'}", *settings, f"output={output}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"output={output}: " in done.stderr
+
+
 def test_a_reader_that_has_enough_is_no_error(monkeypatch, capsys):
     monkeypatch.setattr("xswe.commands.status.run", Mock(side_effect=BrokenPipeError(errno.EPIPE, "Broken pipe")))
     with pytest.raises(SystemExit, match=r"^0$"):

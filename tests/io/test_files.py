@@ -16,7 +16,7 @@ import pytest
 import xswe
 from xswe.errors import ConfigError, InputError
 from xswe.io import files
-from xswe.io.files import check_input, check_output, whole_file, whole_folder
+from xswe.io.files import check_folder, check_input, check_output, held, whole_file, whole_folder
 from xswe.training.stages import Stages
 
 
@@ -54,11 +54,32 @@ def test_an_output_that_can_be_written_is_not_refused(here):
         check_output(here / output if output != "-" else output, ["-", "other"])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_an_output_in_a_folder_of_others_is_refused(here):
-    (here / "folder").chmod(0o555)
+def test_an_output_in_a_folder_of_others_is_refused(here, monkeypatch):
+    """A file that is there as well, for it is replaced; but nothing is put beside a device."""
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != here / "folder")  # root may write anywhere
+    (here / "folder" / "a.txt").write_text("there")
+    os.symlink("folder/a.txt", here / "link")
+    for output in ("folder/new/a.txt", "folder/a.txt", "link"):
+        with pytest.raises(ConfigError, match=f"^rejects={here}/.*nothing may be written into {here}/folder"):
+            check_output(here / output, name="rejects")
     with pytest.raises(ConfigError, match="nothing may be written"):
-        check_output(here / "folder" / "new" / "a.txt")
+        check_folder(here / "folder" / "new" / "model")
+    check_folder(here / "folder")
+    check_output("/dev/null")
+
+
+def test_errors_of_the_system_name_what_was_asked_for(here):
+    """And not the hidden files and folders that it is made as."""
+    long = here / ("a" * 250)  # the name is not too long, that of what is renamed to it is
+    for make in (whole_file, whole_folder):
+        with pytest.raises(OSError, match=rf"File name too long: '{long}'$"), make(long):
+            pass
+    with pytest.raises(OSError, match=f": '{here}/made/x/y'"), whole_folder(here / "made") as temporary:
+        (temporary / "x" / "y").write_text("")
+    (here / "folder" / ".lock").mkdir()
+    with pytest.raises(OSError, match=f": '{here}/folder'"), held(here / "folder"):
+        pass
+    assert {p.name for p in here.iterdir()} == {"a.txt", "folder"}
 
 
 def test_what_is_wrong_with_an_input_is_said(here):

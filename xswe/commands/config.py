@@ -147,10 +147,7 @@ def check_report(values: dict[str, Any], inputs: Iterable[str] = ()) -> bool:
     from xswe.report.page import check_page
 
     check_page(values["report"])
-    try:
-        check_output(values["report"], inputs)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("output=", "report=", 1)) from None
+    check_output(values["report"], inputs, "report")
     check_apart("report", values["report"], values.get("output") or "-")
     return True
 

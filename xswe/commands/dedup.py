@@ -18,9 +18,9 @@ def run(values: dict[str, Any]) -> str:
     vectors = ["storage", "keep", "neighbours.memory", "neighbours.method", "neighbours.device"]
     none = values["threshold"] is None
     refuse_unused("dedup", values, {"with threshold=null, which compares no vectors": vectors if none else ()})
-    for path in (output, values["rejects"]):
-        if path is not None:
-            check_output(path, [given] if given != "-" else [])
+    for name in ("output", "rejects"):
+        if values[name] is not None:
+            check_output(str(values[name]), [given] if given != "-" else [], name)
     config = settings(DedupConfig, values, "dedup")
     started = time.monotonic()
     model = None if config.threshold is None else load_any(locate(values["model"]))

@@ -9,6 +9,7 @@ from xswe.commands.config import refuse_unused
 from xswe.evaluation.evaluate import evaluate
 from xswe.evaluation.metrics import Bootstrap
 from xswe.evaluation.tasks import is_path
+from xswe.io.files import check_output
 from xswe.io.results import check_suffix
 from xswe.io.settings import build
 
@@ -27,8 +28,9 @@ def run(values: dict[str, Any]) -> str:
 
 def common(values: dict[str, Any]) -> dict[str, Any]:
     """Return what ``evaluate`` and ``compare`` are both told."""
-    check_suffix(values["output"])
     tasks = [str(task) for task in values["tasks"] or []]
+    check_output(values["output"], tasks)
+    check_suffix(values["output"])
     unused = {"where all tasks are files": ["data.root"] if all(map(is_path, tasks)) else ()}
     unused["with bootstrap.rounds=0"] = () if values["bootstrap"]["rounds"] else ["bootstrap.level", "bootstrap.seed"]
     refuse_unused("evaluate", values, unused)

@@ -18,7 +18,9 @@ def run(values: dict[str, Any]) -> str:
     """Filter, and return the summary."""
     paths, output = bitext_files(values, "filter"), str(values["output"])
     refuse_unused("filter", values)
-    check_output(output, [path for path in paths if path != "-"])
+    for name in ("output", "rejects"):
+        if values[name] is not None:
+            check_output(str(values[name]), [path for path in paths if path != "-"], name)
     output_format("auto", output, ("", ""))  # known before any work is done
     config = settings(BitextFilter, values, "filter", evidence=check_report(values, paths))
     execution = build(ExecutionConfig, values["execution"], "execution")

@@ -10,6 +10,7 @@ from typing import Any
 
 import xswe
 from xswe.commands.config import is_cut, open_judge, refuse_unused
+from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import arguments
 from xswe.io.sources import check_here
@@ -38,6 +39,7 @@ def run(values: dict[str, Any]) -> str:
     building = arguments(open_index, values, "search")
     asking = arguments(Index.search, {**values, "rerank": open_judge(values["rerank"], values["threads"])}, "search", "k")
     if output:
+        check_output(output, [name for name in (documents, values["queries"]) if name])
         check_suffix(output)
     asked = None if values["queries"] is None and sys.stdin.isatty() else read_queries(values["queries"] or "-")
     index = open_index(folder, xswe.load(values["model"]) if values["model"] else None, documents, **building)

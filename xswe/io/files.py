@@ -55,28 +55,34 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def check_output(output: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse, before any work is done, an output that cannot be written or would overwrite what is read.
+def check_output(output: str | Path, inputs: Iterable[str | Path] = (), name: str = "output") -> None:
+    """Refuse, before any work is done, an output (or what else ``name`` is of) that cannot be or would replace an input.
 
     Raises:
         ConfigError: it is an input, a folder or no name at all, or no file can be made there.
     """
     if str(output) == "-":
         return
-    check_here(output)
+    check_here(output, name)
     path = Path(output)
     if not path.name:
-        raise ConfigError(f"output={output}: give the name of a file, or - for standard output")
+        raise ConfigError(f"{name}={output}: give the name of a file, or - for standard output")
     if path.is_dir():
-        raise ConfigError(f"output={path}: is a folder; give the name of a file")
+        raise ConfigError(f"{name}={path}: is a folder; give the name of a file")
     if path.is_file() and any(Path(given).is_file() and path.samefile(given) for given in inputs):
-        raise ConfigError(f"output={path}: is also read, and would be overwritten; give another name")
-    path = path.resolve() if path.is_symlink() and not path.exists() else path
+        raise ConfigError(f"{name}={path}: is also read, and would be overwritten; give another name")
+    if not is_special(path):
+        _check_room(path, name)
+
+
+def _check_room(path: Path, name: str) -> None:
+    """Refuse what nothing can be put beside: a file or folder is replaced by a whole one that was made next to it."""
+    path = path.resolve() if path.is_symlink() else path
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
-        raise ConfigError(f"output={path}: {above} is no folder; give the name of a file in one")
-    if not (path.exists() or os.access(above, os.W_OK | os.X_OK)):
-        raise ConfigError(f"output={path}: nothing may be written into {above}; give a file in a folder of your own")
+        raise ConfigError(f"{name}={path}: {above} is no folder; give a name in one")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ConfigError(f"{name}={path}: nothing may be written into {above}; give a name in a folder of your own")
 
 
 def check_apart(name: str, path: str | Path, output: str | Path) -> None:
@@ -167,6 +173,17 @@ def _share(path: Path) -> None:
 
 
 @contextmanager
+def _blaming(path: Path, hidden: Path) -> Iterator[None]:
+    """Let errors of the system name what was asked for, and not what it is made as, of which nothing is left."""
+    try:
+        yield
+    except OSError as error:
+        if not str(error.filename).startswith(str(hidden)):
+            raise
+        raise OSError(error.errno, error.strerror, f"{path}{str(error.filename)[len(str(hidden)) :]}") from error
+
+
+@contextmanager
 def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
 
@@ -185,15 +202,17 @@ def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     path = path.resolve() if path.is_symlink() else path
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = sibling(path, crowded=crowded)
-    try:
-        yield temporary
-        _share(temporary)
-        _sync(temporary)
-        os.replace(temporary, path)
-        with suppress(FileNotFoundError):  # who waited for the file may have removed its folder
-            _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _blaming(path, temporary):
+        temporary.touch()  # where that fails, libraries that write it would each say so in their own way
+        try:
+            yield temporary
+            _share(temporary)
+            _sync(temporary)
+            os.replace(temporary, path)
+            with suppress(FileNotFoundError):  # who waited for the file may have removed its folder
+                _sync(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -230,11 +249,15 @@ def check_folder(output: str | Path) -> None:
     """Refuse a name for a folder that says it is a file.
 
     Raises:
-        ConfigError: it ends as files do, or is in a storage.
+        ConfigError: it ends as files do, is in a storage or standard output, or no folder can be made there.
     """
     check_here(output)
     if (suffix := Path(output).suffix.lower()) in _OF_FILES:
         raise ConfigError(f"output={output}: a folder is written there; leave {suffix} out")
+    if str(output) == "-":
+        raise ConfigError("output=-: only texts and tables go to standard output; give a name")
+    if Path(output).name and not Path(output).exists():
+        _check_room(Path(output), "output")
 
 
 @contextmanager
@@ -246,23 +269,24 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = sibling(path)
     shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    try:
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _share(file)
-                _sync(file)
-        if path.exists():
-            doomed = sibling(path, "old")
-            os.replace(path, doomed)
-            os.replace(temporary, path)
-            shutil.rmtree(doomed, ignore_errors=True)
-        else:
-            os.replace(temporary, path)
-        _sync(path.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with _blaming(path, temporary):
+        temporary.mkdir()
+        try:
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _share(file)
+                    _sync(file)
+            if path.exists():
+                doomed = sibling(path, "old")
+                os.replace(path, doomed)
+                os.replace(temporary, path)
+                shutil.rmtree(doomed, ignore_errors=True)
+            else:
+                os.replace(temporary, path)
+            _sync(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -323,7 +347,9 @@ def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterato
     place = folder / ".lock"
     while fcntl is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(place, "a+b") as stream:  # for both, as network file systems ask of what is locked
+        with _blaming(folder, place):
+            stream = open(place, "a+b")  # noqa: SIM115 (closed below; for both, as network file systems ask of locks)
+        with stream:
             lock(stream, busy, shared)
             # The process that held the folder may have removed it, and with it the file that is locked here.
             if place.exists() and os.path.samestat(place.stat(), os.fstat(stream.fileno())):

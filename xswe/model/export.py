@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from xswe.errors import ConfigError, needs
-from xswe.io.files import save_tensors, scratch, whole_file
+from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
 from xswe.model.folder import Precision
 from xswe.model.interchange import write_binary, write_text
 from xswe.model.static import StaticModel
@@ -163,6 +163,7 @@ def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.nd
         raise ConfigError(
             "an ONNX graph takes the ids of a tokenizer.json, which word units do not share: use format=folder"
         )
+    check_folder(output) if config.format == "folder" or str(output) == "-" else check_output(output)
     model = reshape(model, config, counts)
     if config.format == "folder":
         model.save(output)
