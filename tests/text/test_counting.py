@@ -49,6 +49,12 @@ def test_neither_full_tables_nor_several_files_change_anything(splitter, sample,
         assert len(counts) == min(most, len(plain))
 
 
+def test_words_that_no_table_holds_are_left_out():
+    splitter = WordSplitter(("en", "de"), {}, None)
+    texts = ["x" * 65_535, "y" * 65_536, "a cat", "é" * 200_000, "z" * 1_000_000, "a dog"]
+    assert frequent_words(texts, splitter, 10) == {"a": 2, "cat": 1, "dog": 1, "x" * 65_535: 1}
+
+
 @settings(max_examples=100)
 @given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
 def test_any_unicode(splitter, texts):

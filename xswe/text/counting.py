@@ -23,7 +23,7 @@ from xswe.io.parallel import Lock, share
 from xswe.io.ragged import Bags, Texts, concatenate
 from xswe.progress import bar
 from xswe.text.compiled.alphabet import CJK
-from xswe.text.compiled.chunks import Fresh, contents, distinct, new_table, number, remember
+from xswe.text.compiled.chunks import LONGEST, Fresh, contents, distinct, new_table, number, remember
 from xswe.text.compiled.lookup import Deferred
 from xswe.text.compiled.viterbi import DONE, NO_SEARCH, UNLEARNT
 from xswe.text.compiled.word_lookup import Ids, OneLanguage, WholeTexts, WordLookup
@@ -43,7 +43,8 @@ def frequent_words(
 ) -> Counter[str]:
     """Count the words of texts, and return the most frequent ones; of equally frequent words the first in the alphabet.
 
-    Texts that are mapped into memory are given back as they are read. The result does not depend on the threads.
+    Texts that are mapped into memory are given back as they are read. The result does not depend on the threads. Words of
+    over 65,535 bytes are left out.
 
     Returns:
         The words and how often each occurs.
@@ -192,7 +193,8 @@ class _Forms:
     def _add_plainly(self, texts: Texts) -> None:
         for block in in_blocks(texts):
             words = Texts.of([word.form for text in block for word in self._splitter(text)])
-            self.add_spans(words.data, words.offsets[:-1], words.offsets[1:])
+            there = words.sizes <= LONGEST  # a table holds no longer ones, and they are nobody's
+            self.add_spans(words.data, words.offsets[:-1][there], words.offsets[1:][there])
 
     def add_spans(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray, times: np.ndarray | None = None

@@ -18,6 +18,7 @@ WINDOW = 3  # words of a chunk that its slot holds itself
 _SLOT = LINE // 8  # words of a slot: the window, then size, number of ids and place of the rest, then ids
 _HELD = 8  # ids that a slot holds itself
 _AHEAD = 16  # chunks whose slots are asked for before they are read
+LONGEST = 0xFFFF  # bytes of a chunk, whose size has 16 bits
 FEW = 4  # ids that are copied without looking how many there are
 _BASIS, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x9E3779B97F4A7C15)
 _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
