@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import sqlite3
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import xswe
 from tests.clusters import slices
-from xswe.errors import ConfigError, InputError, ModelError, Unfinished
+from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
 from xswe.io.settings import ExecutionConfig
 from xswe.search import index as module
 from xswe.search.kernels import Coded, make_codes, nearest
@@ -122,6 +123,25 @@ def test_an_addition_that_fails_leaves_nothing_behind(mini, texts, tmp_path, mon
     index.add(texts[50:60])
     again = xswe.index(mini, texts[:60])
     assert xswe.load_index(tmp_path / "a").search(texts[:60]) == again.search(texts[:60])
+
+
+def test_an_addition_that_fails_writes_nothing_later(mini, texts, tmp_path):
+    index = xswe.index(mini, texts[:50], folder=tmp_path / "a", threads=1)
+    with pytest.raises(ConfigError, match="more values than the 40 texts") as kept:  # as a notebook keeps it
+        index.add(texts[50:90], range(41), threads=1)
+    index.add(texts[90:190], threads=1)
+    before = content(tmp_path / "a")
+    del kept
+    gc.collect()
+    assert content(tmp_path / "a") == before
+
+
+def test_an_index_that_another_process_adds_to_is_not_called_damaged(tmp_path, monkeypatch):
+    monkeypatch.setattr("xswe.search.sentences._WAIT", 0.05)
+    sentences = Sentences(tmp_path / "a.sqlite")
+    sentences.create({"rows": 0})
+    with sentences.writing(), pytest.raises(XsweError, match="another process adds to the index"), sentences.writing():
+        pass
 
 
 def test_other_tools_read_the_files(mini, texts, tmp_path):

@@ -412,6 +412,10 @@ class GrowingArray:
             self.sync()
             self._stream.close()
 
+    def abandon(self) -> None:
+        """Close the file, unless it is closed, without a word of what was added."""
+        self._stream.close()
+
     def _write_header(self) -> None:
         # numpy leaves room in the header for the length to grow.
         self._stream.seek(0)

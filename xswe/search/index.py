@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -221,7 +222,7 @@ class Index:
 
     def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, np.ndarray | None]], threads: int | None) -> range:
         """Add blocks of texts, with their metadata, and with their vectors where these are known."""
-        with self._sentences.writing() as writing:
+        with self._sentences.writing() as writing, ExitStack() as stack:
             facts = writing.facts()
             first = facts["rows"]
             kinds: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (self.dim,)), "scales": (np.float32, ())}
@@ -230,6 +231,8 @@ class Index:
             columns = {
                 name: GrowingArray(self.folder / f"{name}.npy", kind, first, row) for name, (kind, row) in kinds.items()
             }
+            for column in columns.values():  # after an error: what waits to be written belongs to no later addition
+                stack.callback(column.abandon)
             with bar("index", unit="sentence") as progress:
                 for block, kept, arrays, error in in_order(self._encoded, blocks, threads or available_threads()):
                     for name, column in columns.items():

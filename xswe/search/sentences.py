@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from xswe.errors import ModelError
+from xswe.errors import ModelError, XsweError
 
 _SCHEMA = """
 CREATE TABLE sentences (row INTEGER PRIMARY KEY, text TEXT NOT NULL, metadata TEXT);
@@ -80,6 +80,8 @@ class Sentences:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from None
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise XsweError(f"{self.path}: another process adds to the index; ask again when it has done") from None
             raise ModelError(f"{self.path}: no database of an index, or a damaged one ({error}); build it again") from None
 
 
