@@ -7,9 +7,10 @@ import pytest
 
 import xswe
 from tests.clusters import slices
-from xswe.errors import ConfigError, Unfinished, XsweError
+from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io.settings import ExecutionConfig
 from xswe.mining import filter as filtering
+from xswe.mining import verdicts
 from xswe.mining.filter import filter_bitext
 
 HOW = {"near_duplicates": True, "hubs": 2, "numbers": True, "on_error": "skip", "languages": ("en", "de")}
@@ -23,10 +24,15 @@ def mini():
 
 @pytest.fixture(scope="module")
 def bitext(sample, tmp_path_factory):
-    """Real pairs with repetitions far apart, other targets, a damaged line, and no line feed at the end."""
+    """Real pairs, repetitions far apart, other targets, a damaged line, one over three shards, no line feed at the end."""
     en, de = sample["en"][:500], sample["de"][:500]
     lines = [f"{a}\t{b}\tmore" for a, b in zip(en, de, strict=True)]
-    lines += [*lines[:60], "alone", *(f"{a}\t{b} {k}" for k, (a, b) in enumerate(zip(en[:90], de[1:91], strict=True)))]
+    lines += [
+        *lines[:60],
+        "alone",
+        "long " * 9000 + "\tlang",
+        *(f"{a}\t{b} {k}" for k, (a, b) in enumerate(zip(en[:90], de[1:91], strict=True))),
+    ]
     path = tmp_path_factory.mktemp("bitext") / "a.tsv"
     path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
     return path
@@ -64,7 +70,7 @@ def test_an_array_in_any_order(mini, bitext, local, tmp_path, monkeypatch):
     same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[0], **files, **HOW), local)
     monkeypatch.setattr(filtering, "_second_pass", None)
     same(tmp_path, filter_bitext(mini, bitext, threads=1, execution=slices(3, shard=SHARD)[2], **files, **HOW), local)
-    assert [(one.name, one.done) for one in xswe.work_status(tmp_path / "o.tsv")] == [("clean", 6), ("compare", 6)]
+    assert [(one.name, one.done) for one in xswe.work_status(tmp_path / "o.tsv")] == [("clean", 8), ("compare", 8)]
 
 
 def test_on_ray(ray_cluster, mini, bitext, local, tmp_path):
@@ -90,7 +96,7 @@ def test_a_bitext_that_cannot_be_cut_is_one_shard(mini, sample, tmp_path):
 def test_the_line_of_an_error_is_counted_from_the_beginning(mini, bitext, tmp_path):
     number = 1 + bitext.read_text("utf-8").split("\n").index("alone")
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
-    with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*1 of 6 shards failed"):
+    with pytest.raises(XsweError, match=rf"a\.tsv:{number}: 1 tab-separated columns.*1 of 8 shards failed"):
         filter_bitext(mini, bitext, tmp_path / "o.tsv", threads=1, execution=how, **HOW | {"on_error": "raise"})
 
 
@@ -100,3 +106,16 @@ def test_a_bitext_of_an_object_store(mini, bitext, local, tmp_path):
     files = {"output": tmp_path / "o.tsv", "rejects": tmp_path / "o.no"}
     how = ExecutionConfig("array", 0, 1, shard=SHARD)
     same(tmp_path, filter_bitext(mini, "memory://filter/a.tsv", threads=1, execution=how, **files, **HOW), local)
+
+
+def test_a_bitext_that_changes_meanwhile(mini, bitext, tmp_path, monkeypatch):
+    (tmp_path / "a.tsv").write_bytes(bitext.read_bytes())
+    tell = verdicts.FilterShards._tell
+
+    def change(self, *given):
+        (tmp_path / "a.tsv").write_bytes(bitext.read_bytes()[:-100])
+        return tell(self, *given)
+
+    monkeypatch.setattr(verdicts.FilterShards, "_tell", change)
+    with pytest.raises(InputError, match="changed while it was read"):
+        filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", execution=ExecutionConfig("array", 0, 1), **HOW)

@@ -62,10 +62,12 @@ class Record(NamedTuple):
 class RecordBlock:
     """Some records in the order of their file."""
 
-    rows: Rows  # both sides of each; empty where a record is damaged
+    data: tuple[np.ndarray, np.ndarray]  # uint8, the bytes that hold the sources, and those that hold the targets
+    spans: np.ndarray  # int (n, 4), where in them each source, and each target, starts and ends; nowhere if damaged
     damaged: np.ndarray  # bool (n,), which records are
     # those of the file, or of both, that the records are, as they stand; empty where a record is no line
     lines: tuple[Texts, ...] = ()
+    place: int = 0  # of the first byte of the lines of one file
 
     def __len__(self) -> int:
         return len(self.damaged)
@@ -74,8 +76,25 @@ class RecordBlock:
     def of(cls, records: Sequence[Record]) -> RecordBlock:
         """Take records that were read one by one."""
         pairs = [record.texts or ("", "") for record in records]
-        rows = Rows(Texts.of([pair[0] for pair in pairs]), Texts.of([pair[1] for pair in pairs]))
-        return cls(rows, np.array([record.texts is None for record in records], bool))
+        sides = [Texts.of([pair[side] for pair in pairs]) for side in range(2)]
+        spans = np.stack([bounds for side in sides for bounds in (side.offsets[:-1], side.offsets[1:])], 1)
+        damaged = np.array([record.texts is None for record in records], bool)
+        return cls((sides[0].data, sides[1].data), spans, damaged)
+
+    @property
+    def places(self) -> np.ndarray:
+        """Where its lines are in one file, int64 (1, 3): the first byte, how many there are, and of how many records."""
+        return np.array([[self.place, self.lines[0].offsets[-1], len(self)]], np.int64)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Both sides of all records; empty where one is damaged."""
+        return self.take(slice(None))
+
+    def take(self, rows: np.ndarray | slice) -> Rows:
+        """Return both sides of some records, as copies."""
+        spans = self.spans[rows]
+        return Rows(copied(self.data[0], spans[:, 0], spans[:, 1]), copied(self.data[1], spans[:, 2], spans[:, 3]))
 
     def records(self) -> Iterator[Record]:
         """Iterate over records that are lines."""
@@ -158,16 +177,37 @@ class RecordFile:
             return
         with lines_counted(self.paths[0], self.span[0] if self.span else 0):
             number = 1
-            for lines in self._lines(most, window):
+            for place, lines in self._lines(most, window):
                 found = [self._cut(part, path, number) for part, path in zip(lines, self.paths, strict=True)]
                 damaged = np.logical_or.reduce([bad for _, bad in found])
                 if number == 1:
                     self._check_columns(lines[0], np.flatnonzero(~damaged))
-                spans = [np.where(damaged[:, None], 0, one) for one, _ in found]
-                source = copied(lines[0].data, spans[0][:, 0], spans[0][:, 1])
-                target = copied(lines[-1].data, *(spans[-1][:, :2] if len(spans) > 1 else spans[0][:, 2:]).T)
-                yield RecordBlock(Rows(source, target), damaged, lines)
+                spans = found[0][0] if len(found) == 1 else np.concatenate([one[:, :2] for one, _ in found], 1)
+                spans[damaged] = 0
+                yield RecordBlock((lines[0].data, lines[-1].data), spans, damaged, lines, place)
                 number += len(damaged)
+
+    def blocks_at(self, places: np.ndarray, spans: np.ndarray) -> Iterator[RecordBlock]:
+        """Read blocks of a file once more, without another look at its lines; none counts as damaged.
+
+        Args:
+            places: int64 (blocks, 3), :attr:`RecordBlock.places` of each, one after the other.
+            spans: int (records, 4), those of all their records.
+
+        Raises:
+            InputError: the file became shorter.
+        """
+        with open_binary(self.paths[0]) as stream:
+            row = 0
+            for begin, size, count in places.tolist():
+                stream.seek(begin)
+                data = np.frombuffer(stream.read(size), np.uint8)
+                if len(data) < size:
+                    raise InputError(
+                        self.paths[0], "became shorter while it was read", "start again, with a file that stays"
+                    )
+                yield RecordBlock((data, data), spans[row : row + count], np.zeros(count, bool))
+                row += count
 
     def read_raw(self) -> Iterator[Record]:
         """Stream the records a second time, without a look at the texts of lines."""
@@ -178,7 +218,7 @@ class RecordFile:
 
     def raw_blocks(self, most: int = BLOCK_LINES) -> Iterator[Texts] | None:
         """Stream the records with their line ends and without a look at their texts; None if they are no lines."""
-        return map(_side_by_side, self._lines(most)) if self.kind in _LINES else None
+        return (_side_by_side(lines) for _, lines in self._lines(most)) if self.kind in _LINES else None
 
     def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
         """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
@@ -199,8 +239,8 @@ class RecordFile:
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
         return record.raw + (self.separator.encode() if self.kind == "csv" else b"\t") + b"%.6f" % score
 
-    def _lines(self, most: int, window: int = 0) -> Iterator[tuple[Texts, ...]]:
-        """Stream the lines of the file, or of two in step, as they stand."""
+    def _lines(self, most: int, window: int = 0) -> Iterator[tuple[int, tuple[Texts, ...]]]:
+        """Stream the lines of the file, or of two in step, as they stand; and where those of the first file begin."""
         with ExitStack() as stack:
             opened, place = [stack.enter_context(open_binary(path)) for path in self.paths], 0
             if self.span is not None:
@@ -211,14 +251,13 @@ class RecordFile:
                 if window and len(streams) == 1:
                     count = streams[0].before(count, window - place % window)
                 lines = tuple(stream.take(count) for stream in streams)
-                place += int(lines[0].offsets[-1])
                 for part, path in zip(lines, self.paths, strict=True):
                     ended = part.data[part.offsets[1:] - 1] == 0x0A
                     if (long := np.flatnonzero(part.sizes - ended > MAX_LINE_BYTES)).size:
                         found = f"a line of over {MAX_LINE_BYTES >> 20} MiB"
                         raise InputError(path, found, "cut the file into lines", number + int(long[0]))
-                yield lines
-                number += count
+                yield place, lines
+                place, number = place + int(lines[0].offsets[-1]), number + count
         for stream, path in zip(streams, self.paths, strict=True):
             if stream.damage is not None:
                 raise damaged_archive(path, stream.damage, number, "fetch it again")
@@ -282,7 +321,7 @@ class RecordFile:
 
     def _jsonl(self) -> Iterator[Record]:
         path, names = self.paths[0], tuple(map(str, self.columns if self._named else self.languages))
-        lines = (line for block in self._lines(BLOCK_LINES) for line in _bodies(block[0]))
+        lines = (line for _, block in self._lines(BLOCK_LINES) for line in _bodies(block[0]))
         for number, (raw, end) in enumerate(lines, 1):
             texts: tuple[str, str] | None = None
             try:

@@ -7,7 +7,7 @@ bytes of all pairs and rules out what is surely none; what is left is looked at 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,10 @@ from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned
 from xswe.corpus.kernels import blank_after, mix
 from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.execution import once, one_cluster, run_shards, shards_ahead
-from xswe.io.files import fingerprint, whole_file
+from xswe.io.files import fingerprint, save_tensors
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
@@ -138,19 +138,24 @@ class Judge:
 
     def compared(self, block: RecordBlock, reasons: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return reasons, cosines (NaN where there is a reason) and those of decoys, one a pair that was encoded."""
-        rows, reasons = block.rows, reasons.copy()
-        if self._config.numbers:
-            digits = np.flatnonzero((reasons == 0) & (_has_digit(rows.source) | _has_digit(rows.target)))
-            other = [i for i in digits.tolist() if not same_numbers(rows.source[i], rows.target[i])]
-            reasons[other] = NUMBERS
+        reasons = reasons.copy()
         alive = np.flatnonzero(reasons == 0)
-        sides = [side.take(alive) for side in (rows.source, rows.target)]
-        left, right = (self._model.encode(side, threads=1) for side in sides)
+        rows = block.take(alive)
+        if self._config.numbers:
+            digits = np.flatnonzero(_has_digit(rows.source) | _has_digit(rows.target))
+            other = [i for i in digits.tolist() if not same_numbers(rows.source[i], rows.target[i])]
+            reasons[alive[other]] = NUMBERS
+            alive = np.flatnonzero(reasons == 0)
+            rows = block.take(alive)
+        left, right = (self._model.encode(side, threads=1) for side in (rows.source, rows.target))
         cosines = row_cosines(left, right)
         # A pair that is alone in its block is no decoy to itself.
-        decoys = row_cosines(left, np.roll(right, -1, 0)) if len(alive) > 1 else np.full_like(cosines, np.nan)
+        decoys = np.full_like(cosines, np.nan)
+        if len(alive) > 1:
+            decoys[:-1] = row_cosines(left[:-1], right[1:])
+            decoys[-1:] = row_cosines(left[-1:], right[:1])
         if self._config.copies:
-            reasons[alive[find_copies(sides[0], sides[1], np.flatnonzero(cosines >= _ALIKE))]] = COPY
+            reasons[alive[find_copies(rows.source, rows.target, np.flatnonzero(cosines >= _ALIKE))]] = COPY
         scores = np.full(len(block), np.nan, np.float32)
         scores[alive] = cosines
         scores[reasons > 0] = np.nan
@@ -323,39 +328,55 @@ class CleanJob(FilterWork):
     """Find what can be said of each pair of a shard by itself, and what repetitions are told by."""
 
     def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
-        """Write the arrays of :class:`xswe.corpus.cleaning.Cleaned`, and which records are damaged."""
-        found = [(opened.cleaned(block), block.damaged) for block in self.blocks(shard)]
-        return _save(output, [(one.reason, one.keys, one.near, one.sides, damaged) for one, damaged in found])
+        """Write the arrays of :class:`xswe.corpus.cleaning.Cleaned`, which records are damaged, and where the texts are."""
+        blocks = []
+        for block in self.blocks(shard):
+            one = opened.cleaned(block)
+            found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides}
+            if self.plan.sizes[0] is not None:
+                found |= {"places": block.places, "spans": block.spans.astype(np.int32)}
+            blocks.append(found | {"damaged": block.damaged})
+        return _save(output, blocks)
 
 
 @dataclass(frozen=True)
 class CompareJob(FilterWork):
     """Compare the sides of the pairs of a shard that have no reason yet."""
 
+    cleaned: Path = Path()  # folder of the stage that cleaned them
     told: Path = Path()  # folder with the reasons of all records, and where in them each shard begins
 
     def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
         """Write reasons, cosines and those of decoys."""
         reasons = np.load(self.told / "reasons.npy", mmap_mode="r")
         row, parts = int(np.load(self.told / "starts.npy")[shard]), []
-        for block in self.blocks(shard):
-            parts.append(opened.compared(block, np.array(reasons[row : row + len(block)])))
+        for block in self.again(shard):
+            found = opened.compared(block, np.array(reasons[row : row + len(block)]))
+            parts.append(dict(zip(("reasons", "scores", "decoys"), found, strict=True)))
             row += len(block)
         return _save(output, parts)
 
+    def again(self, shard: int) -> Iterator[RecordBlock]:
+        """Iterate over the blocks once more: by where their texts were found, if these are in a part of a file."""
+        if self.plan.sizes[0] is None:
+            return self.blocks(shard)
+        found = _read(self.cleaned / f"{shard:06d}.safetensors", "places", "spans")
+        return self.file.blocks_at(*found) if found else iter(())
 
-def _save(output: Path, blocks: Iterable[tuple[np.ndarray, ...]]) -> dict[str, Any]:
+
+def _save(output: Path, blocks: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
     """Write the arrays of all blocks of a shard, each in one; return how many records it has."""
-    arrays = [np.concatenate(part) for part in zip(*blocks, strict=True)]
-    with whole_file(output, crowded=True) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, *arrays)
-    return {"lines": len(arrays[0]) if arrays else 0}
+    arrays = {name: np.concatenate([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}
+    save_tensors(output, arrays, crowded=True)
+    return {"lines": len(arrays["reasons"]) if arrays else 0}
 
 
-def _read(path: Path) -> list[np.ndarray]:
-    """Return the arrays of a shard; none where it has no records."""
-    with np.load(path) as stored:
-        return [stored[name] for name in stored.files]
+def _read(path: Path, *names: str) -> list[np.ndarray]:
+    """Return arrays of a shard; none where it has no records."""
+    from safetensors import safe_open
+
+    with safe_open(path, "np") as stored:
+        return [stored.get_tensor(name) for name in names if stored.keys()]
 
 
 @dataclass(frozen=True)
@@ -384,7 +405,8 @@ class FilterShards:
         """
         if "-" in self.file.paths:
             raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-        plan, stamps = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
+        size = max(self.execution.shard, window)
+        plan, stamps = TextPlan.of(self.file.paths, size, window)
         file = replace(self.file, paths=plan.files)
         if self.file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
             plan = replace(plan, files=plan.files[:1], sizes=(None,))
@@ -401,14 +423,16 @@ class FilterShards:
             told = folder / f"reasons-{identity}"
             with shards_ahead(clean, self.execution, self.threads, opened) as wait:
                 once(told, identity, partial(self._tell, clean, opened, wait))
-            compare = self._stage(folder, "compare", plan.count, CompareJob(*work, told), identity)
+            if TextPlan.of(self.file.paths, size, window)[1] != stamps:
+                raise InputError(self.file.paths[0], "changed while it was read", "start again, with a file that stays")
+            compare = self._stage(folder, "compare", plan.count, CompareJob(*work, clean.folder, told), identity)
             run_shards(compare, self.execution, self.threads, opened)
         for shard in range(plan.count):
-            if arrays := _read(compare.path(shard)):
+            if arrays := _read(compare.path(shard), "reasons", "scores", "decoys"):
                 yield arrays[0], arrays[1], arrays[2]
 
     def _stage(self, folder: Path, name: str, count: int, job: CleanJob | CompareJob, identity: str) -> Stage:
-        stage = Stage(folder / f"{name}-{identity}", name, count, ".npz", job, identity)
+        stage = Stage(folder / f"{name}-{identity}", name, count, ".safetensors", job, identity)
         stage.begin()
         return stage
 
@@ -417,7 +441,7 @@ class FilterShards:
         parts, starts, nothing = [np.zeros(0, np.uint8)], [0], Texts.of([])
         for shard in range(clean.count):
             wait(shard)
-            if arrays := _read(clean.path(shard)):
+            if arrays := _read(clean.path(shard), "reasons", "keys", "near", "sides", "damaged"):
                 reason, keys, near, sides, damaged = arrays
                 parts.append(judge.first_reasons(Cleaned(Rows(nothing, nothing), reason, keys, near, sides), damaged))
             starts.append(starts[-1] + (len(parts[-1]) if arrays else 0))
