@@ -55,7 +55,7 @@ def test_scoring_goes_on_with_the_same_model(model, sample, tmp_path, changed):
     model.save(tmp_path / "a")
     (replace(model, matrix=-model.matrix) if changed else model).save(tmp_path / "b")
     mine.run(settings("mine", f"model={tmp_path / 'a'}", *given))
-    made = tmp_path / "o.tsv.work" / "bitext" / "identity.json"
+    made = tmp_path / "o.tsv.work" / "bitext" / "made.json"
     before = made.stat().st_ino, made.stat().st_mtime_ns
     mine.run(settings("mine", f"model={tmp_path / 'b'}", *given))
     assert ((made.stat().st_ino, made.stat().st_mtime_ns) != before) is changed
