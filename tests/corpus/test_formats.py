@@ -247,6 +247,17 @@ def test_parquet(tmp_path, nested, large):
         read(tmp_path / "a.parquet", fields=["english", "japanese"])
 
 
+def test_parquet_whose_texts_are_no_unicode(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    raw = pa.array([b"a", b"\xf0\x9f"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 2, raw.buffers())  # as writers do that look at nothing
+    pq.write_table(pa.table({"en": text, "ja": text}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"not a Parquet file of texts .*UTF"):
+        read(tmp_path / "a.parquet")
+
+
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(500) + b"PAR1", b"no table at all" * 50])
 def test_damaged_parquet(tmp_path, content):
     (tmp_path / "a.parquet").write_bytes(content)
@@ -267,6 +278,10 @@ def test_a_data_set_of_the_hub(tmp_path, streaming, monkeypatch):
     assert list(read_pairs(file)) == [(row["english"], row["non_english"]) for row in rows]
     (file,) = find_pairs([{**entry, "fields": ["english", "japanese"]}], EN_JA)
     with pytest.raises(InputError, match="it has the fields english, non_english"):
+        list(read_pairs(file))
+    (tmp_path / "set" / "train.jsonl").write_text('{"english": "a", "non_english": 3}\n')
+    (file,) = find_pairs([entry], EN_JA)
+    with pytest.raises(InputError, match="no text under 'english' and 'non_english'"):
         list(read_pairs(file))
     (file,) = find_pairs([{"hub": str(tmp_path / "nothing")}], EN_JA)
     with pytest.raises(InputError, match="cannot be read"):

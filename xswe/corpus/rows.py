@@ -382,7 +382,12 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
                     sides = [columns[inner.index(key)] for key in keys]
                 else:
                     sides = [batch.column(key) for key in keys]
-                source, target = (one_line(_texts(side.cast(pa.large_string()))) for side in sides)
+                sides = [side.cast(pa.large_string()) for side in sides]
+                for side in sides:
+                    side.validate(
+                        full=True
+                    )  # nothing else looks whether text is UTF-8, and compiled code trusts that it is
+                source, target = (one_line(_texts(side)) for side in sides)
                 further = [batch.column(key).to_pylist() for key in negatives]
                 yield Rows(source, target, negatives=_negatives(further, path, fields))
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -432,10 +437,11 @@ def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
             there = set(keys) <= set(batch)
             if not set(negatives) <= set(batch) or not (there or "translation" in batch):
                 raise InputError(str(data), f"it has the fields {', '.join(batch)}", fields.cure)
-            if there:
-                sides = [[text or "" for text in batch[key]] for key in keys]
-            else:
-                sides = [[record.get(key) or "" for record in batch["translation"]] for key in keys]
+            records = batch["translation"] if not there else ()
+            sides = [batch[key] if there else [record.get(key) for record in records] for key in keys]
+            sides = [["" if text is None else text for text in side] for side in sides]
+            if not all(isinstance(text, str) for side in sides for text in side):
+                raise InputError(str(data), f"no text under {keys[0]!r} and {keys[1]!r}", fields.cure)
             further = _negatives([batch[key] for key in negatives], str(data), fields)
             yield Rows(one_line(Texts.of(sides[0])), one_line(Texts.of(sides[1])), negatives=further)
     except (OSError, ValueError, RuntimeError) as error:
