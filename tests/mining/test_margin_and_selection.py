@@ -65,6 +65,16 @@ def test_no_ratio_comes_from_a_division_by_next_to_nothing():
     assert found.scores[1] < 0.2
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_vectors_of_no_number_are_refused(kind, tmp_path):
+    source, target = np.eye(8, dtype=np.float32), np.eye(8, dtype=kind)
+    target[5, 3] = np.inf
+    np.save(tmp_path / "b.npy", target)
+    for side in (target, tmp_path / "b.npy"):
+        with pytest.raises(ConfigError, match=r"target: vector 5 .*infinite"):
+            mine_vectors(source, side, MineConfig(neighbours=ONE))
+
+
 def test_a_line_with_fewer_neighbours_than_k():
     part = np.array([[0.5, 0.3, -np.inf], [-np.inf] * 3], np.float32)
     np.testing.assert_allclose(neighbourhood(part, 3), [0.4, 0.0])

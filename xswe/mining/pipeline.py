@@ -42,12 +42,13 @@ from xswe.progress import took
 from xswe.search.kernels import merge
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.shards import search_shards
-from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, check_storage
+from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
 from xswe.text.sentences import as_lines
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves
 _NOTHING = np.zeros(0, np.int64)
+_ROWS = 16_384  # vectors that are looked at at a time
 
 
 @dataclass(frozen=True)
@@ -314,7 +315,7 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
             must hold nothing of other vectors, and is left to be removed.
 
     Raises:
-        ConfigError: ``gold`` is set, or a folder is given with arrays.
+        ConfigError: ``gold`` is set, a folder is given with arrays, or a vector holds NaN or is infinite.
         Unfinished: with ``execution=array``, the others are not done yet.
 
     Example:
@@ -328,8 +329,10 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     k, within = config.depth + config.struck, target is None
     if within:
         _check_within(config)
+    sides = [source] if within else [source, target]
+    for name, side in zip(("source", "target"), sides, strict=False):
+        _check_finite(name, as_vectors(side))
     if folder is not None:
-        sides = [source] if within else [source, target]
         if not all(isinstance(side, (str, Path)) for side in sides):
             raise ConfigError("folder= is for files of vectors, which a later call and others can read: save the arrays")
         lists = search_shards([Path(side) for side in sides], k, config.neighbours, folder, config.execution)
@@ -337,6 +340,16 @@ def mine_vectors(source: Any, target: Any = None, config: MineConfig | None = No
     if within:
         return choose_pairs(both_ways(neighbours_within(source, k, config.neighbours)), config, within=True)
     return choose_pairs(find_neighbours(source, target, k, config.neighbours), config)
+
+
+def _check_finite(name: str, vectors: Vectors) -> None:
+    """Refuse a vector that no other is near to, and that takes the clusters of others with it."""
+    for start in range(0, len(vectors), _ROWS):
+        damaged = ~np.isfinite(vectors.read(start, start + _ROWS)).all(axis=1)
+        if damaged.any():
+            raise ConfigError(
+                f"{name}: vector {start + int(damaged.argmax())} (from 0) holds NaN or is infinite: leave it out"
+            )
 
 
 def both_ways(within: Neighbours) -> Neighbours:
