@@ -56,6 +56,9 @@ def test_an_ambiguous_pattern(tmp_path):
     path = make_zip(tmp_path / "a.zip", ("x.en", "a"), ("y.en", "b"))
     with pytest.raises(InputError, match="2 members fit"):
         match_member(path, "*.en", member_names(path))
+    path = make_zip(tmp_path / "b.zip", ("x[1].en", "a"), ("d/x[1].en", "b"))  # as a book names its chapters
+    with open_member(path, "x[1].en") as stream:
+        assert stream.read() == b"a"
 
 
 def test_a_bomb_is_refused_by_what_it_says_and_by_what_it_does(tmp_path, monkeypatch):

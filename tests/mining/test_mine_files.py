@@ -190,6 +190,13 @@ def test_mining_files_equals_mining_their_vectors(model, files, sample, tmp_path
     assert not (tmp_path / "pairs.tsv.work").exists()
 
 
+def test_columns_of_a_frame_are_lines(model, sample):
+    pandas = pytest.importorskip("pandas")
+    sides = sample["en"][:40], sample["ja"][:40]
+    found, expected = (list(mine(model, *given, threads=1)) for given in (map(pandas.Series, sides), sides))
+    assert found == expected
+
+
 def test_formats_say_the_same(model, files, tmp_path):
     pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

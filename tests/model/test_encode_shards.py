@@ -22,6 +22,7 @@ from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import sources
 from xswe.io.settings import ExecutionConfig
+from xswe.io.sources import expand
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
@@ -95,7 +96,7 @@ def test_a_file_a_shard(model, source, local, tmp_path):
     assert xswe.work_status(tmp_path / "v" / "*.npy").stages[0].done == len(parts)
 
 
-def test_patterns_and_packed_files(model, source, local, tmp_path):
+def test_patterns_and_packed_files(model, source, local, tmp_path, monkeypatch):
     lines = source.read_bytes().splitlines(keepends=True)
     (tmp_path / "1.txt").write_bytes(b"".join(lines[:500]))
     (tmp_path / "2.txt.gz").write_bytes(gzip.compress(b"".join(lines[500:])))
@@ -104,6 +105,10 @@ def test_patterns_and_packed_files(model, source, local, tmp_path):
     assert same(tmp_path, local, "a.npy")
     with pytest.raises(InputError, match="matches no file"):
         xswe.encode_file(model, tmp_path / "*.csv", tmp_path / "b.npy")
+    assert expand("https://host/a?b=c") == ["https://host/a?b=c"]  # a query, and no pattern
+    (tmp_path / "http-1.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert expand("http-*.txt") == ["http-1.txt"]
 
 
 def test_two_runs_do_not_tread_on_each_other(model, source, tmp_path):

@@ -74,6 +74,10 @@ def test_a_part_outside_its_folder_is_refused(pieces, words, tmp_path, folder):
         xswe.load(tmp_path / "both")
 
 
+def test_weights_may_be_an_array(pieces, words):
+    assert Ensemble.of([pieces, words], np.array([3.0, 1.0])).weights == (0.75, 0.25)
+
+
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [float("nan"), 1.0]])
 def test_weights_that_cannot_work(pieces, words, weights):
     with pytest.raises(ConfigError, match="weights"):

@@ -237,7 +237,8 @@ def _damaged(archive: Path, error: BaseException) -> InputError:
 
 def _zip_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
     opened = stack.enter_context(zipfile.ZipFile(archive))
-    info = opened.getinfo(match_member(archive, pattern, member_names(archive)))
+    names = member_names(archive)
+    info = opened.getinfo(pattern if names.count(pattern) == 1 else match_member(archive, pattern, names))
     if info.file_size > max(_SMALL, MAX_RATIO * info.compress_size):
         raise _bomb(archive, info.filename)
     return _Guarded(stack.enter_context(opened.open(info)), archive, info.filename, info.compress_size)
@@ -399,7 +400,7 @@ def expand(given: str | Path | Iterable[str | Path]) -> list[str]:
     out: list[str] = []
     for path in [given] if isinstance(given, (str, Path)) else given:
         name = str(path)
-        if not glob.has_magic(name) or (not is_remote(name) and Path(name).exists()) or name.startswith("http"):
+        if not glob.has_magic(name) or (name.startswith("http") if is_remote(name) else Path(name).exists()):
             out.append(name)
             continue
         if is_remote(name):

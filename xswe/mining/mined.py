@@ -184,9 +184,11 @@ def _of_vectors(source: object, target: object, config: MineConfig, alone: bool)
 
 def _given(source: Lines | Path, target: Lines | Path | None) -> tuple[Lines, Lines | None]:
     """Return names of files as text, lines as lists; refuse two sides of which one would take the other's lines."""
-    if source == target == "-":
+    if isinstance(source, str) and isinstance(target, str) and source == target == "-":
         raise ConfigError("source and target cannot both be standard input: give at least one file")
-    first, second = (str(one) if isinstance(one, (str, Path)) else list(one or ()) for one in (source, target))
+    first, second = (
+        str(one) if isinstance(one, (str, Path)) else [] if one is None else list(one) for one in (source, target)
+    )
     return first, None if target is None else second
 
 

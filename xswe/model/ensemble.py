@@ -54,7 +54,7 @@ class Ensemble(Encoding):
         Raises:
             ConfigError: there is no part, the weights are not one a part and not negative, or no language is common.
         """
-        chosen = np.array(weights or [1.0] * len(parts), np.float64)
+        chosen = np.array(weights if len(weights) else [1.0] * len(parts), np.float64)
         if not parts or len(chosen) != len(parts) or (chosen < 0).any() or not 0 < chosen.sum() < np.inf:
             raise ConfigError(
                 f"weights={list(weights)}: give one for each of the {len(parts)} models, none negative, not all 0"
