@@ -143,6 +143,8 @@ def test_shares_add_up_to_the_cosine(client, mini):
     found = post(client, "/compare", left=left, right=right)
     linked = {(found["left"][a]["text"], found["right"][b]["text"]) for a, b in found["links"]}
     assert {("cat", "猫"), ("roof", "屋根")} <= linked
+    long = client.post("/compare", json={"left": ["a " * 1001], "right": ["b " * 1000]})
+    assert (long.status_code, long.json()["error"]["param"]) == (422, "pair")
     empty = post(client, "/compare", left=[""], right=["a"])
     assert empty["cosines"] == [[0.0]]
     assert empty["left"] == []

@@ -37,6 +37,7 @@ from xswe.serving.passages import Corpus, Entry
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 _PAGES = Path(__file__).parent / "static"
+_MOST_PAIRS = 1_000_000  # of texts, or of their words, that are compared with each other
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -162,7 +163,7 @@ class Service:
         i, j = message.pair
         if not (0 <= i < len(message.left) and 0 <= j < len(message.right)):
             raise Refused(422, f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts", "pair")
-        if len(message.left) * len(message.right) > 1_000_000:
+        if len(message.left) * len(message.right) > _MOST_PAIRS:
             raise Refused(422, "over a million pairs: send shorter lists", "left")
         return await self._answer(partial(compare, self.model, self.part), message)
 
@@ -290,6 +291,8 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
     cosines = left @ right.T
     i, j = request.pair
     (words, vectors), (others, theirs) = explained(part, request.left[i]), explained(part, request.right[j])
+    if len(words) * len(others) > _MOST_PAIRS:
+        raise Refused(422, f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained", "pair")
     shares = vectors @ theirs.T
     return m.Comparison(
         np.round(cosines.astype(np.float64), 4).tolist(),
