@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -347,6 +348,16 @@ def test_scoring_keeps_every_other_byte(model, tmp_path, score):
     np.testing.assert_allclose(found, score_pairs(model, source, target, score, 2, ONE), atol=2e-6)
     assert report.lines == 4
     assert report.mean == pytest.approx(np.mean(found), abs=1e-5)
+
+
+@pytest.mark.parametrize("score", ["cosine", "ratio"])
+def test_of_nothing_no_mean_is_told(model, tmp_path, score):
+    path = tmp_path / "a.tsv"
+    for raw, told in ((b"", "0 lines, "), (b"\xff\tx\n", "1 lines, 1 of them not scored (nan), ")):
+        path.write_bytes(raw)
+        file = RecordFile((str(path),), on_error="skip")
+        report = score_bitext(model, file, str(tmp_path / "b.tsv"), ScoreConfig(score=score, neighbours=ONE))
+        assert re.fullmatch(rf"{re.escape(told)}\d\.\d s: .*b\.tsv", str(report))
 
 
 def test_a_margin_of_an_aligned_bitext_is_that_of_the_mined_pair(model, sample):

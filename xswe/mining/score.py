@@ -129,8 +129,8 @@ class ScoredBitext:
 
     def __str__(self) -> str:
         left_out = f", {self.unscored:,} of them not scored (nan)" if self.unscored else ""
-        fast = took(self.lines, self.seconds, "lines")
-        return f"{self.lines:,} lines{left_out}, mean {self.score} {self.mean:.4f}, {fast}: {self.output}"
+        mean = f", mean {self.score} {self.mean:.4f}" if self.lines > self.unscored else ""
+        return f"{self.lines:,} lines{left_out}{mean}, {took(self.lines, self.seconds, 'lines')}: {self.output}"
 
 
 def score_bitext(

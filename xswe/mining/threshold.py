@@ -84,8 +84,8 @@ class Threshold:
 
     def sentence(self) -> str:
         """One sentence for the report."""
-        if self.origin == "none":
-            return "threshold: none, all pairs are kept"
+        if self.value == -np.inf:  # that of no pairs at all is found to be so, too
+            return f"threshold: none, {'all pairs are kept' if self.origin in ('none', 'given') else 'no pairs are left'}"
         line = f"threshold: {self.value:.4f} ({self.origin})"
         told = []
         if self.precision is not None:
