@@ -194,7 +194,7 @@ def test_comma_separated_values(tmp_path):
         read(path, fields=["english", "ja"])
     for raw, complaint in (
         (b"", "1: no names of columns; begin the file with a line of them"),
-        (b"en,ja\ra,b\rc,d\r", "1: its lines end in CR alone; convert them with"),
+        (b"en,ja\ra,b\rc,d\r", " its lines end in CR alone; convert them with"),
         (b"en,ja\na,b\nc\0,d\n", "3: a NUL byte"),
         (b'en,ja\na,b\n"c,d\ne,f\n', "3: 1 values under 2 columns"),  # where the quote is that nothing closes
     ):

@@ -5,11 +5,15 @@ import gzip
 import io
 import lzma
 import sys
+from collections import deque
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
+from xswe.corpus.records import RecordFile
 from xswe.errors import InputError
 from xswe.io import lines as module
 from xswe.io.lines import read_blocks, read_lines
@@ -26,7 +30,8 @@ raw_text = st.lists(st.sampled_from(["a", "語", "\n", "\r\n", "\r", "\u2028", "
 @given(parts=raw_text, lines=st.integers(1, 5), chunk=st.integers(1, 9))
 def test_lines_are_those_of_read_lines_whatever_the_chunks(tmp_path_factory, parts, lines, chunk):
     path = tmp_path_factory.getbasetemp() / "blocks.txt"
-    path.write_bytes("".join(parts).encode())
+    text = "".join(parts)
+    path.write_text(text if "\n" in text else text.replace("\r", ""), "utf-8", newline="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", chunk)
         found = [list(block) for block in read_blocks(path, lines)]
@@ -54,6 +59,33 @@ def test_standard_input(monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", Stdin)
     assert lines_of("-") == ["a", "猫"]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz"])
+@pytest.mark.parametrize("size", [3, 300_000])  # more than the bytes of the longest line, too
+def test_lines_that_end_in_cr_alone_are_refused(tmp_path, name, size):
+    """By every reader, and not skipped: all of the file would be one line."""
+
+    def records(*names):
+        return RecordFile(tuple(str(tmp_path / one) for one in names), on_error="skip").read()
+
+    raw = b"a\tb\r" * size
+    (tmp_path / name).write_bytes(gzip.compress(raw, 1) if name.endswith(".gz") else raw)
+    (tmp_path / "b.tsv").write_bytes(b"a\tb\n" * size)
+    (tmp_path / "c.tsv").write_bytes(b"a\tb\r")  # a line feed may be missing at the end
+    path = tmp_path / name
+    for read in (
+        lambda: lines_of(path),
+        lambda: read_lines(path, on_error="skip"),
+        lambda: records(name),
+        lambda: records("b.tsv", name),
+        lambda: read_pairs(PairFile(path), on_error="skip"),
+        lambda: read_pairs(PairFile(tmp_path / "b.tsv", path, format="moses"), on_error="skip"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: its lines end in CR alone; convert them with  tr"):
+            deque(read(), 0)
+    assert [record.texts for record in records("c.tsv")] == [("a", "b")]
+    assert lines_of(tmp_path / "c.tsv") == [text for _, text in read_lines(tmp_path / "c.tsv")]
 
 
 def test_a_line_that_is_not_utf8_is_named(tmp_path):

@@ -23,6 +23,7 @@ from xswe.io.lines import (
     MAX_LINE_BYTES,
     Lines,
     OnError,
+    ReturnsAlone,
     Skipped,
     Span,
     damaged_archive,
@@ -271,6 +272,6 @@ def _end(lines: Lines, name: str | Path, number: int, on_error: OnError) -> Iter
     """Report that a stream ended before its time, if it did."""
     if lines.damage is None:
         return
-    if on_error == "raise":
+    if on_error == "raise" or isinstance(lines.damage, ReturnsAlone):
         raise damaged_archive(name, lines.damage, number)
     yield _ready(Rows(Texts.of([]), Texts.of([]), None, {"damaged archive": 1}))

@@ -22,7 +22,16 @@ import numpy as np
 from xswe.corpus.kernels import copy_spans, strip_spans
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
-from xswe.io.lines import MAX_LINE_BYTES, OnError, Skipped, damaged_archive, nul_byte, open_binary, read_lines
+from xswe.io.lines import (
+    MAX_LINE_BYTES,
+    RETURNS_ALONE,
+    OnError,
+    Skipped,
+    damaged_archive,
+    nul_byte,
+    open_binary,
+    read_lines,
+)
 from xswe.io.ragged import Bags, GrowingArray, Texts, TextView, append_texts, concatenate, text_writer
 from xswe.io.sources import damage
 
@@ -288,7 +297,7 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             if not header.strip():
                 raise InputError(path, "no names of columns", "begin the file with a line of them, as in source,target", 1)
             if header.endswith("\r"):
-                raise InputError(path, "its lines end in CR alone", "convert them with  tr '\\r' '\\n'", 1)
+                raise InputError(path, *RETURNS_ALONE)
             reader = csv.reader(chain([header], text), delimiter=csv_separator(header))
             for row in reader:
                 if any("\0" in value for value in row):

@@ -39,6 +39,7 @@ _NO_TEXT = {
     b"\x28\xb5\x2f\xfd": ("packed by zstd", f"{_UNPACK} .zst"),
     b"7z\xbc\xaf\x27\x1c": ("packed by 7-Zip", "unpack it"),
 }
+RETURNS_ALONE = "its lines end in CR alone", "convert them with  tr '\\r' '\\n'"
 _SKIPPABLE = "or set on_error=skip to leave it out and count it"
 
 
@@ -117,7 +118,8 @@ def read_lines(
 ) -> Iterator[tuple[int, str | None]]:
     """Iterate over (line number from 1, text without its line end) of a UTF-8 file.
 
-    Only LF (or CR LF) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped.
+    Only LF (or CR LF) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped. A file that has CR in its
+    place would be one line, and is refused.
 
     Args:
         path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
@@ -144,13 +146,22 @@ def read_lines(
             if not raw:
                 return
             number += 1
+            if number == 1 and has_returns_alone(raw):
+                raise InputError(path, *RETURNS_ALONE)
             yield number, decode_line(raw, path, number, on_error, skipped)
+
+
+def has_returns_alone(first: bytes) -> bool:
+    """Tell whether a file's first line, as far as it is read, goes on where old Macs and some spreadsheets end lines."""
+    return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
 def damaged_archive(
     path: str | Path, error: BaseException, number: int | None, cure: str = f"fetch it again, {_SKIPPABLE}"
 ) -> InputError:
-    """The error of a compressed file that ends, or breaks, before line ``number`` is whole."""
+    """The error of a compressed file that ends, or breaks, before line ``number`` is whole; or of what else ends lines."""
+    if isinstance(error, ReturnsAlone):
+        return InputError(path, *RETURNS_ALONE)
     found = f"the archive is truncated or damaged ({error})"
     return InputError(path, found, cure, number)
 
@@ -225,6 +236,10 @@ _BLOCK_BYTES = 16 << 20  # a block is never much larger, however long its lines 
 _CHUNK = 1 << 20  # at most MAX_LINE_BYTES: a line inside of a chunk is then never over-long
 
 
+class ReturnsAlone(Exception):
+    """A stream without a line feed, whose lines seem to end in carriage returns."""
+
+
 class Lines:
     """The lines of a stream, many at a time and undecoded.
 
@@ -241,7 +256,7 @@ class Lines:
         self._buffer = np.zeros(0, np.uint8)
         self._ends = np.zeros(0, np.int64)  # one past the line feed of each whole line in the buffer
         self._run = 0  # bytes of the line that the next chunk goes on with
-        self._begun, self._over = inside, False
+        self._begun, self._over, self._found = inside, False, inside
         self.damage: BaseException | None = None  # what ended the stream before its time
 
     def ready(self, most: int) -> int:
@@ -254,6 +269,9 @@ class Lines:
                 chunk = self._bounded(chunk)
                 chunks.append(chunk)
                 lines, size = lines + chunk.count(b"\n"), size + len(chunk)
+            if not (self._found or lines) and has_returns_alone(b"".join(chunks)):
+                self.damage, chunks = self.damage or ReturnsAlone(), []
+            self._found = True
             is_open = self._over and self._run > 0 and self.damage is None
             if is_open and not self._exact:
                 chunks.append(b"\n")
@@ -393,6 +411,8 @@ def _texts_of_chunks(path: str | Path, stream: BinaryIO, inside: bool = False) -
         if not chunk and not rest:
             return
         whole, newline, part = (rest + chunk).rpartition(b"\n")
+        if line == 1 and not (inside or newline or (chunk and len(part) <= MAX_LINE_BYTES)) and has_returns_alone(part):
+            raise InputError(path, *RETURNS_ALONE)
         if not chunk:
             whole, newline, part = rest, b"\n", b""  # the last line needs no end
         if newline:
