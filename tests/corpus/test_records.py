@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from xswe.corpus import records
-from xswe.corpus.records import RecordFile
+from xswe.corpus.blocks import read_pairs
+from xswe.corpus.formats import PairFile
+from xswe.corpus.records import Record, RecordFile
 from xswe.errors import ConfigError, InputError
 
 
@@ -55,6 +57,31 @@ def test_mined_pairs_are_not_read_by_their_scores(tmp_path):
         list(RecordFile((str(path),)).read())
     assert next(RecordFile((str(path),), (1, 2)).read()).texts == ("A cat 0.", "Eine Katze 0.")
     assert next(RecordFile((str(path),), (0, 0)).read()).texts == ("1.0", "1.0")  # of which dedup reads one
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("source\ttarget", True),
+        ("\ufeffde\ten", True),
+        ("English\tGerman\tdomain", True),
+        ("source_sentence\ttgt-text", True),
+        ("The source.\tDie Quelle.", False),
+        ("source\tQuelle", False),  # of a term list
+        ("\nsource\ttarget", False),
+    ],
+)
+def test_a_header_is_a_pair_and_warned_of_once(tmp_path, caplog, header, told):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{header}\r\nA cat.\tEine Katze.\r\n", encoding="utf-8")
+    file = RecordFile((str(path),), on_error="skip")
+    first = header.removeprefix("\ufeff").split("\t")[:2]
+    for read in (file.read, file.read, lambda: read_pairs(PairFile(path), on_error="skip")):
+        found = [record.texts if isinstance(record, Record) else record for record in read()]
+        assert found[-1] == ("A cat.", "Eine Katze.")
+        assert found[0] == tuple(first) or not told
+    warned = [f"{path}:1: {first[0]} and {first[1]} look like names of columns, and are read as a pair"] * told
+    assert [record.message.partition(";")[0] for record in caplog.records] == warned
 
 
 def write_memory(path, *codes):

@@ -9,9 +9,11 @@ whose numbers stand on both sides, are text.
 from __future__ import annotations
 
 import glob
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +23,14 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.sources import PACKED, is_remote, is_tar, is_zip, member_names, suffix_of, without_packing
 from xswe.text.languages import LANGUAGES
 
+logger = logging.getLogger(__name__)
+# What data sets and spreadsheets call the columns of a bitext.
+_COLUMN = re.compile(
+    r"(?:source|src|target|tgt|trg)(?:[ _-]?(?:text|sentence|segment|lang|language))?|(?:sentence|text)[ _-]?[12ab]"
+    rf"|anchor|positive|translation|(?:{'|'.join(LANGUAGES)})(?:[_-]\w{{2,4}})?"
+    rf"|{'|'.join(one.name for one in LANGUAGES.values())}",
+    re.IGNORECASE,
+)
 JUDGED = 1000  # lines, at a file's beginning
 _LEAST = 10  # fewer lines say too little
 _SHARE = 0.9
@@ -39,6 +49,8 @@ def check_columns_are_text(
 ) -> None:
     """Refuse tab-separated text whose columns are not the ones to read, going by its first ``lines``, each with its number.
 
+    A header is no harm, one pair among many: it is warned of, and stays.
+
     Args:
         path: the file.
         columns: of the source and the target.
@@ -50,6 +62,8 @@ def check_columns_are_text(
         InputError: one of the columns is a number, or a web address, in nearly every line.
     """
     rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
+    if rows and lines[0][0] == 1 and all(_COLUMN.fullmatch(rows[0][column]) for column in columns):
+        _warn_of_header(path, *(rows[0][column] for column in columns))
     found = _no_text([row[columns[0]] for row in rows], [row[columns[1]] for row in rows])
     if found is None:
         return
@@ -61,6 +75,13 @@ def check_columns_are_text(
         _cure(path, rows, in_corpus),
         lines[bad[0]][0],
     )
+
+
+@lru_cache
+def _warn_of_header(path: Path, source: str, target: str) -> None:
+    """Warn of a header, once though a file be read several times."""
+    what = "names of columns, and are read as a pair; if they are, take the line away"
+    logger.warning("%s:1: %s and %s look like %s:  tail -n +2 %s", path, source, target, what, path)
 
 
 def check_sides_are_text(
