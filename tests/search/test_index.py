@@ -110,7 +110,7 @@ def test_what_is_added_removed_and_saved_is_there_when_it_is_opened_again(mini, 
 
 
 def test_an_addition_that_fails_leaves_nothing_behind(mini, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK", 16)
+    monkeypatch.setattr(module, "BLOCK", 16)
     index = xswe.index(mini, texts[:50], folder=tmp_path / "a")
     with pytest.raises(TypeError, match=r"texts\[40\] is int"):
         index.add([*texts[50:90], 3])
@@ -229,15 +229,15 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     with pytest.raises(Unfinished):
         xswe.index(mini, lines, folder=tmp_path / "many", execution=first, **how)
     assert not (tmp_path / "many").exists()
-    encoded_ahead = module.encoded_ahead
+    numbers_ahead = module.numbers_ahead
 
     def another(*given):
         """Encode the rest when another task has built the index."""
-        monkeypatch.setattr(module, "encoded_ahead", encoded_ahead)
+        monkeypatch.setattr(module, "numbers_ahead", numbers_ahead)
         xswe.index(mini, lines, folder=tmp_path / "many", execution=last, **how)
-        return encoded_ahead(*given)
+        return numbers_ahead(*given)
 
-    monkeypatch.setattr(module, "encoded_ahead", another)
+    monkeypatch.setattr(module, "numbers_ahead", another)
     for execution in (last, first):  # the first once more, late
         made = xswe.index(mini, lines, folder=tmp_path / "many", execution=execution, **how)
         assert content(made.folder) == content(alone.folder)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once, run_shards, shards_ahead
+from xswe.io.execution import is_made, once, run_shards
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, work_folder, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
@@ -234,33 +233,13 @@ class _Shards(NamedTuple):
     threads: int | None
     begun: float
 
-    @classmethod
-    def of(
-        cls,
-        model: AnyModel,
-        files: Sequence[str],
-        file: VectorFile,
-        execution: ExecutionConfig,
-        threads: int | None,
-        suffix: str = "",
-    ) -> _Shards:
-        """Plan; the suffix is that of the shards, where they stay as they are."""
-        plan, stamps = TextPlan.of(files, execution.shard)
-        identity = fingerprint(__version__, model.identity, file.dtype, model.dim, suffix, plan_identity(plan, stamps))
-        return cls(model, plan, file, identity, execution, threads, time.time())
-
-    def stage(self, folder: Path, models: Path, suffix: str) -> Stage:
-        """Begin the stage in a folder; workers find the model in another."""
+    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
+        """Do all shards, in a folder; workers find the model in another."""
         if self.execution.kind == "ray":
             once(models, self.model.identity, lambda place: self.model.save(place / "model"))
         job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
         stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity)
         stage.begin(plan=asdict(self.plan))
-        return stage
-
-    def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
-        """Do all shards."""
-        stage = self.stage(folder, models, suffix)
         run_shards(stage, self.execution, self.threads, (self.model, self.plan))
         return stage
 
@@ -304,7 +283,10 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    shards = _Shards.of(model, files, file, execution, threads, output.suffix * many)
+    plan, stamps = TextPlan.of(files, execution.shard)
+    suffix = output.suffix * many  # of shards that stay as they are
+    identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, stamps))
+    shards = _Shards(model, plan, file, identity, execution, threads, time.time())
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
@@ -315,29 +297,3 @@ def encode_shards(
         for path in (models, models.with_name(f".{models.name}.making")):
             shutil.rmtree(path, ignore_errors=True)
         return shards.rows(stage)
-
-
-@contextmanager
-def encoded_ahead(
-    model: AnyModel, file: str, folder: Path, execution: ExecutionConfig, threads: int | None = None
-) -> Iterator[Callable[[int], Iterator[tuple[Texts, np.ndarray]]]]:
-    """Encode the lines of a file by shards into a folder, while the block reads those that a cluster has encoded.
-
-    Yields:
-        What iterates over blocks of so many texts, and their vectors, float32 (n, d).
-    """
-    suffix = ".npy"
-    shards = _Shards.of(model, [file], VectorFile(folder / f"0{suffix}", model.dim, "float32"), execution, threads, suffix)
-    stage = shards.stage(folder, folder / ".model", suffix)
-
-    def blocks(lines: int) -> Iterator[tuple[Texts, np.ndarray]]:
-        for shard in range(stage.count):
-            wait(shard)
-            (source, span), row = shards.plan.shard(shard), 0
-            found = np.load(stage.path(shard), mmap_mode="r")
-            for texts in read_blocks(source, lines, span):
-                yield texts, np.array(found[row : row + len(texts)])
-                row += len(texts)
-
-    with shards_ahead(stage, execution, threads, (model, shards.plan)) as wait:
-        yield blocks

@@ -26,11 +26,11 @@ from xswe.io.parallel import available_threads, in_order, single_threaded_blas
 from xswe.io.ragged import HEADER, GrowingArray, Texts
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here
-from xswe.model.encode_file import encoded_ahead
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.progress import bar
-from xswe.search.kernels import Coded, make_codes, nearest
+from xswe.search.index_shards import BLOCK, Numbers, columns_of, numbers_ahead, numbers_of
+from xswe.search.kernels import Coded, nearest
 from xswe.search.neighbours import Members, assign, mean_vector, train_centroids
 from xswe.search.sentences import Sentences
 from xswe.search.types import STORAGES, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
@@ -39,7 +39,6 @@ from xswe.text.sentences import as_lines, is_document
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
 FORMAT_VERSION = 1
-_BLOCK = 8192  # sentences encoded at a time
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
@@ -218,27 +217,30 @@ class Index:
             InputError: the file is missing or damaged.
             TypeError: one of the texts is no text; the message says which.
         """
-        return self._add(((*both, None) for both in _blocks(texts, None if metadata is None else iter(metadata))), threads)
 
-    def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, np.ndarray | None]], threads: int | None) -> range:
-        """Add blocks of texts, with their metadata, and with their vectors where these are known."""
+        def encoded(block: tuple[Texts, list[Any] | None]) -> tuple[Texts, list[Any] | None, Numbers]:
+            return *block, numbers_of(self.model, block[0], self.storage)
+
+        blocks = _blocks(texts, None if metadata is None else iter(metadata))
+        return self._add(in_order(encoded, blocks, threads or available_threads()), threads)
+
+    def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, Numbers]], threads: int | None) -> range:
+        """Add blocks of texts, with their metadata and numbers."""
         with self._sentences.writing() as writing, ExitStack() as stack:
             facts = writing.facts()
             first = facts["rows"]
-            kinds: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (self.dim,)), "scales": (np.float32, ())}
-            if self.storage != "int8":
-                kinds["vectors"] = STORAGES[self.storage], (self.dim,)
             columns = {
-                name: GrowingArray(self.folder / f"{name}.npy", kind, first, row) for name, (kind, row) in kinds.items()
+                name: GrowingArray(self.folder / f"{name}.npy", kind, first, row)
+                for name, (kind, row) in columns_of(self.storage, self.dim).items()
             }
             for column in columns.values():  # after an error: what waits to be written belongs to no later addition
                 stack.callback(column.abandon)
             with bar("index", unit="sentence") as progress:
-                for block, kept, arrays, error in in_order(self._encoded, blocks, threads or available_threads()):
+                for block, kept, numbers in blocks:
                     for name, column in columns.items():
-                        column.append(arrays[name])
+                        column.append(numbers.arrays[name])
                     writing.add(facts["rows"], block, kept)
-                    facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], error)}
+                    facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], numbers.error)}
                     progress.update(len(block))
             for column in columns.values():
                 column.close()
@@ -250,17 +252,6 @@ class Index:
             shutil.rmtree(self.folder / f"clusters-{before}", ignore_errors=True)
         self._open(facts)
         return range(first, facts["rows"])
-
-    def _encoded(self, block: tuple[Texts, Any, np.ndarray | None]) -> tuple[Texts, Any, dict[str, np.ndarray], float]:
-        texts, kept, vectors = block
-        if vectors is None:
-            vectors = np.empty((len(texts), self.dim), np.float32)
-            self.model.encode_into(texts, vectors)
-        codes, scales, error = make_codes(vectors)
-        arrays = {"codes": codes, "scales": scales}
-        if self.storage == "int8":
-            return texts, kept, arrays, 0.0  # the bytes are the vectors
-        return texts, kept, arrays | {"vectors": vectors.astype(STORAGES[self.storage], copy=False)}, error
 
     def _vectors(self, rows: int) -> Vectors:
         name = "codes" if self.storage == "int8" else "vectors"
@@ -379,17 +370,17 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{identity}"
 
-        def build(blocks_of: Callable[[int], Iterator[tuple[Texts, np.ndarray]]], _: Path) -> None:
-            """Put the vectors of all shards and their texts together."""
+        def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
+            """Put the numbers of all shards and their texts together."""
             with whole_folder(place) as unfinished:
-                blocks = ((block, None, rows) for block, rows in blocks_of(_BLOCK))
+                blocks = ((block, None, numbers) for block, numbers in encoded())
                 _build(unfinished, model, method, storage)._add(blocks, building["threads"])
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
                 _check_free(place)
-            with encoded_ahead(model, str(texts), vectors, execution, building["threads"]) as blocks_of:
-                once(done, identity, partial(build, blocks_of), [place])
+            with numbers_ahead(model, str(texts), vectors, storage, execution, building["threads"]) as encoded:
+                once(done, identity, partial(build, encoded), [place])
     return Index(place, model)
 
 
@@ -478,7 +469,7 @@ def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
 
 def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Texts, list[Any] | None]]:
     row = 0
-    for block in read_blocks(texts, _BLOCK) if isinstance(texts, (str, Path)) else _packed(texts):
+    for block in read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts):
         kept = None if metadata is None else list(islice(metadata, len(block)))
         row += len(block)
         if kept is not None and len(kept) < len(block):
@@ -490,7 +481,7 @@ def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Text
 
 def _packed(texts: Iterable[str]) -> Iterator[Texts]:
     rows, first = iter(texts), 0
-    while block := list(islice(rows, _BLOCK)):
+    while block := list(islice(rows, BLOCK)):
         try:
             yield Texts.of(block)
         except (TypeError, AttributeError) as error:

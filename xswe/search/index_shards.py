@@ -1,0 +1,133 @@
+"""The numbers that an index keeps of its sentences: of a block of texts, or of a file by shards, by whoever takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xswe.io.execution import once, shards_ahead
+from xswe.io.files import fingerprint, read_json, whole_file
+from xswe.io.lines import read_blocks
+from xswe.io.ragged import HEADER, GrowingArray, Texts
+from xswe.io.settings import ExecutionConfig
+from xswe.io.shards import Job, Stage, TextPlan, plan_identity
+from xswe.model.ensemble import AnyModel, load_any
+from xswe.search.kernels import make_codes
+from xswe.search.types import STORAGES, Storage
+from xswe.version import __version__
+
+BLOCK = 8192  # sentences encoded at a time
+
+
+class Numbers(NamedTuple):
+    """What an index keeps of some sentences."""
+
+    arrays: dict[str, np.ndarray]  # those of :func:`columns_of`, n rows each
+    error: float  # the largest distance of a row of the codes from its vector; 0 where the codes are the vectors
+
+
+def columns_of(storage: Storage, dim: int) -> dict[str, tuple[type, tuple[int, ...]]]:
+    """Return the type, and the shape of a row, of each array of an index."""
+    columns: dict[str, tuple[type, tuple[int, ...]]] = {"codes": (np.int8, (dim,)), "scales": (np.float32, ())}
+    return columns if storage == "int8" else columns | {"vectors": (STORAGES[storage], (dim,))}
+
+
+def numbers_of(model: AnyModel, texts: Texts, storage: Storage) -> Numbers:
+    """Encode sentences."""
+    vectors = np.empty((len(texts), model.dim), np.float32)
+    model.encode_into(texts, vectors)
+    codes, scales, error = make_codes(vectors)
+    arrays = {"codes": codes, "scales": scales}
+    if storage == "int8":
+        return Numbers(arrays, 0.0)
+    return Numbers(arrays | {"vectors": vectors.astype(STORAGES[storage], copy=False)}, error)
+
+
+@dataclass(frozen=True)
+class NumbersJob(Job):
+    """Encode the sentences of a shard of text, of the stage in ``folder``, whose manifest holds the plan."""
+
+    folder: Path
+    model: Path
+    storage: Storage
+
+    def open(self) -> tuple[AnyModel, TextPlan]:
+        """Load the model and the plan."""
+        return load_any(self.model), TextPlan.read(self.folder)
+
+    def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
+        """Write a file an array."""
+        model, plan = opened
+        source, span = plan.shard(shard)
+        rows, error = 0, 0.0
+        with ExitStack() as stack:
+            columns = {}
+            for name, how in columns_of(self.storage, model.dim).items():
+                temporary = stack.enter_context(whole_file(array_file(output, name), crowded=True))
+                columns[name] = GrowingArray(temporary, how[0], row=how[1])
+                stack.callback(columns[name].abandon)
+            for texts in read_blocks(source, BLOCK, span):
+                found = numbers_of(model, texts, self.storage)
+                for name, column in columns.items():
+                    column.append(found.arrays[name])
+                rows, error = rows + len(texts), max(error, found.error)
+            for column in columns.values():
+                column.close()
+        return {"lines": rows, "worst": error}
+
+    def files(self, output: Path) -> list[Path]:
+        """Return the files of all arrays."""
+        return [array_file(output, name) for name in columns_of(self.storage, 0)]
+
+
+def array_file(codes: Path, name: str) -> Path:
+    """Return the file of another array of a shard, given that of its codes."""
+    return codes.with_name(f"{codes.name.partition('.')[0]}.{name}.npy")
+
+
+@contextmanager
+def numbers_ahead(
+    model: AnyModel, file: str, folder: Path, storage: Storage, execution: ExecutionConfig, threads: int | None
+) -> Iterator[Callable[[], Iterator[tuple[Texts, Numbers]]]]:
+    """Encode the lines of a file by shards into a folder, while the block reads those that a cluster has encoded.
+
+    Yields:
+        What iterates over blocks of texts, and their numbers.
+    """
+    plan, stamps = TextPlan.of([file], execution.shard)
+    folder, models = folder.absolute(), folder.absolute() / ".model"
+    if execution.kind == "ray":
+        once(models, model.identity, lambda place: model.save(place / "model"))
+    identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, stamps))
+    job = NumbersJob(folder, models / "model", storage)
+    stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity)
+    stage.begin(plan=asdict(plan))
+    with shards_ahead(stage, execution, threads, (model, plan)) as wait:
+        yield partial(_numbers, stage, plan, columns_of(storage, model.dim), wait)
+
+
+def _numbers(
+    stage: Stage, plan: TextPlan, columns: dict[str, tuple[type, tuple[int, ...]]], wait: Callable[[int], None]
+) -> Iterator[tuple[Texts, Numbers]]:
+    """Iterate over the blocks of all shards, in their order."""
+    for shard in range(stage.count):
+        wait(shard)
+        source, span = plan.shard(shard)
+        error = read_json(stage.side_car(shard))["counts"]["worst"]
+        with ExitStack() as stack:
+            streams = {}
+            for name in columns:
+                streams[name] = stack.enter_context(array_file(stage.path(shard), name).open("rb"))
+                streams[name].seek(HEADER)
+            for texts in read_blocks(source, BLOCK, span):
+                arrays: dict[str, np.ndarray] = {
+                    name: np.fromfile(streams[name], kind, len(texts) * int(np.prod(row))).reshape(len(texts), *row)
+                    for name, (kind, row) in columns.items()
+                }
+                yield texts, Numbers(arrays, error)
