@@ -186,12 +186,13 @@ def _faiss(measured: Measured) -> list[float]:
 
 
 def _broken(measured: Measured) -> list[float]:
-    """Return how many runs on a Ray were broken, all and of each verb; of arrays; and how many while they were at work."""
+    """Return how many runs on a Ray and of arrays were broken, of which verbs; and how many in some ways."""
     rows = measured("faults")["runs"]
     ray, array = ([row["verb"] for row in rows if row["by"] == by] for by in ("ray", "array"))
     verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "train-words", "phrases", "corpus")
-    counts = [*map(ray.count, verbs), len(array), array.count("dedup"), array.count("corpus")]
-    return [len(ray), *counts, sum(row["hit_while_at_work"] for row in rows)]
+    counts = [*map(ray.count, verbs), len(array), *map(array.count, ("mine", "filter", "dedup", "search", "corpus"))]
+    once = sum(not name[:6].isdigit() for row in rows for name in row.get("broken", ()))  # shards' names are numbers
+    return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows)]
 
 
 def _empty_shards(measured: Measured) -> list[float]:
@@ -299,10 +300,11 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
         (
             "So do # runs on a Ray of two nodes (# of `encode`, # of `mine` by clusters and # of the exact one, # of "
             "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
-            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `dedup`, # of `corpus`, six to eight of each "
-            "other verb)",
-            lambda m: _broken(m)[:-1],
+            "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `mine` by clusters, # of `filter`, # of "
+            "`dedup`, # of `search`, # of `corpus`, six to eight of each other verb)",
+            lambda m: _broken(m)[:-2],
         ),
+        ("damaged or lost (# times one that is made once for all shards)", lambda m: _broken(m)[-2:-1]),
         ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
         (
             "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
