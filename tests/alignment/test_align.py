@@ -187,11 +187,32 @@ def test_a_manifest_says_what_belongs_together(mini, folders, tmp_path):
     found = xswe.align_documents(mini, *folders, tmp_path / "out.csv", manifest=tmp_path / "list.tsv")
     assert [one.source for one in found] == ["text0.en.txt"]
     assert (tmp_path / "out.csv").read_text("utf-8").splitlines()[1].split(",")[-3].startswith("text0.en.txt:1")
-    (tmp_path / "list.tsv").write_text("text0.en.txt\tabsent.txt\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"list.tsv:1: there is no .*absent"):
-        xswe.align_documents(mini, *folders, tmp_path / "out", manifest=tmp_path / "list.tsv")
+    for name in ("absent.txt", "../deutsch/text0.de.txt", str(folders[1] / "text0.de.txt")):
+        (tmp_path / "list.tsv").write_text(f"text0.en.txt\t{name}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=r"list.tsv:1: there is no .*(absent|text0)"):
+            xswe.align_documents(mini, *folders, tmp_path / "out", manifest=tmp_path / "list.tsv")
     with pytest.raises(ConfigError, match="ladder numbers the lines"):
         xswe.align_documents(mini, *folders, tmp_path / "out.ladder")
+
+
+def test_no_pair_takes_the_place_of_another(mini, tmp_path):
+    sides = tmp_path / "en", tmp_path / "de"
+    names = ["documents.{}.txt", "news.v1.txt", "news.v2.{}.txt", "news.{}.v3.txt"]
+    for code, side in zip(("en", "de"), sides, strict=True):
+        side.mkdir()
+        for name in names:
+            (side / name.format(code)).write_text(f"{name}\n", encoding="utf-8")
+    found = xswe.align_documents(mini, *sides, tmp_path / "out", threads=1)
+    assert [(one.source, one.target) for one in found] == [
+        tuple(name.format(code) for code in ("en", "de")) for name in names
+    ]
+    for name, one in zip(names, found, strict=True):
+        assert name in (tmp_path / "out" / one.output).read_text("utf-8")
+    assert len({one.output for one in found} | {"documents.tsv"}) == 5
+    lines = "".join(f"news.v1.txt\t{name.format('de')}\n" for name in names)
+    (tmp_path / "list.tsv").write_text(lines + lines, encoding="utf-8")
+    found = xswe.align_documents(mini, *sides, tmp_path / "listed", manifest=tmp_path / "list.tsv", threads=1)
+    assert len({one.output for one in found}) == 8
 
 
 def test_a_killed_run_goes_on_to_the_same_bytes(mini, folders, tmp_path, monkeypatch):

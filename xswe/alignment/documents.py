@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -38,7 +39,7 @@ _CANDIDATES = 16  # documents of the other side that are compared sentence by se
 _SENTENCES = 48  # of a document that take part in that
 _NEIGHBOURHOOD = 4
 _LEAST = 0.4  # of the margin that a quarter of the pairs reaches
-_STATE = ".xswe-align.jsonl"
+_STATE, _TABLE = ".xswe-align.jsonl", "documents.tsv"
 
 
 class DocumentPair(NamedTuple):
@@ -264,7 +265,7 @@ def align_documents(
         return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
     done, kept = _into_folder(model, folders, pairs, into, kind, config)
     result = AlignedDocuments(tuple(done), alone, str(output), kept, time.monotonic() - begun)  # type: ignore[arg-type]
-    result.write(into / "documents.tsv")
+    result.write(into / _TABLE)
     (into / _STATE).unlink(missing_ok=True)
     return result
 
@@ -283,7 +284,9 @@ def _pairs(
     if manifest is not None:
         return list(_listed(manifest, folders)), names
     if pairing == "names":
-        keys = [{_key(name): name for name in reversed(one)} for one in names]
+        counts = [Counter(map(_key, one)) for one in names]
+        several = {key for count in counts for key, times in count.items() if times > 1}
+        keys = [{_key(name, _key(name) in several): name for name in reversed(one)} for one in names]
         return [(None, keys[0][key], keys[1][key]) for key in sorted(keys[0]) if key in keys[1]], names
     texts = []
     for k, (folder, own) in enumerate(zip(folders, names, strict=True)):
@@ -301,11 +304,39 @@ def _documents(folder: Path) -> list[str]:
     return sorted(name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts))
 
 
-def _key(name: str) -> str:
-    """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` are ``a/news``."""
-    bare = re.sub(r"(?:\.[a-z]+\d?)+$", "", name, flags=re.IGNORECASE)
+def _key(name: str, fine: bool = False) -> str:
+    """Return a name without languages and suffixes: ``a/news.en.txt`` and ``a/news_de.html`` are ``a/news``.
+
+    A fine one is without the last suffix only: ``news.v1.en.txt`` is ``news.v1``.
+    """
+    bare = without_packing(name).as_posix() if fine else name
+    bare = re.sub(r"\.[a-z]+\d?$" if fine else r"(?:\.[a-z]+\d?)+$", "", bare, flags=re.IGNORECASE)
     codes = "|".join([*LANGUAGES, *(one.iso3 for one in LANGUAGES.values()), "eng", "deu", "ger", "jpn", "zho"])
-    return re.sub(rf"(?:[._-](?:{codes}))$|^(?:{codes})[._-]", "", bare, flags=re.IGNORECASE).lower()
+    end = "(?=[._-]|$)" if fine else "$"
+    return re.sub(rf"(?:[._-](?:{codes})){end}|^(?:{codes})[._-]", "", bare, flags=re.IGNORECASE).lower()
+
+
+def _outputs(pairs: list[Named], suffix: str) -> list[str]:
+    """Name a file for each pair: after its source, by no more than tells it from the others."""
+    columns = [
+        [f"{name}.{suffix}" for name in column]
+        for column in (
+            [_key(source) for _, source, _ in pairs],
+            [_key(source, True) for _, source, _ in pairs],
+            [source for _, source, _ in pairs],
+            [f"{source}-{target.replace('/', '-')}" for _, source, target in pairs],
+        )
+    ]
+    counts, taken = [Counter(column) for column in columns], {_TABLE}
+    names: list[str] = []
+    for choices in zip(*columns, strict=True):
+        free = (name for name, count in zip(choices, counts, strict=True) if count[name] == 1 and name not in taken)
+        name = next(free, choices[-1])
+        while name in taken:
+            name = f"{name.removesuffix(f'.{suffix}')}_.{suffix}"
+        taken.add(name)
+        names.append(name)
+    return names
 
 
 def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]:
@@ -315,10 +346,11 @@ def _listed(manifest: str | Path, folders: tuple[Path, Path]) -> Iterator[Named]
         fields = (line or "").split("\t")
         if len(fields) < 2:
             raise InputError(manifest, "no two names with a tab between them", "write source<TAB>target", number)
-        for folder, name in zip(folders, fields, strict=False):
-            if not (folder / name).is_file():
-                raise InputError(manifest, f"there is no {folder / name}", "give names within the folders", number)
-        yield None, fields[0], fields[1]
+        names = [Path(field) for field in fields[:2]]
+        for folder, name in zip(folders, names, strict=True):
+            if name.is_absolute() or ".." in name.parts or not (folder / name).is_file():
+                raise InputError(manifest, f"there is no {name} in {folder}", "give names within the folders", number)
+        yield None, names[0].as_posix(), names[1].as_posix()
 
 
 def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
@@ -363,9 +395,9 @@ def _into_folder(
     done, kept = [], 0
     signature = __version__, model.identity, kind, asdict(config) | {"threads": None}
     with bar("documents", total=len(pairs), unit="pair") as progress, state.open("a", encoding="utf-8") as log:
-        for pair in pairs:
+        for pair, name in zip(pairs, _outputs(pairs, suffix), strict=True):
             stamps = [file_stamp(folder / name) for folder, name in zip(folders, pair[1:], strict=True)]
-            key, name = fingerprint(signature, stamps), f"{_key(pair[1])}.{suffix}"
+            key = fingerprint(signature, stamps)
             if key in known and (into / name).is_file():
                 done.append(AlignedPair(**known[key]))
                 kept += 1
