@@ -6,7 +6,7 @@ import json
 import pytest
 
 from xswe.errors import ConfigError
-from xswe.io.results import Result, latex, markdown, table
+from xswe.io.results import Result, Rows, latex, markdown, table
 
 
 class Found(Result):
@@ -34,6 +34,30 @@ def test_a_suffix_is_a_promise(tmp_path):
     assert r"0.5000 & a|b \& c\_d <i> \\" in (tmp_path / "a.tex").read_text()
     with pytest.raises(ConfigError, match=r"b\.html: the suffix says the format: use \.csv"):
         Found().write(tmp_path / "b.html")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx"])
+def test_every_format_holds_what_is_no_number_and_ends_no_line(tmp_path, suffix):
+    for module in {".parquet": ["pyarrow"], ".xlsx": ["xlsxwriter", "openpyxl"]}.get(suffix, []):
+        pytest.importorskip(module)
+    rows, path = [(0.5, "a\rb"), (float("nan"), "c"), (float("inf"), "\ud800d")], tmp_path / f"a{suffix}"
+    Rows(("score", "text"), rows if suffix not in (".parquet", ".xlsx") else rows[:2]).write(path)
+    if suffix in (".csv", ".tsv"):
+        with path.open(newline="") as stream:
+            found = [row[1] for row in csv.reader(stream, delimiter="," if suffix == ".csv" else "\t")]
+        assert found == ["text", "a\rb", "c", r"\ud800d"]
+        assert path.read_bytes().count(b"\r") == 1
+    elif suffix.startswith(".json"):
+
+        def refuse(name):
+            raise AssertionError(f"{name} is no JSON")
+
+        text = path.read_text("utf-8")
+        read = json.loads(text if suffix == ".json" else f"[{','.join(text.splitlines())}]", parse_constant=refuse)
+        assert [tuple(row.values()) for row in read] == [(0.5, "a\rb"), (None, "c"), (None, "\ud800d")]
+    elif suffix == ".xlsx":
+        sheet = pytest.importorskip("openpyxl").load_workbook(path).active
+        assert [row[0] for row in sheet.iter_rows(values_only=True)] == ["score", 0.5, None]
 
 
 def test_numbers_stand_right_and_texts_left():

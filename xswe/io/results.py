@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ class Result:
         return self.columns(), ([_shown(value) for value in row] for row in self.records())
 
     def as_json(self) -> Any:
-        """Return plain JSON values: an object a row."""
-        return [dict(zip(self.columns(), row, strict=True)) for row in self.records()]
+        """Return plain JSON values: an object a row, with null for what is no finite number."""
+        return [_object(self.columns(), row) for row in self.records()]
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table, for a notebook."""
@@ -224,7 +225,7 @@ def write_text(path: str | Path, lines: Iterable[str]) -> None:
     rest = iter(lines)
     with open_output(path) as stream:
         while block := "".join(islice(rest, _BLOCK)):
-            stream.write(block.encode("utf-8"))
+            stream.write(block.encode("utf-8", "backslashreplace"))  # a lone surrogate, as JSON writes it
 
 
 def write_table(
@@ -268,7 +269,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
             for column, value in enumerate(row):
                 if isinstance(value, str):
                     sheet.write_string(number, column, value[:_SHEET_CELL])
-                elif value is not None:
+                elif value is not None and math.isfinite(value):
                     sheet.write_number(number, column, value)
 
 
@@ -295,10 +296,10 @@ def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any
 def _separated(delimiter: str) -> Writer:
     def write(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
         stream = StringIO()
-        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        writer = csv.writer(stream, delimiter=delimiter)  # with \r\n, as it quotes what holds a part of its line's end
         for row in chain([names], rows):
             writer.writerow(row)
-            yield stream.getvalue()
+            yield stream.getvalue()[:-2] + "\n"
             stream.seek(0)
             stream.truncate()
 
@@ -306,7 +307,13 @@ def _separated(delimiter: str) -> Writer:
 
 
 def _objects(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    return (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
+    return (json.dumps(_object(names, row), ensure_ascii=False) + "\n" for row in rows)
+
+
+def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
+    """Return a row as an object of JSON, which knows no NaN and no infinity."""
+    values = (None if isinstance(value, float) and not math.isfinite(value) else value for value in row)
+    return dict(zip(names, values, strict=True))
 
 
 Writer = Callable[[Sequence[str], Iterable[Sequence[Any]]], Iterator[str]]
