@@ -108,6 +108,8 @@ def test_every_form_of_links(mini, tmp_path):
     ET.fromstring(page[page.index("<table>") : page.index("</html>")])
     links.write(tmp_path / "a.jsonl")
     assert json.loads((tmp_path / "a.jsonl").read_text("utf-8"))["links"] == [[0, 0], [1, 1], [2, 2]]
+    xswe.align_words(mini, ["A \ud800 cat."], ["Eine Katze."]).write(tmp_path / "b.jsonl")
+    assert json.loads((tmp_path / "b.jsonl").read_text("utf-8"))["source"] == "A \ud800 cat."
     links.write(tmp_path / "a.tsv")
     assert (tmp_path / "a.tsv").read_text("utf-8").splitlines()[2].split("\t")[1:3] == ["cat", "Katze"]
 

@@ -90,6 +90,17 @@ def test_what_is_wrong_with_an_input_is_said(here):
     assert check_input(here / "a.txt").st_size == 4
 
 
+@pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="names are Unicode there")
+def test_names_need_not_be_unicode(here):
+    name = os.fsdecode(b"caf\xe9.txt")
+    with whole_file(name) as temporary:
+        temporary.write_text("a\nb\n")
+    assert xswe.encode_file(xswe.load("mini"), name, os.fsdecode(b"\xe9.npy"), threads=1).rows == 2
+    files.write_json("a.json", [name])
+    assert files.read_json("a.json") == [name]
+    assert files.fingerprint(name) != files.fingerprint(name + "x")
+
+
 def test_a_link_stays_and_what_it_points_to_is_written(here):
     for name, target in (("link", "a.txt"), ("ahead", "new.txt"), ("there", "folder")):
         os.symlink(target, here / name)

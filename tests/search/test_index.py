@@ -144,6 +144,11 @@ def test_an_index_that_another_process_adds_to_is_not_called_damaged(tmp_path, m
         pass
 
 
+def test_metadata_holds_any_text(mini, texts, tmp_path):
+    index = xswe.index(mini, texts[:2], folder=tmp_path / "a", metadata=[{"file": "caf\udce9.txt"}, "é"], threads=1)
+    assert [index[0].metadata, index[1].metadata] == [{"file": "caf\udce9.txt"}, "é"]
+
+
 def test_other_tools_read_the_files(mini, texts, tmp_path):
     xswe.index(mini, texts, folder=tmp_path / "a", metadata=[{"n": 1}] * len(texts))
     np.testing.assert_array_equal(np.load(tmp_path / "a" / "vectors.npy"), mini.encode(texts))

@@ -42,6 +42,7 @@ def test_wrapped_lines_are_joined_and_others_are_paragraphs():
         "ことが多いのでつなげて読まなければならないはずの文章なのであるから",
     ]
     wide = "\n".join(lines * 2)
+    assert [s.text for s in xswe.split_text("A \ud800 cat. It sleeps.", "en")] == ["A \ud800 cat.", "It sleeps."]
     (sentence,) = xswe.split_text(wide + "。", "ja")
     assert not {" ", "\n"} & set(sentence.text)
 

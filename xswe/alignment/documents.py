@@ -394,7 +394,10 @@ def _into_folder(
         known = dict(json.loads(line) for line in state.read_text("utf-8").splitlines() if line.endswith("]"))
     done, kept = [], 0
     signature = __version__, model.identity, kind, asdict(config) | {"threads": None}
-    with bar("documents", total=len(pairs), unit="pair") as progress, state.open("a", encoding="utf-8") as log:
+    with (
+        bar("documents", total=len(pairs), unit="pair") as progress,
+        state.open("a", encoding="utf-8", errors="backslashreplace") as log,
+    ):
         for pair, name in zip(pairs, _outputs(pairs, suffix), strict=True):
             stamps = [file_stamp(folder / name) for folder, name in zip(folders, pair[1:], strict=True)]
             key = fingerprint(signature, stamps)

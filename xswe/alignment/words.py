@@ -201,7 +201,7 @@ def write_links(path: str | Path, pairs: Iterable[LinkedPair]) -> None:
     suffix = suffix_of(path)
     lines = _page if suffix in _PAGES else _objects if suffix == ".jsonl" else _pharaoh
     with open_output(str(path)) as stream:
-        stream.writelines(line.encode("utf-8") for line in lines(pairs))
+        stream.writelines(line.encode("utf-8", "backslashreplace") for line in lines(pairs))
 
 
 def _pharaoh(pairs: Iterable[LinkedPair]) -> Iterator[str]:

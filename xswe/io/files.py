@@ -292,7 +292,8 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
 def write_json(path: str | Path, value: Any) -> None:
     """Write ``value`` as indented UTF-8 JSON with a final newline, whole or not at all."""
     with whole_file(path) as temporary:
-        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")  # a name may be no UTF-8
 
 
 def read_json(path: str | Path) -> Any:
@@ -303,7 +304,7 @@ def read_json(path: str | Path) -> Any:
 def fingerprint(*parts: Any, length: int = 12) -> str:
     """Return the first ``length`` hex digits of a SHA-256 over the canonical JSON of ``parts``."""
     canonical = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()[:length]
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def file_digest(path: str | Path) -> str:

@@ -105,13 +105,17 @@ class Writing:
             rows: Iterable[tuple[Any, ...]] = enumerate(texts, first)
             self._database.executemany("INSERT INTO sentences (row, text) VALUES (?, ?)", rows)
             return
-        packed = (None if one is None else json.dumps(one, ensure_ascii=False) for one in metadata)
+        packed = (None if one is None else _json(one) for one in metadata)
         rows = ((row, *both) for row, both in enumerate(zip(texts, packed, strict=True), first))
         self._database.executemany("INSERT INTO sentences VALUES (?, ?, ?)", rows)
 
     def remove(self, rows: Iterable[int]) -> None:
         """Remove sentences."""
         self._database.executemany("DELETE FROM sentences WHERE row = ?", ((row,) for row in rows))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _note(database: sqlite3.Connection, facts: dict[str, Any]) -> None:

@@ -114,7 +114,8 @@ def _boundaries(text: str, language: str) -> Iterator[tuple[int, int, bool]]:
         if end - start > _LONGEST_TEXT:
             within = [found.end() for found in _END.finditer(text, start + _LONGEST_TEXT // 2, start + _LONGEST_TEXT)]
             end = within[-1] if within else start + _LONGEST_TEXT
-        for found in _library().get_sentence_boundaries(language, text[start:end]):
+        part = text[start:end].encode("utf-8", "replace").decode()  # it takes no lone surrogates
+        for found in _library().get_sentence_boundaries(language, part):
             yield start + found["start_index"], start + found["end_index"], found["is_paragraph_break"]
         start = end
 
