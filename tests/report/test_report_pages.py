@@ -20,8 +20,8 @@ from xswe.mining.score import score_bitext
 from xswe.mining.threshold import read_gold
 from xswe.report.analysis import export_space, open_space
 from xswe.report.figures import language_silhouette
-from xswe.report.page import percent
-from xswe.report.pairs import linked, view_of_file
+from xswe.report.page import percent, write_page
+from xswe.report.pairs import linked, pairs_page, view_of_file
 from xswe.report.training import _words
 
 ASKING = ("src", "href", "action", "data", "poster", "srcset")
@@ -430,6 +430,16 @@ def test_a_page_of_scored_pairs_reads_what_mining_and_scoring_write(mini, tmp_pa
         view = view_of_file(tmp_path / file)
         assert sorted({(one.source, one.target) for group in view.evidence.groups for one in group.pairs}) == pairs, file
         assert all(0.5 < score < 5 for score in view.evidence.scores)
+
+
+def test_a_page_of_scored_pairs_holds_blank_ones_and_broken_characters(mini, tmp_path):
+    records = [{"en": "A \ud800 cat.", "de": "Eine \ud800 Katze."}] * 3 + [{"en": "", "de": "x"}]
+    scored = [{**record, "score": score} for record, score in zip(records, (0.7, 0.8, 0.9, None), strict=True)]
+    (tmp_path / "scored.jsonl").write_text("".join(json.dumps(record) + "\n" for record in scored), "ascii")
+    view = view_of_file(tmp_path / "scored.jsonl", ("en", "de"))
+    assert np.isnan(view.evidence.scores).sum() == 1
+    write_page(tmp_path / "a.html", pairs_page(view, mini))
+    assert "A ? cat." in (tmp_path / "a.html").read_text("utf-8")
 
 
 def test_contexts_are_joined_as_they_stand(visit, pages):

@@ -24,4 +24,4 @@ def run(values: dict[str, Any]) -> str:
             raise ConfigError("projector= writes what space= looks at: give space=BITEXT")
         export_space(open_space(model, what, languages), values["projector"])
     path = write_report(what, values["output"], kind=given[0], model=model, languages=languages)
-    return f"report: {path} ({path.stat().st_size / 2**20:.1f} MB)"
+    return f"report: {path} ({path.stat().st_size / 1e6:.1f} MB)"

@@ -150,7 +150,7 @@ def _components(
     """Return, of the first components, the share of variance, what language explains of it, and its tie to length."""
     places = (every - every.mean(0)) @ components[:_COMPONENTS].T
     codes = np.repeat(np.arange(len(space.texts)), [len(own) for own in space.texts.values()])
-    lengths = np.log([len(text.encode()) for own in space.texts.values() for text in own])
+    lengths = np.log([len(text.encode("utf-8", "replace")) for own in space.texts.values() for text in own])
     rows: list[tuple[str, ...]] = []
     groups: dict[str, dict[str, figures.Bar]] = {}
     for k in range(places.shape[1]):

@@ -113,7 +113,7 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
 
     # A line end at either side would be part of what the digest is of.
     style, code = asset("style.css").strip(), [asset(name).strip() for name in ("page.js", *scripts)]
-    return made.get_template(template).render(
+    page: str = made.get_template(template).render(
         {"about": "", "sections": (), "settings": None, **context},
         policy=policy([style], code),
         style=Markup(style),
@@ -121,6 +121,7 @@ def render(template: str, *, scripts: Sequence[str] = (), data: Any = None, **co
         data=Markup(as_json(data)),
         version=__version__,
     )
+    return page.encode("utf-8", "replace").decode()  # JSON may hold half of a surrogate pair, which no file can
 
 
 def check_page(path: str | Path) -> None:

@@ -176,7 +176,8 @@ def _scored(path: str, languages: tuple[str, ...]) -> tuple[RecordFile, int]:
 def _score(file: RecordFile, record: Record, place: int, line: int) -> float:
     try:
         if file.kind == "jsonl":
-            return float(json.loads(record.raw)["score"])
+            score = json.loads(record.raw)["score"]
+            return np.nan if score is None else float(score)  # of a blank pair
         if file.kind == "csv":
             return float(next(csv.reader(StringIO(record.raw.decode()), delimiter=file.separator))[place])
         if file.kind == "tmx":
@@ -382,7 +383,7 @@ def _lengths(view: PairsView) -> Any:
     """Draw the sides' lengths against each other."""
     series: dict[str, list[tuple[float, float, str]]] = {"kept": [], "below the cut": []}
     for kept, pair in _drawn(view):
-        sizes = [len(text.encode()) for text in (pair.source, pair.target)]
+        sizes = [len(text.encode("utf-8", "replace")) for text in (pair.source, pair.target)]
         if all(sizes):
             series["kept" if kept else "below the cut"].append((sizes[0], sizes[1], pair.source[:60]))
     series = {name: points for name, points in series.items() if points}

@@ -288,4 +288,9 @@ def _within_budget(found: Iterable[tuple[str, tuple[Found, ...]]]) -> list[tuple
 
 def _size(found: Found) -> int:
     texts = (text for e in found.examples for text in (e.left, e.hit, e.right, e.other))
-    return 700 + 2 * len(found.text) + sum(map(len, found.variants)) + sum(260 + len(text.encode()) for text in texts)
+    return (
+        700
+        + 2 * len(found.text)
+        + sum(map(len, found.variants))
+        + sum(260 + len(text.encode("utf-8", "replace")) for text in texts)
+    )
