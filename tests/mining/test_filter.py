@@ -45,7 +45,7 @@ def noisy(sample):
 
 
 def test_every_pair_is_kept_or_has_a_reason(mini):
-    found = xswe.filter(mini, [*GOOD, *BAD], threshold=0.5, languages=("en", "de"))
+    found = xswe.filter(mini, [*GOOD, *map(list, BAD)], threshold=0.5, languages=("en", "de"))
     assert found.kept.tolist() == [True, True, False, False, False, False]
     assert [found.names[reason] for reason in found.reasons[2:]] == REASONS
     assert np.isfinite(found.scores[:3]).all()
@@ -183,6 +183,9 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
         filter_bitext(mini, GOOD, treshold=1)
     with pytest.raises(ConfigError, match="filtered in memory"):
         filter_bitext(mini, GOOD, tmp_path / "o.tsv")
+    for mixed in ([*GOOD, "a.tsv"], [*GOOD, ("a", "b", "c")]):
+        with pytest.raises(ConfigError, match="give pairs, each of two texts, or names of files"):
+            filter_bitext(mini, mixed)
     with pytest.raises(ConfigError, match="not read record by record"):
         filter_bitext(mini, tmp_path / "a.xliff")
     with pytest.raises(ConfigError, match="unknown language 'fr'"):

@@ -196,14 +196,17 @@ def filter_bitext(
     config = changed(config or BitextFilter(), settings, "filter")
     config = replace(config, columns=tuple(config.columns), languages=tuple(config.languages) or model.pair)
     work = _Filter(model, config, rerank, threads or available_threads())
-    pairs = [] if isinstance(bitext, (str, Path)) else [pair for pair in bitext if isinstance(pair, tuple)]
-    if execution.kind != "local" and (pairs or not bitext or output in (None, "-")):
+    given = [bitext] if isinstance(bitext, (str, Path)) else list(bitext)
+    pairs = [one for one in given if not isinstance(one, (str, Path))]
+    if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):
+        raise ConfigError("bitext: give pairs, each of two texts, or names of files")
+    if execution.kind != "local" and (pairs or not given or output in (None, "-")):
         raise ConfigError(f"execution={execution.kind} filters files: give one, and output= in a folder that all share")
-    if pairs or not bitext:
+    if pairs or not given:
         if output is not None or rejects is not None:
             raise ConfigError("a list of pairs is filtered in memory; output= and rejects= are for files")
         return work.of_list(pairs)
-    paths = (str(bitext),) if isinstance(bitext, (str, Path)) else tuple(map(str, bitext))
+    paths = tuple(map(str, given))
     file = RecordFile(paths, config.columns, config.languages, config.on_error)
     work = replace(work, config=replace(config, languages=file.languages))
     return work.of_file(file) if output is None else work.to_file(file, str(output), rejects, execution)
