@@ -110,6 +110,8 @@ def test_a_line_that_is_not_utf8_is_named(tmp_path):
             b"PK\x03\x04\x14\0",
             r"a zip archive, as \.xlsx, \.docx and \.odt files are; save it as UTF-8 text",
         ),
+        (b"ARROW1\0\0\x10", r"Arrow; write it as \.parquet"),
+        (b"\xff\xff\xff\xff\x10", r"a stream of Arrow, as datasets saves; write it as \.parquet"),
         (b"%PDF-1.7\n%\xe2\xe3", "PDF; save it as UTF-8 text"),
         (b"{\\rtf1\\ansi Hello}\n", "RTF; save it as UTF-8 text"),
         (gzip.compress(b"a\n", mtime=0), r"packed by gzip; unpack it, or let its name end in \.gz"),

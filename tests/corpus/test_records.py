@@ -9,6 +9,7 @@ from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import PairFile
 from xswe.corpus.records import Record, RecordFile
 from xswe.errors import ConfigError, InputError
+from xswe.io.lines import read_lines
 
 
 def test_the_longest_line_is_read_and_a_longer_one_refused(tmp_path, monkeypatch):
@@ -82,6 +83,15 @@ def test_a_header_is_a_pair_and_warned_of_once(tmp_path, caplog, header, told):
         assert found[0] == tuple(first) or not told
     warned = [f"{path}:1: {first[0]} and {first[1]} look like names of columns, and are read as a pair"] * told
     assert [record.message.partition(";")[0] for record in caplog.records] == warned
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.xml"])
+def test_markup_is_named_not_its_first_line(tmp_path, name):
+    (tmp_path / name).write_text("[{}]\n")
+    path = tmp_path / name
+    for read in (RecordFile((str(path),)).read, lambda: read_pairs(PairFile(path)), lambda: read_lines(path)):
+        with pytest.raises(InputError, match=rf"{name}: \.\w+ files are not read; call it \.jsonl if"):
+            list(read())
 
 
 def write_memory(path, *codes):

@@ -80,7 +80,7 @@ def check_columns_are_text(
 @lru_cache
 def _warn_of_header(path: Path, source: str, target: str) -> None:
     """Warn of a header, once though a file be read several times."""
-    what = "names of columns, and are read as a pair; if they are, take the line away"
+    what = "names of columns, and are read as a pair; if they are, call the file .csv, or take them away"
     logger.warning("%s:1: %s and %s look like %s:  tail -n +2 %s", path, source, target, what, path)
 
 

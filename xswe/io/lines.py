@@ -24,14 +24,18 @@ _MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
 # What a file holds is units or columns, and its lines are markup, or rows.
 _NO_LINES = frozenset(
     (".csv", ".jsonl", ".mo", ".npy", ".ods", ".parquet", ".po", ".tbx", ".tmx", ".xlf", ".xliff", ".xls", ".xlsx", ".zip")
-)
+) | {".ndjson"}
+_NOT_READ = (".json", ".sgm", ".sgml", ".xml")  # of any kind
 # What a file is that begins so, and what to do with it; a name that says as much is read otherwise, or unpacked.
 _SAVE, _UNPACK = "save it as UTF-8 text: a table as .csv or .tsv, else .txt", "unpack it, or let its name end in"
+_WRITE = "write it as .parquet, .jsonl or text"
 _NO_TEXT = {
     b"PK\x03\x04": ("a zip archive, as .xlsx, .docx and .odt files are", f"{_SAVE}; or unpack it"),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an Office file, as .xls and .doc", _SAVE),
     b"%PDF-": ("PDF", _SAVE),
     b"{\\rtf": ("RTF", _SAVE),
+    b"ARROW1\0\0": ("Arrow", _WRITE),
+    b"\xff\xff\xff\xff": ("a stream of Arrow, as datasets saves", _WRITE),
     b"PAR1\x15": ("Parquet", f"{_SAVE}; or let its name end in .parquet"),
     b"\x1f\x8b\x08": ("packed by gzip", f"{_UNPACK} .gz"),
     b"\xfd7zXZ\0": ("packed by xz", f"{_UNPACK} .xz"),
@@ -69,6 +73,9 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         return
     if not is_remote(path):
         check_input(path)
+    if (suffix := suffix_of(path)) in _NOT_READ:
+        cure = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
+        raise InputError(path, f"{suffix} files are not read", cure)
     with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
         if not (packing := packing_of(path)):
             _check_text(raw, path)
