@@ -1,11 +1,13 @@
-"""How conversion, counting, the choice of contexts and an epoch scale with the size of a corpus.
+"""How conversion, cutting in three, counting, the choice of contexts and an epoch scale with the size of a corpus.
 
-    python -m eval.bench.corpus sizes=2,5,10,20 folder=/tmp/bench output=eval/results/corpus.json
+    python -m eval.bench.corpus sizes=2,5,10,20 [phases=convert,split,…] [words=13] folder=/tmp/bench
+        output=eval/results/corpus.json
 
 makes, for each size in millions of pairs, a zip in the form of CCMatrix (two line-aligned members and one of scores, sorted
-by score) from shuffled words of the en-de files under XSWE_DATA, and measures each phase in a process of its own: seconds,
-pairs a second, peak memory (all of it, and the part that is not mapped from files), bytes on the disk. ``kill=1`` kills
-each phase of the first size several times and compares what it leaves in the end. The corpora are removed afterwards.
+by score) from shuffled words of the en-de files under XSWE_DATA, half of the sentences of at most ``words`` words, and
+measures each phase in a process of its own: seconds, pairs a second, peak memory (all of it, and the part that is not
+mapped from files), bytes on the disk. ``kill=1`` kills each phase of the first size several times and compares what it
+leaves in the end. The corpora are removed afterwards, and rows of other sizes that ``output`` has stay there.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from typing import Any
 import numpy as np
 
 from eval.bench.memory import memory, watched
-from eval.settings import run_script
-from xswe.corpus.bitext import Bitext, CorpusConfig
+from eval.settings import chosen, run_script
+from xswe.corpus.bitext import Bitext, CorpusConfig, split_rows
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.corpus.convert import convert
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.corpus.kernels import copy_spans
-from xswe.io.files import file_digest, write_json
+from xswe.io.files import file_digest, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Bags, Texts, bag_writer
 from xswe.text.tokenizers import load_tokenizer, train_subwords
@@ -43,12 +45,12 @@ from xswe.text.units import SubwordUnits
 from xswe.training.pairs import ParallelBags, distinct_rows
 
 PAIR = ("en", "de")
-PHASES = ("convert", "count", "contexts", "epoch")
+PHASES = ("convert", "split", "count", "contexts", "epoch")
 KEPT = {"convert": "converted", "count": "bags"}  # folders that phases write
 BLOCK = 100_000
 BATCH = 512
 DEFAULTS: dict[str, Any] = {"sizes": "2,5,10,20", "folder": "bench-corpus", "tokenizer": "", "pieces": 32_000, "threads": 0}
-DEFAULTS |= {"output": "corpus.json", "kill": 0, "phase": ""}
+DEFAULTS |= {"output": "corpus.json", "kill": 0, "phase": "", "phases": ",".join(PHASES), "words": 13.0}
 
 
 def words_of(files: list[PairFile], most: int = 2_000_000) -> list[Texts]:
@@ -69,11 +71,11 @@ def _converted(file: PairFile) -> Bitext:
         return convert([file], PAIR, CorpusConfig(on_error="skip"), Path(folder) / "bitext")[0]
 
 
-def sentences(words: Texts, seed: list[int], count: int) -> bytes:
-    """Return ``count`` lines of shuffled words; the last hundredth repeats the first."""
+def sentences(words: Texts, seed: list[int], count: int, middle: float) -> bytes:
+    """Return ``count`` lines of shuffled words, half of at most ``middle``; the last hundredth repeats the first."""
     generator, repeats = np.random.default_rng(seed), count // 100
     count -= repeats
-    lengths = np.clip(generator.lognormal(2.6, 0.6, count), 2, 80).astype(np.int64)
+    lengths = np.clip(generator.lognormal(np.log(middle), 0.6, count), 2, 80).astype(np.int64)
     rows = generator.integers(0, len(words), lengths.sum())
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(words.sizes[rows])])
     out = np.empty(offsets[-1], np.uint8)
@@ -83,7 +85,7 @@ def sentences(words: Texts, seed: list[int], count: int) -> bytes:
     return out.tobytes() + out[:repeated].tobytes()
 
 
-def generate(path: Path, pairs: int, words: list[Texts]) -> None:
+def generate(path: Path, pairs: int, words: list[Texts], middle: float) -> None:
     """Write a corpus in the form of CCMatrix's zip, member by member."""
     block = min(BLOCK, pairs)
     blocks = max(1, pairs // block)
@@ -92,7 +94,7 @@ def generate(path: Path, pairs: int, words: list[Texts]) -> None:
         for side, code in enumerate(PAIR):
             with archive.open(f"CCMatrix.{stem}.{code}", "w", force_zip64=True) as member:
                 for number in range(blocks):
-                    member.write(sentences(words[side], [number, side], block))
+                    member.write(sentences(words[side], [number, side], block, middle))
         with archive.open(f"CCMatrix.{stem}.scores", "w", force_zip64=True) as member:
             total = blocks * block
             for start in range(0, total, BLOCK):
@@ -105,6 +107,17 @@ def phase_convert(folder: Path, threads: int, _: Path) -> dict[str, Any]:
     files = find_pairs([folder / "corpus.zip"], PAIR)
     _, report = convert(files, PAIR, CorpusConfig(on_error="skip"), folder / "converted", threads=threads)
     return {"pairs": report.read, "kept": report.kept, "bytes": _size(folder / "converted")}
+
+
+def phase_split(folder: Path, _: int, __: Path) -> dict[str, Any]:
+    """Cut the corpus in three."""
+    bitext = Bitext.open(folder / "converted", PAIR)
+    rows = split_rows(bitext, CorpusConfig(), 0)
+    training, seen = 0, hashlib.sha256(rows.development.tobytes() + rows.held_out.tobytes())
+    for block in rows.training.blocks():
+        training += len(block)
+        seen.update(block.tobytes())
+    return {"pairs": len(bitext), "training": training, "digest": seen.hexdigest()}
 
 
 def phase_count(folder: Path, threads: int, tokenizer: Path) -> dict[str, Any]:
@@ -148,6 +161,7 @@ def phase_epoch(folder: Path, _: int, __: Path) -> dict[str, Any]:
 
 RUN: dict[str, Callable[[Path, int, Path], dict[str, Any]]] = {
     "convert": phase_convert,
+    "split": phase_split,
     "count": phase_count,
     "contexts": phase_contexts,
     "epoch": phase_epoch,
@@ -226,27 +240,33 @@ def main(settings: dict[str, Any]) -> None:
     words = words_of(find_pairs([Path(os.environ["XSWE_DATA"]) / "train" / "en-de"], PAIR))
     place.mkdir(parents=True, exist_ok=True)
     if not settings["tokenizer"]:
-        sample = (line for side in (0, 1) for line in sentences(words[side], [0, side], 30_000).decode().splitlines())
+        sample = (line for side in (0, 1) for line in sentences(words[side], [0, side], 30_000, 13.0).decode().splitlines())
         train_subwords(sample, PAIR, settings["pieces"], threads).save(str(tokenizer))
-    rows: list[dict[str, object]] = []
-    killed: dict[str, object] = {}
-    for size in map(float, settings["sizes"].split(",")):
+    phases, sizes, output = (
+        chosen(settings["phases"], "phases", PHASES),
+        settings["sizes"].split(","),
+        Path(settings["output"]),
+    )
+    before = read_json(output) if output.is_file() else {"rows": [], "killed": {}}
+    rows: list[dict[str, object]] = [row for row in before["rows"] if f"{row['millions']:g}" not in sizes]
+    killed: dict[str, object] = {} if settings["kill"] else before["killed"]
+    for size in map(float, sizes):
         folder = place / f"{size:g}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        generate(folder / "corpus.zip", int(size * 1e6), words)
+        generate(folder / "corpus.zip", int(size * 1e6), words, settings["words"])
         zipped = (folder / "corpus.zip").stat().st_size
-        for phase in PHASES:
+        for phase in phases:
             found = in_process_of_its_own(phase, folder, threads, tokenizer)
-            rows.append({"phase": phase, "millions": size, "zip_bytes": zipped, **found})
+            rows.append({"phase": phase, "millions": size, "words": settings["words"], "zip_bytes": zipped, **found})
             print(json.dumps(rows[-1]), flush=True)
         if settings["kill"] and not killed:
-            killed = kills(folder, threads, tokenizer, rows[-len(PHASES) :])
+            killed = kills(folder, threads, tokenizer, rows[-len(phases) :])
             print(json.dumps(killed), flush=True)
         shutil.rmtree(folder)
     if not settings["tokenizer"]:
         tokenizer.unlink()
-    write_json(Path(settings["output"]), {"threads": threads, "rows": rows, "killed": killed})
+    write_json(output, {"threads": threads, "rows": rows, "killed": killed})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m eval.bench.shards data=$XSWE_DATA/train [parts=encode,nothing,workers,commands] [lines=300000] [rounds=7]
         [shards=10,100,1000,10000] [ray=true] [size=1.0] [verbs=encode,extract,mine] [commands=encode,filter,corpus,…]
-        [output=eval/results/shards.json]
+        [turns=1] [output=eval/results/shards.json]
 
 ``encode``: a file into vectors as one stream; by shards that are joined; and into a file a shard (``parts``); in turns in
 one process; processor seconds are compared, which a busy machine does not change much. ``nothing``: shards that hold
@@ -12,8 +12,8 @@ this machine with one worker and with two, of one processor each. Of a run on Ra
 is begun, stage by stage (imports and a teacher to load), and ``work`` that from there to the end of the last shard; what
 is left of ``seconds`` one process does. Processor seconds are those of the shards, and of the caller; those of the busier
 of two workers tell, on a busy machine too, how evenly the shards were shared out. ``commands``: whole commands, from the
-start of Python to its end, with two threads (``here``) and on a Ray of two processors that is there already, each once on
-few lines before. ``size`` scales both.
+start of Python to its end, all on the same two processors, with two threads (``here``) and on a Ray that is there already,
+each once on few lines before, then in ``turns``, of which the medians are told. ``size`` scales both.
 
 Seconds of the clock mean something only where nothing else runs; the load before is told. Parts that are not measured stay
 in ``output`` as they are.
@@ -68,7 +68,8 @@ SETTINGS = {
     "ray": "true",
     "size": 1.0,
     "verbs": "encode,extract,mine",
-    "commands": "encode,filter,corpus,dedup,phrases,search,mine",
+    "commands": "encode,filter,corpus,train,dedup,phrases,search,mine",
+    "turns": 1,
     "output": "",
 }
 
@@ -296,17 +297,17 @@ def workers(settings: dict[str, Any], place: Path) -> Iterator[tuple[str, dict[s
         yield verb, found
 
 
-# Whole commands, and how many lines two threads work at for a minute or so, and first to be warm.
+# Whole commands, how many lines two processors work at for a minute or so, and how many before, to be warm.
 COMMANDS = {
-    "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 20_000_000),
-    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 14_000_000),
-    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 40_000_000),
-    "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000),
-    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 5_000_000),
-    "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 12_000_000),
-    "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 600_000),
+    "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 40_000_000, 50_000),
+    "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 14_000_000, 50_000),
+    "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 40_000_000, 50_000),
+    "train": ("corpus.paths=[pairs.tsv] pair=en-de refine.max_steps=200 output=out", 60_000, 2_000),
+    "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000, 50_000),
+    "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 16_000_000, 50_000),
+    "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 12_000_000, 50_000),
+    "mine": ("model=mini source=a.txt target=b.txt output=out.tsv neighbours.method=clusters", 600_000, 50_000),
 }
-WARM_LINES = 50_000
 
 
 def write_lines(data: Path, lines: int, words: str, place: Path) -> None:
@@ -347,12 +348,14 @@ def commands(settings: dict[str, Any], place: Path, ray: Any) -> Iterator[tuple[
     address = f"execution.address={ray.get_runtime_context().gcs_address}"
     ways = {"here": ["threads=2"], "2": ["threads=2", "execution=ray", "execution.workers=2", address]}
     for verb in chosen(settings["commands"], "commands", list(COMMANDS)):
-        words, most = COMMANDS[verb]
-        found: dict[str, Any] = {"lines": round(settings["size"] * most)}
-        for lines in (WARM_LINES, found["lines"]):
+        words, most, few = COMMANDS[verb]
+        found: dict[str, Any] = {"lines": round(settings["size"] * most), "cores": len(os.sched_getaffinity(0))}
+        for lines, turns in ((few, 1), (found["lines"], settings["turns"])):
             write_lines(Path(settings["data"]), lines, words, place)
-            found["runs"] = {way: a_command(verb, words, place, *how) for way, how in ways.items()}
-        found["overhead"] = round(found["runs"]["2"]["seconds"] / found["runs"]["here"]["seconds"], 3)
+            rows = [{way: a_command(verb, words, place, *how) for way, how in ways.items()} for _ in range(turns)]
+        found["runs"] = {way: [row[way] for row in rows] for way in ways}
+        seconds = {way: median(row[way]["seconds"] for row in rows) for way in ways}
+        found |= {"seconds": seconds, "overhead": round(seconds["2"] / seconds["here"], 3)}
         print(verb, found, flush=True)
         yield verb, found
 
@@ -373,6 +376,8 @@ def main(settings: dict[str, Any]) -> None:
             found["local"] = [handing_out(count, place, ExecutionConfig()) for count in counts]
         if {"workers", "commands"} & set(parts) or ("nothing" in parts and settings["ray"] == "true"):
             os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+            if "commands" in parts:  # of threads, workers, what hands out and what reads ahead
+                os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
             clock = time.monotonic()
             ray = stack.enter_context(cluster(ExecutionConfig("ray", address="local")))
             found["ray_start_seconds"] = round(time.monotonic() - clock, 1)

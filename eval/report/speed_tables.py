@@ -155,6 +155,9 @@ def pages(record: Record) -> str:
     return markdown(["pairs", "kB", "s of processor to make", "ms to show"], rows)
 
 
+CORPUS_PHASES = ("convert", "split", "count", "contexts", "epoch")
+
+
 def corpora(record: Record) -> str:
     """How the phases of a corpus scale (eval/bench/corpus.py)."""
     rows = [
@@ -168,18 +171,13 @@ def corpora(record: Record) -> str:
             f"{row['peak_anonymous_mib']:,}",
             f"{row['bytes'] / 1e6:,.0f}" if "bytes" in row else None,
         ]
-        for row in sorted(record["rows"], key=lambda row: record["rows"][:4].index(_first(record, row)))
+        for row in sorted(record["rows"], key=lambda row: (CORPUS_PHASES.index(row["phase"]), row["millions"]))
     ]
     memory = ["peak MiB", "of it not mapped from files"]
     return markdown(
         ["phase", "million pairs", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
         rows,
     )
-
-
-def _first(record: Record, row: Record) -> Record:
-    """Return the first row of the same phase."""
-    return next(other for other in record["rows"] if other["phase"] == row["phase"])
 
 
 def trade_off(record: Record) -> str:
@@ -320,7 +318,7 @@ def commands(record: Record) -> str:
     """Lay out what whole commands take on two workers of a cluster, beside two threads."""
     rows = []
     for verb, row in record["commands"].items():
-        here, there = row["runs"]["here"]["seconds"], row["runs"]["2"]["seconds"]
+        here, there = row["seconds"]["here"], row["seconds"]["2"]
         rows.append([verb, f"{row['lines']:,}", f"{here:.0f}", f"{there:.0f}", f"{there / here:.2f}"])
     return markdown(["", "lines", "two threads, s", "two workers, s", "times as long"], rows)
 
