@@ -392,10 +392,8 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
                 else:
                     sides = [batch.column(key) for key in keys]
                 sides = [side.cast(pa.large_string()) for side in sides]
-                for side in sides:
-                    side.validate(
-                        full=True
-                    )  # nothing else looks whether text is UTF-8, and compiled code trusts that it is
+                for side in sides:  # nothing else looks whether text is UTF-8, and compiled code trusts that it is
+                    side.validate(full=True)
                 source, target = (one_line(_texts(side)) for side in sides)
                 further = [batch.column(key).to_pylist() for key in negatives]
                 yield Rows(source, target, negatives=_negatives(further, path, fields))
