@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from io import BytesIO
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -79,6 +80,22 @@ def test_search_finds_the_nearest_of_each_language(client):
     own = client.get("/search", params={"query": "temple", "corpora": "manual.ja.txt"}).json()["hits"]
     assert own
     assert {hit["passage"]["corpus"] for hit in own} == {"manual.ja.txt"}
+
+
+def test_the_sentences_of_a_small_corpus_are_found_beside_a_large_one(mini, tmp_path):
+    names = [str(tmp_path / name) for name in ("large.en.txt", "small.en.txt")]
+    lines = [f"The train {number} is late." for number in range(300)]
+    for name, own in zip(names, (lines, ["A cat sleeps.", "Snow falls.", "Our train waits."]), strict=True):
+        Path(name).write_text("\n".join(own) + "\n", "utf-8")
+    from starlette.testclient import TestClient
+
+    app = xswe.make_app(mini, names, threads=1, keep=False)
+    with TestClient(app, base_url="http://localhost") as client:
+        found = post(client, "/search", query="The train is late.", k=2, corpora=["small.en.txt"])["hits"]
+        every = post(client, "/search", query="The train is late.", k=303)["hits"]
+    expected = [hit for hit in every if hit["passage"]["corpus"] == "small.en.txt"]
+    assert found == expected[:2]
+    assert found[0]["passage"]["text"] == "Our train waits."
 
 
 @pytest.mark.parametrize(

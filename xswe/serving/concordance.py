@@ -30,6 +30,7 @@ from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
 from xswe.phrases.terms import Term, find_terms
 from xswe.search.index import Index, index
+from xswe.search.types import Vectors
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
 from xswe.text.languages import has_cjk, has_kana
@@ -39,6 +40,7 @@ NEAR = 64  # units of the model that count as near to a phrase
 LOOKED_AT = 1000  # passages of a language that are searched span by span
 _NEAREST = 0.3  # least cosine of a near unit
 _LONGEST = 8  # words of a span that is marked
+_ROWS = 16_384  # passages that are compared at a time
 
 
 class Words:
@@ -105,15 +107,27 @@ class Concordance:
         started = time.perf_counter()
         hits, vector = [], self._encode([request.query])
         for code in self._wanted(request.languages):
-            own, wanted = self.passages[code], self._numbers(request.corpora)
-            most = request.k if wanted is None else 20 * request.k
-            found = self._indexes[code].search(vector, most, threads=self._threads)[0]
-            kept = [hit for hit in found if wanted is None or own.corpora[hit.row] in wanted][: request.k]
             hits += [
-                Line(round(hit.score, 4), self._marked(code, hit.row), list(self._translations(code, hit.row)))
-                for hit in kept
+                Line(round(score, 4), self._marked(code, row), list(self._translations(code, row)))
+                for score, row in self._nearest(code, vector, request)
             ]
         return Found(request.query, hits, round(time.perf_counter() - started, 4))
+
+    def _nearest(self, code: str, vector: np.ndarray, request: SearchRequest) -> list[tuple[float, int]]:
+        """Return the passages of a language nearest to a vector, float32 (1, d), with their cosines."""
+        own, wanted, held = self.passages[code], self._numbers(request.corpora), self._indexes[code]
+        found = held.search(vector, request.k if wanted is None else 20 * request.k, threads=self._threads)[0]
+        kept = [(hit.score, hit.row) for hit in found if wanted is None or own.corpora[hit.row] in wanted][: request.k]
+        if wanted is None or not found or len(kept) == request.k:
+            return kept
+        rows = np.flatnonzero(np.isin(own.corpora, list(wanted)))  # of a small corpus few are among the nearest of all
+        if len(kept) == len(rows):
+            return kept
+        vectors = Vectors.open(held.folder / "codes.npy")
+        blocks = (vectors.take(rows[start : start + _ROWS]) @ vector[0] for start in range(0, len(rows), _ROWS))
+        scores = np.concatenate(list(blocks))
+        best = np.argsort(-scores, kind="stable")[: request.k]
+        return list(zip(scores[best].tolist(), rows[best].tolist(), strict=True))
 
     def phrases(self, request: PhrasesRequest) -> Phrases:
         """Return what says a phrase, in each language, with passages and their translations."""

@@ -108,7 +108,8 @@ class Embeddings(Struct):
 class Marked(Struct):
     """A passage, the spans of it that are marked, and where it is from.
 
-    Spans count characters as Python does: code points.
+    Spans count characters as Python does: code points. ``line`` counts from 1: the lines of plain text, the units of a
+    translation memory, and the pairs of other files, in which a blank line is none.
     """
 
     text: str

@@ -108,7 +108,7 @@ class Passages:
     texts: Texts  # n passages
     units: np.ndarray  # int32 (n,), rising: passages of several languages with one number translate each other
     corpora: np.ndarray  # uint16 (n,), which corpus each is of
-    lines: np.ndarray  # int32 (n,), where in it
+    lines: np.ndarray  # int32 (n,), where in it, from 1: which line, unit or pair
 
     def __len__(self) -> int:
         return len(self.texts)
