@@ -262,7 +262,7 @@ def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "alone", "many"]
 
 
-def test_an_index_that_was_not_noted_as_done_is_built_again(mini, texts, tmp_path, monkeypatch):
+def test_an_index_that_was_not_noted_as_done_is_opened_or_built_again(mini, texts, tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
     given, how = (mini, tmp_path / "a.txt"), {"folder": tmp_path / "many", "execution": slices(1)[0]}
 
@@ -274,4 +274,8 @@ def test_an_index_that_was_not_noted_as_done_is_built_again(mini, texts, tmp_pat
         patched.setattr(module, "once", killed)
         with pytest.raises(KeyboardInterrupt):
             xswe.index(*given, **how)
+    assert len(module.open_index(how["folder"], *given, execution=how["execution"])) > 3000
     assert len(xswe.index(*given, **how)) > 3000
+    assert len(module.open_index(how["folder"], *given, execution=ExecutionConfig("ray"))) > 3000
+    assert not (tmp_path / "many.work").exists()
+    assert len(module.open_index(how["folder"], *given)) > 3000

@@ -42,6 +42,7 @@ FORMAT_VERSION = 1
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
+_DOCUMENTS = "documents.json"  # which file an index is of, as that was then
 
 
 class Building(TypedDict, total=False):
@@ -353,8 +354,10 @@ def index(
     place = Path(folder)
     if execution.kind == "local":
         _check_free(place)
+        stamp = file_stamp(texts) if isinstance(texts, (str, Path)) and Path(texts).is_file() else None
         with whole_folder(place) as unfinished:
             _build(unfinished, model, method, storage).add(texts, metadata, threads=threads)
+            write_json(unfinished / _DOCUMENTS, stamp)
         return Index(place, model)
     check_here(place)
     if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
@@ -366,7 +369,8 @@ def index(
 def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: Building) -> Index:
     """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
     method, storage, execution = building["method"], building["storage"], building["execution"]
-    identity = fingerprint(model.identity, method, storage, file_stamp(texts))
+    stamp = file_stamp(texts)
+    identity = fingerprint(model.identity, method, storage, stamp)
     with work_folder(str(place), execution) as work:
         done, vectors = work / "done", work / f"vectors-{identity}"
 
@@ -375,6 +379,7 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
             with whole_folder(place) as unfinished:
                 blocks = ((block, None, numbers) for block, numbers in encoded())
                 _build(unfinished, model, method, storage)._add(blocks, building["threads"])
+                write_json(unfinished / _DOCUMENTS, stamp)
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
@@ -431,7 +436,7 @@ def open_index(
             build it from.
     """
     check_here(folder or "", "index")
-    note = Path(folder or "") / "documents.json"
+    note = Path(folder or "") / _DOCUMENTS
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
@@ -447,13 +452,16 @@ def open_index(
                 f"documents={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave documents out, or remove the folder to build it again"
             )
+        if documents and execution.kind == "ray" and Path(f"{folder}.work").is_dir():  # which a killed run left
+            with work_folder(str(folder), execution):
+                return found
         return found
     if model is None or documents is None:
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
     with as_lines(str(documents), split, language, folder or "-") as lines:
         texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
         made = index(model, texts, folder=folder, **building)
-    if folder:
+    if folder and not shared:
         write_json(note, stamp)
     return made
 
