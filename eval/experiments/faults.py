@@ -402,7 +402,7 @@ def once(
         if fault in ("damage", "vanish") and (files := files_of([*kept, *prepared(output)])):
             broken.add(broken_file(files, fault, chance))
         sound = {car: begun for car, begun in kept.items() if not any(belongs(path, car) for path in broken)}
-        while not case.content(output) and runs < 4:
+        while runs < 4 and (not case.content(output) or (after and runs == 1)):  # whole or not, it is given again
             told, done_again = again(case, ways, output, sound)
             runs, said, redone = runs + 1, said or told, redone + done_again
         over.set()
