@@ -114,21 +114,28 @@ def quoted(arguments: list[str]) -> list[str]:
     """Put quotes around the values that are plain text but no word of Hydra's grammar: names of files, mostly.
 
     Without them ``input=日本.txt`` or ``input=a(1).txt`` would be an error of syntax. What Hydra understands stays as it
-    is; but a comma asks for several runs only where there may be several (``-m``), else it is text.
+    is; but a comma asks for several runs only where there may be several (``-m``), else it is text. So is a number where a
+    name is asked for (``queries=1984``), and ``~/`` is the home folder, which not every shell makes of it.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import ValueType
     from hydra.errors import HydraException
 
+    from xswe.commands.config import NAMES
+
     parser = OverridesParser.create()
     several = any(a in ("-m", "--multirun") or a.lower() == "hydra.mode=multirun" for a in arguments)
 
     def is_understood(argument: str) -> bool:
-        """Tell whether an argument is of Hydra's grammar, and no sweep where there may be none."""
+        """Tell whether an argument is of Hydra's grammar, no sweep where there may be none, and no number for a name."""
         try:
             override = parser.parse_override(argument)
         except HydraException:
             return False
+        if override.key_or_group in NAMES:
+            value = override.value()
+            if any(isinstance(part, (int, float)) for part in (value if isinstance(value, list) else [value])):
+                return False
         return several or override.value_type != ValueType.SIMPLE_CHOICE_SWEEP
 
     def quote(key: str, value: str) -> str:
@@ -142,7 +149,8 @@ def quoted(arguments: list[str]) -> list[str]:
         text = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), value)
         return f"'{text}'"
 
-    pairs = [argument.partition("=") for argument in arguments]
+    home = os.path.expanduser("~").replace("\\", "/")
+    pairs = [re.sub(r"(?<=[=\[,:])~(?=/)", lambda _: home, argument).partition("=") for argument in arguments]
     return [
         argument if argument.startswith("-") or not sign else f"{key}={quote(key, value)}"
         for argument, (key, sign, value) in zip(arguments, pairs, strict=True)

@@ -228,6 +228,9 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["train", "teacher=none", "corpus=local", "corpus.paths=[none.tsv]"], "none.tsv: no such file"),
         (["train", "teacher=custom", "teacher.model=nowhere"], "teacher nowhere"),
         (["encode", "input=a", "output=b.npy"], "model"),
+        (["encode", "model=mini", "input=null", "output=b.npy"], "input is not set: give input=…"),
+        (["evaluate", "model=mini", "output=null"], "output is not set: give output=…"),
+        (["align", "model=mini", "source=a", "output=b"], "target is not set: give target=…"),
         (["encode", "model=nowhere", "input=a", "output=b.npy"], "no such folder"),
         (["evaluate", "model=nowhere"], "no such folder"),
     ],
@@ -253,7 +256,20 @@ def test_any_name_of_a_file_can_be_given(name):
     parse = OverridesParser.create().parse_override
     assert parse(*quoted([f"input={name}"])).value() == name.strip() if name != "a\\," else "a,"
     if not set(name) & set("'\",{"):
-        assert parse(*quoted([f"input=[{name},3]"])).value() == [name.strip(), 3]
+        assert parse(*quoted([f"input=[{name},3]"])).value() == [name.strip(), "3"]
+
+
+def test_a_number_or_a_home_folder_is_a_name_where_one_is_asked_for(monkeypatch):
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    monkeypatch.setenv("HOME", "/home/a b")
+    parse = OverridesParser.create().parse_override
+    values = [("queries", "1984", "1984"), ("output", "1.50", "1.50"), ("input", "true", "true"), ("k", "10", 10)]
+    values += [("input", "null", None), ("output", "~/a.tsv", "/home/a b/a.tsv"), ("input", "~x/~/", "~x/~/")]
+    values += [("tasks", "[~/a.tsv,b~/]", ["/home/a b/a.tsv", "b~/"]), ("tasks", "[a.tsv,1]", ["a.tsv", "1"])]
+    values += [("columns", "[0,1]", [0, 1])]
+    for key, given, value in values:
+        assert parse(*quoted([f"{key}={given}"])).value() == value
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,10 @@ from xswe.io.settings import LOCAL, build
 
 T = TypeVar("T")
 _TEXTS = ("model", "output", "report")  # settings that are one path or name in every verb that has them
+# Settings that are names or texts, and no numbers, in every verb that has them; of some several may be given.
+NAMES = frozenset(_TEXTS) | {"compare", "corpora", "corpus.paths", "counts", "documents", "fit", "fixed", "gold", "hits"}
+NAMES |= {"index", "input", "manifest", "mined", "models", "passages", "projector", "queries", "rejects", "rerank", "run"}
+NAMES |= {"source", "space", "target", "tasks", "tokenizer", "work"}
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -44,7 +48,8 @@ def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
         values: the settings.
 
     Raises:
-        ConfigError: a section was given a value of its own, or one path or name is a list or a mapping.
+        ConfigError: a section was given a value of its own, or one path or name is a list or a mapping, or is none where
+            there must be one.
     """
     usual = (resource("conf") / f"{verb}.yaml").read_text(encoding="utf-8")
     for name in set(re.findall(r"^(\w+): *(?:#.*)?$", usual, re.MULTILINE)) & values.keys():
@@ -53,6 +58,9 @@ def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
     for name in _TEXTS:
         if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
             raise ConfigError(f"{name}={values[name]}: give one name, without brackets")
+    for name in NAMES & values.keys() - set(re.findall(r"^(\w+): *null", usual, re.MULTILINE)):
+        if values[name] is None:
+            raise ConfigError(f"{name} is not set: give {name}=…")
     lists = set(re.findall(r"^(\w+): *\[", usual, re.MULTILINE))
     return {name: [value] if name in lists and isinstance(value, str) else value for name, value in values.items()}
 
