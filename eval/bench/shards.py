@@ -302,7 +302,7 @@ COMMANDS = {
     "encode": ("model=mini input=a.txt output=out/*.npy dtype=int8", 40_000_000, 50_000),
     "filter": ("model=mini input=pairs.tsv output=out.tsv languages=[en,de]", 14_000_000, 50_000),
     "corpus": ("corpus.paths=[pairs.tsv] pair=en-de output=out", 40_000_000, 50_000),
-    "train": ("corpus.paths=[pairs.tsv] pair=en-de refine.max_steps=200 output=out", 60_000, 2_000),
+    "train": ("corpus.paths=[pairs.tsv] pair=en-de refine.max_steps=200 output=out", 24_000, 2_000),
     "dedup": ("model=mini input=a.txt output=out.txt near=null neighbours.method=clusters", 1_000_000, 50_000),
     "phrases": ("model=mini queries=queries.txt passages=a.txt output=out.tsv", 16_000_000, 50_000),
     "search": ("model=mini documents=a.txt index=out storage=int8 queries=queries.txt", 12_000_000, 50_000),
