@@ -360,6 +360,7 @@ def test_what_a_verb_does_not_look_at_is_refused(verb, overrides, said, tmp_path
         ("compare", "models=mini data=x", "data=x: data has settings of its own"),
         ("mine", "model=m source=a.txt output=o.tsv neighbours=exact", "neighbours=exact: neighbours has settings"),
         ("export", "model=[mini] output=o", "model=['mini']: give one name, without brackets"),
+        ("filter", "model=mini input=[a,b] output=o", "without brackets; two aligned files are source= and target="),
         ("encode", "model=m input=a.txt output={a:b}", "output={'a': 'b'}: give one name"),
     ],
 )

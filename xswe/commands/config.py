@@ -16,11 +16,12 @@ from xswe.io.files import check_apart, check_output, resource
 from xswe.io.settings import LOCAL, build
 
 T = TypeVar("T")
-_TEXTS = ("model", "output", "report")  # settings that are one path or name in every verb that has them
+_TEXTS = ("model", "output", "report", "source", "target")  # one path or name in every verb that has them
+_MANY = ("encode", "import")  # verbs whose ``input`` may be several
 # Settings that are names or texts, and no numbers, in every verb that has them; of some several may be given.
 NAMES = frozenset(_TEXTS) | {"compare", "corpora", "corpus.paths", "counts", "documents", "fit", "fixed", "gold", "hits"}
 NAMES |= {"index", "input", "manifest", "mined", "models", "passages", "projector", "queries", "rejects", "rerank", "run"}
-NAMES |= {"source", "space", "target", "tasks", "tokenizer", "work"}
+NAMES |= {"space", "tasks", "tokenizer", "work"}
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -55,9 +56,10 @@ def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
     for name in set(re.findall(r"^(\w+): *(?:#.*)?$", usual, re.MULTILINE)) & values.keys():
         if not isinstance(values[name], Mapping):
             raise ConfigError(f"{name}={values[name]}: {name} has settings of its own, {name}.…=; --help lists them")
-    for name in _TEXTS:
+    for name in _TEXTS if verb in _MANY else (*_TEXTS, "input"):
         if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
-            raise ConfigError(f"{name}={values[name]}: give one name, without brackets")
+            cure = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""
+            raise ConfigError(f"{name}={values[name]}: give one name, without brackets{cure}")
     for name in NAMES & values.keys() - set(re.findall(r"^(\w+): *null", usual, re.MULTILINE)):
         if values[name] is None:
             raise ConfigError(f"{name} is not set: give {name}=…")
