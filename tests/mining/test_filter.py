@@ -186,6 +186,9 @@ def test_mistakes_in_filtering_are_named(mini, tmp_path):
     for mixed in ([*GOOD, "a.tsv"], [*GOOD, ("a", "b", "c")]):
         with pytest.raises(ConfigError, match="give pairs, each of two texts, or names of files"):
             filter_bitext(mini, mixed)
+    for missing in (None, float("nan")):  # as pandas has it
+        with pytest.raises(ConfigError, match=rf"pair {len(GOOD)} is \('a', (None|nan)\); give two texts, '' for one"):
+            filter_bitext(mini, [*GOOD, ("a", missing)])
     with pytest.raises(ConfigError, match="not read record by record"):
         filter_bitext(mini, tmp_path / "a.xliff")
     with pytest.raises(ConfigError, match="unknown language 'fr'"):

@@ -200,6 +200,9 @@ def filter_bitext(
     pairs = [one for one in given if not isinstance(one, (str, Path))]
     if pairs and not len(pairs) == len(given) == sum(len(pair) == 2 for pair in pairs):
         raise ConfigError("bitext: give pairs, each of two texts, or names of files")
+    odd = next((row for row, pair in enumerate(pairs) if not all(isinstance(side, str) for side in pair)), None)
+    if odd is not None:
+        raise ConfigError(f"bitext: pair {odd} is {tuple(pairs[odd])}; give two texts, '' for one that is missing")
     if execution.kind != "local" and (pairs or not given or output in (None, "-")):
         raise ConfigError(f"execution={execution.kind} filters files: give one, and output= in a folder that all share")
     if pairs or not given:
