@@ -433,19 +433,14 @@ def _sharing_a_text(bitext: Bitext, apart: Bitext) -> np.ndarray:
     for side in (apart.source, apart.target):
         keys.add(text_hashes(side[:]))
     known = set(apart.source) | set(apart.target)
-    rows: list[np.ndarray] = []
+    rows = [np.zeros(0, np.int64)]
     for side in (bitext.source, bitext.target):
-        found = _rows_with(side, keys)
-        rows.append(np.array([row for row in found if side[int(row)] in known], np.int64))
+        for start in range(0, len(side), _BLOCK):
+            block = side[start : start + _BLOCK]
+            found = np.flatnonzero(keys.has(text_hashes(block))).tolist()
+            rows.append(np.array([start + row for row in found if block[row] in known], np.int64))
+            side.release()
     return np.concatenate(rows)
-
-
-def _rows_with(side: Texts | TextView, keys: KeySet) -> np.ndarray:
-    found = [np.zeros(0, np.int64)]
-    for start in range(0, len(side), _BLOCK):
-        found.append(start + np.flatnonzero(keys.has(text_hashes(side[start : start + _BLOCK]))))
-        side.release()
-    return np.concatenate(found)
 
 
 def part_of(bitext: Bitext, rows: np.ndarray) -> Bitext:
