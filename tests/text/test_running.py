@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 import zipfile
 from pathlib import Path
 
@@ -45,6 +46,15 @@ def test_wrapped_lines_are_joined_and_others_are_paragraphs():
     assert [s.text for s in xswe.split_text("A \ud800 cat. It sleeps.", "en")] == ["A \ud800 cat.", "It sleeps."]
     (sentence,) = xswe.split_text(wide + "。", "ja")
     assert not {" ", "\n"} & set(sentence.text)
+
+
+def test_long_runs_of_blanks_take_no_time(tmp_path):
+    blanks, start = " " * 40_000, time.process_time()
+    found = xswe.split_text(f"{blanks}A cat{blanks}sleeps.\n{blanks}\n", "en")
+    assert [word for sentence in found for word in sentence.text.split()] == ["A", "cat", "sleeps."]
+    (tmp_path / "a.md").write_text("- |" * 20_000 + "x\n", "utf-8")
+    assert "".join(sentence.text for sentence in xswe.split_text(tmp_path / "a.md", "en")).endswith("x")
+    assert time.process_time() - start < 5  # squares of these lengths took 30 s
 
 
 def test_quotes_and_brackets_of_chinese_and_japanese_stay_whole():

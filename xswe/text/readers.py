@@ -18,6 +18,7 @@ from xswe.io.sources import member_names, open_member, suffix_of
 
 _WRAPPED = 110  # columns that hard-wrapped lines keep within, Han and Kana counted twice
 _ENDS = re.compile(r"[.!?。！？…:：;；]['\"”’»)\]」』）】]*\s*$")
+_LINES = re.compile(r"^[^\S\n]*+\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+", re.MULTILINE)  # with something in each
 _BLOCKS = frozenset(
     re.findall(
         r"\w+",
@@ -60,7 +61,7 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    for found in re.finditer(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*", text):
+    for found in _LINES.finditer(text):
         yield found.span()
 
 
@@ -103,7 +104,7 @@ def decoded(data: bytes, path: str | Path) -> str:
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+)")
-_RULE = re.compile(r"^\s{0,3}(?:=+|(?:[-*_]\s*){3,}|\|?[\s:|-]*-[\s:|-]*)\s*$")
+_RULE = re.compile(r"^\s{0,3}(?:=+\s*|(?:[-*_]\s*+){3,}+|(?=[^-]*+-)[\s:|-]++)$")
 _INLINE = (
     (re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),
     (re.compile(r"<(https?://[^>]+|[^@>\s]+@[^>]+)>"), r"\1"),

@@ -195,7 +195,7 @@ def _closes(text: str, span: Span, start: int) -> int:
     return 0
 
 
-_BREAK = re.compile(r"\s*\n\s*")
+_BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
 class Sentence(NamedTuple):
