@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 VERBS = {
     "train": "from bitext to a static model",
@@ -70,13 +70,13 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):  # a pipe on Windows has the code page of the country, which lacks most letters
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(usage(), file=sys.stderr if not arguments else sys.stdout)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        _print(usage(), sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
     if arguments[0] == "--version":
         from xswe.version import __version__
 
-        print(__version__)  # noqa: T201
+        _print(__version__)
         return 0
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
@@ -86,11 +86,34 @@ def main(arguments: list[str] | None = None) -> int:
     if asked := {"-h", "--help", "--help-all"} & set(rest):
         from xswe.commands.help import verb_help
 
-        with contextlib.suppress(BrokenPipeError):  # of a pager
-            print(verb_help(verb, VERBS[verb], "--help-all" in asked), flush=True)  # noqa: T201
+        _print(verb_help(verb, VERBS[verb], "--help-all" in asked))
         return 0
+    for argument in rest:
+        if argument.startswith("--") and (given := _setting(argument[2:].partition("=")[0], verb)):
+            return _complain(f"{argument}: settings have no dashes, and an equals sign: {given}=…")
     with _rare_collections():
         return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _print(text: str, stream: TextIO | None = None) -> None:
+    """Print a text whole; who reads it, as a pager, may end before."""
+    try:
+        print(text, file=stream or sys.stdout, flush=True)
+    except BrokenPipeError:
+        _hang_up()
+
+
+def _hang_up() -> None:
+    """Drop what the standard output still holds, which nobody reads: at the end Python would complain of it."""
+    with contextlib.suppress(OSError):  # no output of a process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _setting(name: str, verb: str) -> str:
+    """Return a setting of a verb that is so called, with dashes or underscores; nothing where there is none."""
+    from xswe.commands.help import settings
+
+    return next((one.name for one in settings(verb) if one.name == name.replace("-", "_")), "")
 
 
 def _corpus_arguments(arguments: list[str]) -> list[str]:
@@ -179,6 +202,8 @@ def _explain(error: Exception, verb: str) -> str:
             except ConfigError as wrong:
                 return str(wrong)
         return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
+    if word := re.search(r"Error parsing override '(.*)' missing EQUAL at", message):
+        return f"{word[1]}: a setting is key=value, as in output=a.tsv; python -m xswe {verb} --help lists them"
     if key := re.search(r"Could not override '([^']+)'", message):
         from xswe.commands.help import settings
         from xswe.io.settings import meant
@@ -259,8 +284,7 @@ def _run(verb: str, overrides: list[str]) -> int:
             values = shaped(verb, plain(config))
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
             if said := command.run(values):
-                is_result = values.get("output") in _STDOUT
-                print(said, file=sys.stderr if is_result else sys.stdout)
+                _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
         except Unfinished as error:  # others go on: no failure, though there is no result yet
             _complain(str(error))
         except (XsweError, OmegaConfBaseException) as error:
@@ -268,6 +292,7 @@ def _run(verb: str, overrides: list[str]) -> int:
                 raise
             raise SystemExit(_complain(as_keys(str(error), values))) from None
         except BrokenPipeError:  # who reads has enough
+            _hang_up()
             raise SystemExit(0) from None
         except OSError as error:  # no permission, no space: what the user can cure
             if full_trace:

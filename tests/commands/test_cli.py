@@ -114,6 +114,17 @@ def test_a_reader_that_has_enough_is_no_error(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("words", [["--version"], ["corpus", "list"]])
+def test_what_nobody_reads_is_no_complaint_at_the_end(words):
+    """Of Python itself, which writes at the end what it held back."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-m", "xswe", *words], stdout=writing, stderr=subprocess.PIPE, env=env)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.fixture(scope="module")
 def setting(tiny_teacher, tmp_path_factory):
     """Settings of a run small enough for a test, with the tiny random teacher's pieces as units."""
@@ -228,6 +239,9 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["train", "teacher=none", "corpus=local", "corpus.paths=[none.tsv]"], "none.tsv: no such file"),
         (["train", "teacher=custom", "teacher.model=nowhere"], "teacher nowhere"),
         (["encode", "input=a", "output=b.npy"], "model"),
+        (["encode", "--model=mini", "input=a"], "--model=mini: settings have no dashes, and an equals sign: model=…"),
+        (["mine", "--min-score", "1"], "--min-score: settings have no dashes, and an equals sign: min_score=…"),
+        (["filter", "a.tsv", "model=mini"], "a.tsv: a setting is key=value, as in output=a.tsv; python -m xswe filter"),
         (["encode", "model=mini", "input=null", "output=b.npy"], "input is not set: give input=…"),
         (["evaluate", "model=mini", "output=null"], "output is not set: give output=…"),
         (["align", "model=mini", "source=a", "output=b"], "target is not set: give target=…"),
