@@ -192,7 +192,8 @@ def _broken(measured: Measured) -> list[float]:
     verbs = ("encode", "mine", "mine-exact", "filter", "dedup", "search", "train", "train-words", "phrases", "corpus")
     counts = [*map(ray.count, verbs), len(array), *map(array.count, ("mine", "filter", "dedup", "search", "corpus"))]
     once = sum(not name[:6].isdigit() for row in rows for name in row.get("broken", ()))  # shards' names are numbers
-    return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows)]
+    looked = sum("of_them_done_again" in row for row in rows)
+    return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
 
 
 def _empty_shards(measured: Measured) -> list[float]:
@@ -302,10 +303,11 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "`filter`, # of `dedup`, # of `search`, # of `train` in its extraction and # in all that it shares out, # of "
             "`phrases`, # of `corpus`) and # of arrays of three tasks (# of `mine` by clusters, # of `filter`, # of "
             "`dedup`, # of `search`, # of `corpus`, six to eight of each other verb)",
-            lambda m: _broken(m)[:-2],
+            lambda m: _broken(m)[:-3],
         ),
-        ("damaged or lost (# times one that is made once for all shards)", lambda m: _broken(m)[-2:-1]),
-        ("In # of them the work was still going on", lambda m: _broken(m)[-1:]),
+        ("damaged or lost (# times one that is made once for all shards)", lambda m: _broken(m)[-3:-2]),
+        ("In # of them the work was still going on", lambda m: _broken(m)[-2:-1]),
+        ("was done again (looked at in # of them)", lambda m: _broken(m)[-1:]),
         (
             "as the lines to the power of # (1.5 is what the plan says). Ten million lines a side took # hours of the "
             "clock, killed once on the way, and # processor hours",
