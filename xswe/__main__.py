@@ -204,6 +204,10 @@ def _explain(error: Exception, verb: str) -> str:
         return f"unknown {name} {value!r}: choose one of {', '.join(known.group(1).split()) if known else 'those in conf'}"
     if word := re.search(r"Error parsing override '(.*)' missing EQUAL at", message):
         return f"{word[1]}: a setting is key=value, as in output=a.tsv; python -m xswe {verb} --help lists them"
+    if "override_grammar" in message:  # a page of Hydra's, which knows nothing of names of files
+        found = message.partition(" See http")[0]
+        cure = "quote names with brackets or commas within the quotes, as in \"tasks=['a [1].tsv',b.tsv]\""
+        return f"a setting cannot be read ({found}): {cure}"
     if key := re.search(r"Could not override '([^']+)'", message):
         from xswe.commands.help import settings
         from xswe.io.settings import meant

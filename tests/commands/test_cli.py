@@ -242,6 +242,10 @@ def test_evaluate_on_a_file(trained, tmp_path, sample):
         (["encode", "--model=mini", "input=a"], "--model=mini: settings have no dashes, and an equals sign: model=…"),
         (["mine", "--min-score", "1"], "--min-score: settings have no dashes, and an equals sign: min_score=…"),
         (["filter", "a.tsv", "model=mini"], "a.tsv: a setting is key=value, as in output=a.tsv; python -m xswe filter"),
+        (
+            ["evaluate", "model=mini", "tasks=[a[1].tsv]"],
+            "a setting cannot be read (no viable alternative at input '[a['): quote names",
+        ),
         (["encode", "model=mini", "input=null", "output=b.npy"], "input is not set: give input=…"),
         (["evaluate", "model=mini", "output=null"], "output is not set: give output=…"),
         (["align", "model=mini", "source=a", "output=b"], "target is not set: give target=…"),
