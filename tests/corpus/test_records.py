@@ -85,6 +85,18 @@ def test_a_header_is_a_pair_and_warned_of_once(tmp_path, caplog, header, told):
     assert [record.message.partition(";")[0] for record in caplog.records] == warned
 
 
+@pytest.mark.parametrize(
+    "header", ["A cat.,Eine Katze.", "cat,eine Katze schläft auf dem Dach", "猫が眠る。,b", "en,de (Deutsch)"]
+)
+def test_texts_in_place_of_a_header_are_warned_of_once(tmp_path, caplog, header):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\nb,c\n", encoding="utf-8")
+    for _ in range(2):
+        assert [record.texts for record in RecordFile((str(path),)).read()] == [("b", "c")]
+    assert len(caplog.records) == ("(Deutsch)" not in header)
+    assert all(record.message.startswith(f"{path}:1: it looks like texts") for record in caplog.records)
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.xml"])
 def test_markup_is_named_not_its_first_line(tmp_path, name):
     (tmp_path / name).write_text("[{}]\n")

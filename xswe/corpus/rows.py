@@ -12,6 +12,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
@@ -283,6 +284,17 @@ def csv_separator(header: str) -> str:
     return max(",;\t", key=re.sub('"[^"]*"', "", header).count)
 
 
+_SENTENCE = re.compile(r".*\w.*[.!?。！？]|\S+(?:\s+\S+){5,}|.{60,}", re.DOTALL)  # and no name of a column
+
+
+@lru_cache
+def _warn_of_no_header(path: str | Path) -> None:
+    """Warn, once though a file be read several times, of a first line that is lost to the texts."""
+    logger.warning(
+        "%s:1: it looks like texts, and is taken for names of columns; if they are texts, put names before it", path
+    )
+
+
 def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     """Stream the rows of comma-separated values, the header first, each with the number of its first line.
 
@@ -302,6 +314,8 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
             for row in reader:
                 if any("\0" in value for value in row):
                     raise nul_byte(path, number, b"\0")
+                if number == 1 and any(map(_SENTENCE.fullmatch, row)):
+                    _warn_of_no_header(path)
                 yield number, row
                 number = reader.line_num + 1
         except damage() as error:
