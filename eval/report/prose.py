@@ -55,10 +55,18 @@ def _sought(measured: Measured) -> list[float]:
 
 
 def _converted(measured: Measured) -> list[float]:
-    rows = measured("corpus")["rows"]
+    rows = [row for row in measured("corpus")["rows"] if "words" not in row or row["words"] == 13]
     rates = [row["pairs_per_second"] for row in rows if row["phase"] == "convert"]
     sizes = [row["millions"] for row in rows]
     return [max(sizes), min(rates), max(rates), min(sizes), max(sizes), max(row["peak_mib"] for row in rows) / 1024]
+
+
+def _converted_most(measured: Measured) -> list[float]:
+    """Return the millions of pairs of the largest corpus, its words, and GiB of the conversion, and of the cut in three."""
+    rows = measured("corpus")["rows"]
+    most = max(row["millions"] for row in rows)
+    convert, split = (one(rows, millions=most, phase=phase) for phase in ("convert", "split"))
+    return [most, convert["words"], *(row["peak_mib"] / 1024 for row in (convert, split))]
 
 
 def _served(measured: Measured) -> list[float]:
@@ -426,6 +434,11 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "million); every phase from there to the "
             "batches takes at most # GiB",
             _converted,
+        ),
+        (
+            "Of # million pairs of short sentences (half of them of # words at most) the conversion takes at most # GiB, "
+            "and to cut them in three # GiB",
+            _converted_most,
         ),
         (
             "# shuffled documents a side, a tenth of which is alone, find each other with a precision of # % and a "

@@ -164,6 +164,7 @@ def corpora(record: Record) -> str:
         [
             row["phase"],
             f"{row['millions']:g}",
+            f"{row.get('words', 13):g}",
             f"{row['seconds']:.1f}",
             f"{row['pairs_per_second']:,}",
             f"{row['pairs_per_core_second']:,}",
@@ -175,7 +176,7 @@ def corpora(record: Record) -> str:
     ]
     memory = ["peak MiB", "of it not mapped from files"]
     return markdown(
-        ["phase", "million pairs", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
+        ["phase", "million pairs", "words, half at most", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
         rows,
     )
 
