@@ -37,7 +37,7 @@ def test_a_block_has_as_many_records_as_are_asked_for(tmp_path):
 )
 def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, end, separator, name):
     """Where the comma is written in numbers, spreadsheets put semicolons between columns."""
-    row = ["1", f'"a{separator}b, ""c"""', "d", ""]
+    row = ["1", f'"a{separator}b, ""c"""', "d", '"two\nlines"']
     raw = mark + end.join(separator.join(line) for line in (["n", name, "de", "note"], row, row)) + end
     (tmp_path / "a.csv").write_bytes(raw.encode())
     file = RecordFile((str(tmp_path / "a.csv"),), (name.strip('"'), "de"))
@@ -48,6 +48,17 @@ def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, 
     scored.write_bytes(file.frame(scored=True)[0] + b"".join(file.scored(record, 0.5) + record.end for record in read))
     again = RecordFile((str(scored),), ("score", 2))
     assert [record.texts for record in again.read()] == [("0.500000", "d")] * 2
+
+
+def test_what_json_and_xml_can_hold_and_little_else(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"en": "a\\ud800", "de": "b"}\n', encoding="utf-8")
+    file = RecordFile((str(tmp_path / "a.jsonl"),), ("en", "de"))
+    assert file.scored(next(file.read()), 0.5) == b'{"en": "a\\ud800", "de": "b", "score": 0.5}'
+    texts = "".join(f'<tuv xml:lang="{code}"><seg>x</seg></tuv>' for code in ("en", "de"))
+    deep = "<prop>" * 5000 + "</prop>" * 5000
+    (tmp_path / "a.tmx").write_text(f"<tmx><body><tu>{deep}{texts}</tu></body></tmx>", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.tmx: a unit of thousands of elements"):
+        list(RecordFile((str(tmp_path / "a.tmx"),), languages=("en", "de")).read())
 
 
 def test_mined_pairs_are_not_read_by_their_scores(tmp_path):

@@ -28,6 +28,8 @@ def test_each_kind_of_batch_stays_what_it_is(expected):
     frame = pytest.importorskip("pandas").DataFrame({"body": TEXTS})
     assert np.stack(encode(frame)["vector"]).tobytes() == expected.tobytes()
     assert list(frame.columns) == ["body"]
+    missing = encode(frame.assign(body=frame["body"].astype("string").where([True] + [False] * (len(frame) - 1))))
+    assert [bool(vector.any()) for vector in missing["vector"]] == [True] + [False] * (len(frame) - 1)
 
 
 def test_a_missing_column_is_named():

@@ -233,7 +233,8 @@ class RecordFile:
         """Return a record with a score added: a column, a field, a property."""
         if self.kind == "jsonl":
             value = None if score != score else round(score, 6)
-            return json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False).encode()
+            told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
+            return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
         if self.kind == "tmx":
             start = record.raw.index(b">") + 1
             return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
@@ -342,7 +343,11 @@ class RecordFile:
         languages = (self.languages[0], self.languages[1])
         for unit, texts in units_of(self.paths[0], languages, on_error=self.on_error, skipped=Skipped()):
             unit.tail = None
-            yield Record(tostring(unit, encoding="unicode").encode(), b"\n", texts)
+            try:
+                raw = tostring(unit, encoding="unicode").encode()
+            except RecursionError:
+                raise InputError(self.paths[0], "a unit of thousands of elements in each other", "mend the file") from None
+            yield Record(raw, b"\n", texts)
 
 
 def _fields_of(path: str) -> tuple[str, ...]:
@@ -362,8 +367,8 @@ def _fields_of(path: str) -> tuple[str, ...]:
 
 def _csv_line(row: Sequence[str], separator: str) -> bytes:
     stream = StringIO()
-    csv.writer(stream, lineterminator="", delimiter=separator).writerow(row)
-    return stream.getvalue().encode()
+    csv.writer(stream, delimiter=separator).writerow(row)  # ended by \r\n, as it quotes what holds a part of its line's end
+    return stream.getvalue()[:-2].encode()
 
 
 def _memory_frame(path: str) -> tuple[bytes, bytes]:

@@ -179,7 +179,7 @@ class BatchEncoder:
             raise ConfigError(f"text={self._text}: there is no such column; there are {', '.join(map(str, names))}")
         column = batch[self._text]
         given = column.to_pylist() if hasattr(column, "to_pylist") else column
-        texts = ["" if text is None or text != text else text for text in given]  # pandas' missing text is a NaN
+        texts = ["" if _is_missing(text) else text for text in given]
         vectors = self._model.encode(texts)
         if isinstance(batch, Mapping):
             return {**batch, self._output: vectors}
@@ -189,6 +189,11 @@ class BatchEncoder:
             flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
             return batch.append_column(self._output, pyarrow.FixedSizeListArray.from_arrays(flat, self._model.dim))
         return batch.assign(**{self._output: list(vectors)})
+
+
+def _is_missing(text: Any) -> bool:
+    """Tell whether a value of a table is none: pandas has a NaN for it, or an object that is not equal to anything."""
+    return text is None or type(text).__name__ == "NAType" or bool(text != text)
 
 
 @dataclass(frozen=True)
