@@ -176,7 +176,16 @@ def corpora(record: Record) -> str:
     ]
     memory = ["peak MiB", "of it not mapped from files"]
     return markdown(
-        ["phase", "million pairs", "words, half at most", "seconds", "pairs/s", "pairs/s a core", *memory, "MB on the disk"],
+        [
+            "phase",
+            "million pairs",
+            "words, half at most",
+            "seconds",
+            "pairs/s",
+            "pairs/s a core",
+            *memory,
+            "MB on the disk",
+        ],
         rows,
     )
 

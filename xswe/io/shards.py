@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from xswe.errors import ConfigError
+from xswe.errors import ConfigError, InputError
 from xswe.io.files import file_stamp as stamp_of
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.sources import is_remote, packing_of, remote_state
@@ -182,7 +182,7 @@ class TextPlan:
         for name in files:
             if name == "-":
                 raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-            size, stamp = remote_state(name) if is_remote(name) else _local_state(name)
+            size, stamp = _state(name)
             sizes.append(None if packing_of(name) else size)
             stamps.append(stamp)
         found = (name if is_remote(name) else str(Path(name).absolute()) for name in files)
@@ -225,9 +225,23 @@ class TextPlan:
         return range(first, first + self._shards(self.sizes[file]))
 
 
-def _local_state(name: str) -> tuple[int, list[Any]]:
+def _state(name: str) -> tuple[int | None, list[Any]]:
+    """Return the bytes of a file, if they are known, and what tells it from others of its name."""
+    if is_remote(name):
+        return remote_state(name)
     stamp = stamp_of(name)
     return stamp[1], stamp
+
+
+def check_unchanged(files: Sequence[str], stamps: list[Any]) -> None:
+    """Refuse files that are read a second time and are no longer what :meth:`TextPlan.of` saw.
+
+    Raises:
+        InputError: one was changed.
+    """
+    for name, stamp in zip(files, stamps, strict=True):
+        if _state(name)[1] != stamp:
+            raise InputError(name, "changed while it was read", "start again, with a file that stays")
 
 
 def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:

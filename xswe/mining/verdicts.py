@@ -21,14 +21,14 @@ from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned
 from xswe.corpus.kernels import blank_after, mix
 from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.execution import once, one_cluster, run_shards, shards_ahead
 from xswe.io.files import fingerprint, save_tensors
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan
+from xswe.io.shards import Job, Stage, TextPlan, check_unchanged
 from xswe.mining.cascade import check_share
 from xswe.mining.margin import row_cosines
 from xswe.mining.threshold import check_threshold
@@ -400,13 +400,13 @@ class FilterShards:
 
         Raises:
             ConfigError: the bitext is standard input.
+            InputError: the bitext was changed meanwhile.
             XsweError: shards failed.
             Unfinished: with ``execution=array``, the others are not done yet.
         """
         if "-" in self.file.paths:
             raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-        size = max(self.execution.shard, window)
-        plan, stamps = TextPlan.of(self.file.paths, size, window)
+        plan, stamps = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
         file = replace(self.file, paths=plan.files)
         if self.file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
             plan = replace(plan, files=plan.files[:1], sizes=(None,))
@@ -423,8 +423,7 @@ class FilterShards:
             told = folder / f"reasons-{identity}"
             with shards_ahead(clean, self.execution, self.threads, opened) as wait:
                 once(told, identity, partial(self._tell, clean, opened, wait))
-            if TextPlan.of(self.file.paths, size, window)[1] != stamps:
-                raise InputError(self.file.paths[0], "changed while it was read", "start again, with a file that stays")
+            check_unchanged(self.file.paths, stamps)
             compare = self._stage(folder, "compare", plan.count, CompareJob(*work, clean.folder, told), identity)
             run_shards(compare, self.execution, self.threads, opened)
         for shard in range(plan.count):

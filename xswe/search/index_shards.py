@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import HEADER, GrowingArray, Texts
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan, plan_identity
+from xswe.io.shards import Job, Stage, TextPlan, check_unchanged, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
@@ -98,7 +97,7 @@ def numbers_ahead(
     """Encode the lines of a file by shards into a folder, while the block reads those that a cluster has encoded.
 
     Yields:
-        What iterates over blocks of texts, and their numbers.
+        What iterates over blocks of texts, and their numbers; it raises an InputError if the file was changed meanwhile.
     """
     plan, stamps = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
@@ -109,15 +108,26 @@ def numbers_ahead(
     stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity)
     stage.begin(plan=asdict(plan))
     with shards_ahead(stage, execution, threads, (model, plan)) as wait:
-        yield partial(_numbers, stage, plan, columns_of(storage, model.dim), wait)
+
+        def ready(shard: int) -> None:
+            """Wait for a shard whose text is still what was encoded."""
+            wait(shard)
+            check_unchanged([file], stamps)
+
+        def blocks() -> Iterator[tuple[Texts, Numbers]]:
+            """Iterate over the blocks of all shards, of a text that stays as it is to the end."""
+            yield from _numbers(stage, plan, columns_of(storage, model.dim), ready)
+            check_unchanged([file], stamps)
+
+        yield blocks
 
 
 def _numbers(
-    stage: Stage, plan: TextPlan, columns: dict[str, tuple[type, tuple[int, ...]]], wait: Callable[[int], None]
+    stage: Stage, plan: TextPlan, columns: dict[str, tuple[type, tuple[int, ...]]], ready: Callable[[int], None]
 ) -> Iterator[tuple[Texts, Numbers]]:
     """Iterate over the blocks of all shards, in their order."""
     for shard in range(stage.count):
-        wait(shard)
+        ready(shard)
         source, span = plan.shard(shard)
         error = read_json(stage.side_car(shard))["counts"]["worst"]
         with ExitStack() as stack:
