@@ -50,6 +50,16 @@ def test_a_spreadsheets_separator_and_line_end_stay_as_they_are(tmp_path, mark, 
     assert [record.texts for record in again.read()] == [("0.500000", "d")] * 2
 
 
+def test_a_spreadsheets_columns_are_those_of_the_languages_and_no_numbers(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(",en,de\n" + "".join(f'{n},"A cat\n{n}.",Eine Katze {n}.\n' for n in range(20)), encoding="utf-8")
+    assert next(RecordFile((str(path),), languages=("de", "en")).read()).texts == ("Eine Katze 0.", "A cat\n0.")
+    complaint = r"a\.csv:2: its source side is a number in 20 of the first 20 lines; .* columns=\[en,de\]: , en, de"
+    with pytest.raises(InputError, match=complaint):
+        list(RecordFile((str(path),)).read())
+    assert next(RecordFile((str(path),), (0, 0)).read()).texts == ("0", "0")  # of which dedup reads one
+
+
 def test_what_json_and_xml_can_hold_and_little_else(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a\\ud800", "de": "b"}\n', encoding="utf-8")
     file = RecordFile((str(tmp_path / "a.jsonl"),), ("en", "de"))

@@ -85,9 +85,15 @@ def _warn_of_header(path: Path, source: str, target: str) -> None:
 
 
 def check_sides_are_text(
-    where: str | Path, languages: tuple[str, str], source: Sequence[str], target: Sequence[str]
+    where: str | Path,
+    languages: tuple[str, str],
+    source: Sequence[str],
+    target: Sequence[str],
+    *,
+    cure: str = "name the files, or the fields, that hold the two texts",
+    lines: Sequence[int] = range(1, JUDGED + 1),
 ) -> None:
-    """Refuse line-aligned files, or records, one side of which is no text, going by the first texts of both.
+    """Refuse line-aligned files, or records, one side of which is no text, going by the first texts of both, of some lines.
 
     Raises:
         InputError: a side is a number, or a web address, in nearly every line.
@@ -96,7 +102,7 @@ def check_sides_are_text(
     if found is not None:
         side, kind, bad = found
         problem = f"its {_language(languages, side)} side is {kind} in {len(bad)} of the first {len(source)} lines"
-        raise InputError(where, problem, "name the files, or the fields, that hold the two texts", bad[0] + 1)
+        raise InputError(where, problem, cure, lines[bad[0]])
 
 
 def _language(languages: tuple[str, str], side: int) -> str:

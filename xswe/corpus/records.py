@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
 
@@ -25,7 +25,7 @@ import numpy as np
 from xswe.corpus import kernels
 from xswe.corpus.blocks import complain, first_lines
 from xswe.corpus.documents import languages_of, units_of
-from xswe.corpus.formats import check_columns_are_text
+from xswe.corpus.formats import JUDGED, check_columns_are_text, check_sides_are_text
 from xswe.corpus.rows import Rows, copied, csv_rows, csv_separator, fields_within, uneven
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import (
@@ -291,12 +291,20 @@ class RecordFile:
         """Records of comma-separated values with a header; a quoted field may hold line ends."""
         path, separator, end, rows = self.paths[0], self.separator, self._end, csv_rows(self.paths[0])
         _, header = next(rows, (1, []))
-        a, b = (self._place(header, column) for column in self.columns)
-        for number, row in rows:
+        named = tuple(self.columns) == (0, 1) and len(self.languages) == 2 and set(self.languages) <= set(header)
+        a, b = (self._place(header, column) for column in (self.languages if named else self.columns))
+        first = list(islice(rows, JUDGED))
+        if a != b:
+            whole = [(number, row) for number, row in first if len(row) == len(header)]
+            source, target = ([row[place] for _, row in whole] for place in (a, b))
+            cure = f"name two of its columns, as in columns=[{','.join(header[-2:])}]: {', '.join(header)}"
+            spoken = (self.languages[0], self.languages[1]) if len(self.languages) == 2 else ("", "")
+            check_sides_are_text(path, spoken, source, target, cure=cure, lines=[number for number, _ in whole])
+        for number, row in chain(first, rows):
             if len(row) != len(header) and self.on_error == "raise":
                 raise uneven(path, row, header, number)
-            texts = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
-            yield Record(_csv_line(row, separator), end, texts)
+            pair = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
+            yield Record(_csv_line(row, separator), end, pair)
 
     @cached_property
     def _header(self) -> bytes:

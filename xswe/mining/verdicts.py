@@ -63,7 +63,8 @@ class BitextFilter:
         min_characters: pairs with a shorter side are dropped.
         max_characters: pairs with a longer side are dropped.
         hubs: most pairs that one text may be a side of; 0 for any.
-        columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON.
+        columns: of source and target in separated text, counted from 0; names of columns, or of fields of JSON. Where they
+            are not set, those of a ``.csv`` that are called as the languages.
         languages: of source and target; a model of two languages knows them.
         language: ``lingua`` drops pairs with a side in another language, by the library of that name: slow.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped as damaged).
