@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import gc
 import sqlite3
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
 from xswe.io.settings import ExecutionConfig
 from xswe.search import index as module
-from xswe.search import index_shards
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Vectors
@@ -230,7 +228,7 @@ def content(folder):
 def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 100)
     lines, how = tmp_path / "a.txt", {"method": "clusters", "storage": "float16", "threads": 1}
-    lines.write_text("\n".join(texts), encoding="utf-8")
+    lines.write_text("\n".join([*texts, "long " * 9000, texts[0]]), encoding="utf-8")  # a line of three shards
     alone = xswe.index(mini, lines, folder=tmp_path / "alone", **how)
     first, last = slices(2, shard=20_000)
     with pytest.raises(Unfinished):
@@ -252,22 +250,6 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
     with pytest.raises(ConfigError, match="give a file"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
-
-
-def test_a_text_that_changes_while_its_index_is_built(mini, texts, tmp_path, monkeypatch):
-    lines, done = tmp_path / "a.txt", index_shards.shards_ahead
-    lines.write_text("\n".join(texts), encoding="utf-8")
-
-    @contextmanager
-    def changing(*given):
-        with done(*given) as wait:
-            lines.write_text("\n".join(reversed(texts)), encoding="utf-8")
-            yield wait
-
-    monkeypatch.setattr(index_shards, "shards_ahead", changing)
-    with pytest.raises(InputError, match="changed while it was read"):
-        xswe.index(mini, lines, folder=tmp_path / "many", execution=ExecutionConfig("array", 0, 1))
-    assert not (tmp_path / "many").exists()
 
 
 def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,15 +14,16 @@ import numpy as np
 from xswe.io.execution import once, shards_ahead
 from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.lines import read_blocks
-from xswe.io.ragged import HEADER, GrowingArray, Texts
+from xswe.io.ragged import GrowingArray, Texts, release
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan, check_unchanged, plan_identity
+from xswe.io.shards import Job, Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
 
 BLOCK = 8192  # sentences encoded at a time
+_TEXTS: dict[str, tuple[type, tuple[int, ...]]] = {"bytes": (np.uint8, ()), "offsets": (np.int64, ())}
 
 
 class Numbers(NamedTuple):
@@ -61,20 +63,22 @@ class NumbersJob(Job):
         return load_any(self.model), TextPlan.read(self.folder)
 
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
-        """Write a file an array."""
+        """Write a file an array, and the texts, so that nobody reads them from their file again."""
         model, plan = opened
         source, span = plan.shard(shard)
         rows, error = 0, 0.0
         with ExitStack() as stack:
             columns = {}
-            for name, how in columns_of(self.storage, model.dim).items():
+            for name, (kind, row) in (columns_of(self.storage, model.dim) | _TEXTS).items():
                 temporary = stack.enter_context(whole_file(array_file(output, name), crowded=True))
-                columns[name] = GrowingArray(temporary, how[0], row=how[1])
+                columns[name] = GrowingArray(temporary, kind, row=row)
                 stack.callback(columns[name].abandon)
+            columns["offsets"].append(np.zeros(1, np.int64))
             for texts in read_blocks(source, BLOCK, span):
                 found = numbers_of(model, texts, self.storage)
-                for name, column in columns.items():
-                    column.append(found.arrays[name])
+                ends = columns["bytes"].size + texts.offsets[1:]
+                for name, array in (found.arrays | {"bytes": texts.data, "offsets": ends}).items():
+                    columns[name].append(array)
                 rows, error = rows + len(texts), max(error, found.error)
             for column in columns.values():
                 column.close()
@@ -82,7 +86,7 @@ class NumbersJob(Job):
 
     def files(self, output: Path) -> list[Path]:
         """Return the files of all arrays."""
-        return [array_file(output, name) for name in columns_of(self.storage, 0)]
+        return [array_file(output, name) for name in columns_of(self.storage, 0) | _TEXTS]
 
 
 def array_file(codes: Path, name: str) -> Path:
@@ -97,7 +101,7 @@ def numbers_ahead(
     """Encode the lines of a file by shards into a folder, while the block reads those that a cluster has encoded.
 
     Yields:
-        What iterates over blocks of texts, and their numbers; it raises an InputError if the file was changed meanwhile.
+        What iterates over blocks of texts, and their numbers.
     """
     plan, stamps = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
@@ -108,36 +112,17 @@ def numbers_ahead(
     stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity)
     stage.begin(plan=asdict(plan))
     with shards_ahead(stage, execution, threads, (model, plan)) as wait:
-
-        def ready(shard: int) -> None:
-            """Wait for a shard whose text is still what was encoded."""
-            wait(shard)
-            check_unchanged([file], stamps)
-
-        def blocks() -> Iterator[tuple[Texts, Numbers]]:
-            """Iterate over the blocks of all shards, of a text that stays as it is to the end."""
-            yield from _numbers(stage, plan, columns_of(storage, model.dim), ready)
-            check_unchanged([file], stamps)
-
-        yield blocks
+        yield partial(_numbers, stage, list(columns_of(storage, model.dim)), wait)
 
 
-def _numbers(
-    stage: Stage, plan: TextPlan, columns: dict[str, tuple[type, tuple[int, ...]]], ready: Callable[[int], None]
-) -> Iterator[tuple[Texts, Numbers]]:
+def _numbers(stage: Stage, names: Sequence[str], wait: Callable[[int], None]) -> Iterator[tuple[Texts, Numbers]]:
     """Iterate over the blocks of all shards, in their order."""
     for shard in range(stage.count):
-        ready(shard)
-        source, span = plan.shard(shard)
+        wait(shard)
         error = read_json(stage.side_car(shard))["counts"]["worst"]
-        with ExitStack() as stack:
-            streams = {}
-            for name in columns:
-                streams[name] = stack.enter_context(array_file(stage.path(shard), name).open("rb"))
-                streams[name].seek(HEADER)
-            for texts in read_blocks(source, BLOCK, span):
-                arrays: dict[str, np.ndarray] = {
-                    name: np.fromfile(streams[name], kind, len(texts) * int(np.prod(row))).reshape(len(texts), *row)
-                    for name, (kind, row) in columns.items()
-                }
-                yield texts, Numbers(arrays, error)
+        texts = Texts.open(stage.folder, f"{shard:06d}")
+        arrays = {name: np.load(array_file(stage.path(shard), name), mmap_mode="r") for name in names}
+        for start in range(0, len(texts), BLOCK):
+            block = slice(start, start + BLOCK)
+            yield texts[block], Numbers({name: array[block] for name, array in arrays.items()}, error)
+        release(texts.data, texts.offsets, *arrays.values())
