@@ -52,7 +52,7 @@ from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, work_folder, write_json
-from xswe.io.parallel import available_threads
+from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
 from xswe.io.settings import LOCAL, ExecutionConfig
@@ -122,7 +122,8 @@ def convert(
                     if not (partial / "progress.json").is_file():  # without it the next run begins anew
                         shutil.rmtree(partial, ignore_errors=True)
                     raise
-                write_json(partial / "signature.json", _signature(partial, files, languages, config, identity, report))
+                told = _signature(partial, files, languages, config, identity, report, threads)
+                write_json(partial / "signature.json", told)
                 _put_in_place(partial, folder)
                 logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
     return _open(folder, languages, identity)
@@ -269,6 +270,7 @@ def _signature(
     config: CorpusConfig,
     identity: str,
     report: CorpusReport,
+    threads: int,
 ) -> dict[str, Any]:
     """Describe a conversion so that it can be made again, and told from any other."""
     arrays = sorted(folder.glob("*.npy"))
@@ -279,7 +281,10 @@ def _signature(
         "files": [str(file.hub or path) for file in files for path in ([file.source] if file.hub else file.files)],
         "settings": content_settings(config),
         "report": asdict(report),
-        "arrays": {path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in arrays},
+        "arrays": {
+            path.name: {"bytes": path.stat().st_size, "sha256": digest}
+            for path, digest in zip(arrays, in_order(file_digest, arrays, threads), strict=True)
+        },
         "versions": {"xswe": __version__, "numpy": np.__version__, "python": sys.version.split()[0]},
         "command": sys.argv[1:],
     }

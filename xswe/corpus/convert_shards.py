@@ -7,6 +7,7 @@ blocks in the order of the files, behind those that clean, as a conversion goes 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -82,6 +83,8 @@ class CleanedShards:
                     if skip == 0:
                         yield block
                     skip = max(0, skip - 1)
+                if hasattr(os, "posix_fadvise"):  # what was read is not needed again, and memory is short of room to write
+                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 @contextmanager
