@@ -7,7 +7,6 @@ blocks in the order of the files, behind those that clean, as a conversion goes 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -25,7 +24,7 @@ from xswe.corpus.rows import Negatives, Rows
 from xswe.io.execution import once, shards_ahead
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Texts, forget
 from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Job, Stage, TextPlan
 from xswe.version import __version__
@@ -83,8 +82,7 @@ class CleanedShards:
                     if skip == 0:
                         yield block
                     skip = max(0, skip - 1)
-                if hasattr(os, "posix_fadvise"):  # what was read is not needed again, and memory is short of room to write
-                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            forget(self.stage.path(shard))
 
 
 @contextmanager

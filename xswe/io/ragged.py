@@ -36,6 +36,13 @@ def release(*arrays: np.ndarray) -> None:
             array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
+def forget(path: Path) -> None:
+    """Let the system hold no page of a file that is not read again: what is written needs the room."""
+    if hasattr(os, "posix_fadvise"):
+        with path.open("rb") as stream:
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 class Spans:
     """Reads spans of a mapped array from its file; the array is C-contiguous and :func:`mapped`, of any shape."""
 

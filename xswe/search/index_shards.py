@@ -14,7 +14,7 @@ import numpy as np
 from xswe.io.execution import once, shards_ahead
 from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.lines import read_blocks
-from xswe.io.ragged import GrowingArray, Texts, release
+from xswe.io.ragged import GrowingArray, Texts, forget, release
 from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Job, Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
@@ -126,3 +126,5 @@ def _numbers(stage: Stage, names: Sequence[str], wait: Callable[[int], None]) ->
             block = slice(start, start + BLOCK)
             yield texts[block], Numbers({name: array[block] for name, array in arrays.items()}, error)
         release(texts.data, texts.offsets, *arrays.values())
+        for path in stage.job.files(stage.path(shard)):
+            forget(path)
