@@ -204,6 +204,12 @@ def _broken(measured: Measured) -> list[float]:
     return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
 
 
+def _joining(measured: Measured) -> list[float]:
+    """Return by how many seconds, at most, commands with little to do take longer on a Ray."""
+    rows = [row["seconds"] for row in measured("shards")["commands with little to do"].values()]
+    return [max(row["2"] - row["here"] for row in rows)]
+
+
 def _empty_shards(measured: Measured) -> list[float]:
     """Return what an empty shard costs in ms, least and most, how many MiB the driver grows, and Ray's start in s."""
     record = measured("shards")
@@ -334,6 +340,10 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
                 for dtype in ("float32", "int8")
                 for how in ("parts", "shards")
             ],
+        ),
+        (
+            "Joining that Ray and starting its workers is # s of these",
+            _joining,
         ),
         (
             "costs # to # ms of the driver's processor, here and on Ray (with other work on the machine), and "
