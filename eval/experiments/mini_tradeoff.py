@@ -35,8 +35,8 @@ from xswe.corpus.formats import find_pairs
 from xswe.evaluation.metrics import bitext_items, spearman
 from xswe.io.files import write_json
 from xswe.io.lines import read_lines
+from xswe.io.products import row_products
 from xswe.io.results import table
-from xswe.mining.margin import row_cosines
 from xswe.model.export import ExportConfig, reshape
 from xswe.model.static import StaticModel
 from xswe.progress import track
@@ -103,7 +103,7 @@ def measure(model: StaticModel, sets: dict[str, list], threads: int) -> list[flo
             out[name].append(float(bitext_items(a, b)["accuracy"].mean()))
             out[f"{name}, margin"].append(float(bitext_items(a, b, margin=True)["accuracy"].mean()))
     for scores, left, right in sets["stsb-xling dev"]:
-        out["stsb-xling dev"].append(spearman(row_cosines(encode(left), encode(right)), scores))
+        out["stsb-xling dev"].append(spearman(row_products(encode(left), encode(right)), scores))
     unit = {code: encode(texts) for code, texts in sample_sentences().items()}
     for a, b in combinations(OTHERS, 2):
         out["without bitext"].append(float(bitext_items(unit[a], unit[b])["accuracy"].mean()))

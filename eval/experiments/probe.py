@@ -27,8 +27,8 @@ from eval.settings import RESULTS, run_script
 from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.models import open_encoder
 from xswe.io.files import write_json
+from xswe.io.products import row_products
 from xswe.io.results import table
-from xswe.mining.margin import row_cosines
 
 PAIRS = Path(__file__).parent / "minimal_pairs.tsv"
 LANGUAGES = ("en", "de", "zh", "ja")
@@ -71,7 +71,7 @@ def probe(encoder: SentenceEncoder, lines: list[dict[str, str]]) -> list[dict[st
         if foreign is not None:
             questions = {"translation": (foreign, own, foreign, other), **questions}
         for question, (a, b, c, d) in questions.items():
-            told = shares(row_cosines(a, b), row_cosines(c, d), kinds)
+            told = shares(row_products(a, b), row_products(c, d), kinds)
             rows.append({"model": encoder.name, "dims": encoder.dim, "language": code, "question": question, **told})
     return rows
 

@@ -12,7 +12,7 @@ from xswe.evaluation.encoders import StaticEncoder
 from xswe.evaluation.metrics import CORRELATIONS, Row, bitext_items, search, weighted_f1
 from xswe.evaluation.mteb_bridge import MtebEncoder, run_task
 from xswe.evaluation.tasks import PRESETS, SENTENCE_TO_SENTENCE, averages, check, jobs
-from xswe.mining.margin import row_cosines
+from xswe.io.products import row_products
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
 
@@ -164,7 +164,7 @@ def test_sts_through_mteb_equals_our_own_figures(model, tmp_path, sample):
     rows = [{"sentence1": x, "sentence2": y, "score": s} for x, y, s in zip(a, b, scores, strict=True)]
     sts12(tmp_path, rows)
     found = {row.metric: row for row in run_task(StaticEncoder(model, "m"), "STS12", tmp_path, tmp_path / "results")}
-    cosines = row_cosines(model.encode(a), model.encode(b))
+    cosines = row_products(model.encode(a), model.encode(b))
     ours = {name: correlate(cosines, scores) for name, correlate in CORRELATIONS.items()}
     assert found["cosine_spearman"].value == pytest.approx(ours["spearman"], abs=1e-6)
     assert found["cosine_pearson"].value == pytest.approx(ours["pearson"], abs=1e-6)

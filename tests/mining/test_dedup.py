@@ -97,7 +97,7 @@ def test_another_threshold_takes_the_search_that_is_there(model, lines, tmp_path
     (tmp_path / "a.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     settings = {"work": tmp_path / "work", "keep": True, "threads": 1}
     dedup(model, tmp_path / "a.txt", tmp_path / "b.txt", threshold=0.9, **settings)
-    monkeypatch.setattr("xswe.search.exact.score_strip", None)  # a second search would call it
+    monkeypatch.setattr("xswe.search.exact.sweep", None)  # a second search would call it
     again = dedup(model, tmp_path / "a.txt", tmp_path / "b.txt", threshold=0.4, **settings)
     assert again.counts == dedup(None, lines, threshold=None).counts | again.counts
 

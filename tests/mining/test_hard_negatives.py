@@ -109,7 +109,7 @@ def test_a_killed_run_goes_on_with_its_search(model, bitext, tmp_path, monkeypat
             mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
     assert (tmp_path / "killed.jsonl.work" / "search").is_dir()
     with monkeypatch.context() as patch:
-        patch.setattr("xswe.search.exact.score_strip", lambda *_: 1 / 0)  # what searches is not called again
+        patch.setattr("xswe.search.exact.sweep", lambda *_: 1 / 0)  # what searches is not called again
         again = mine_negatives(model, bitext, tmp_path / "killed.jsonl", **settings)
         with pytest.raises(ZeroDivisionError):
             mine_negatives(model, bitext, tmp_path / "new.jsonl", **settings)

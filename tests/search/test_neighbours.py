@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tests.clusters import damage
 from xswe.errors import ConfigError, InputError
+from xswe.io.products import COLUMNS, ROWS, pack, products
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search import exact, neighbours
 from xswe.search import exact as work
-from xswe.search.kernels import merge, sweep
+from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import NONE, SearchConfig, Vectors, VectorWriter, empty_lists, quantise
 
@@ -29,16 +30,15 @@ def naive(scores, k):
     return np.take_along_axis(scores, order, 1), order
 
 
-def assert_neighbours(found, a, b, k, exactly=True):
-    scores = a.astype(np.float64) @ b.astype(np.float64).T
+def assert_neighbours(found, a, b, k):
+    scores = products(a, b)
     for values, ids, table in ((found.forward, found.forward_ids, scores), (found.backward, found.backward_ids, scores.T)):
-        wanted = naive(table, k)[0]
+        wanted, names = naive(table, k)
         width = wanted.shape[1]
-        np.testing.assert_allclose(values[:, :width], wanted, atol=2e-6)
+        np.testing.assert_array_equal(values[:, :width], wanted)
+        np.testing.assert_array_equal(ids[:, :width], names)
         assert (values[:, width:] == -np.inf).all()
         assert (ids[:, width:] == NONE).all()
-        np.testing.assert_allclose(np.take_along_axis(table, ids[:, :width].astype(int), 1), wanted, atol=2e-6)
-        assert all(len(set(row)) == width for row in ids[:, :width].tolist())
 
 
 def same(a, b):
@@ -49,14 +49,16 @@ def same(a, b):
 @settings(max_examples=40)
 @given(st.integers(1, 150), st.integers(1, 150), st.integers(1, 6), st.integers(0, 99))
 def test_sweep_keeps_the_best_of_rows_and_columns_with_ties_by_id(rows, columns, k, seed):
-    scores = np.random.default_rng(seed).integers(0, 6, (rows, columns)).astype(np.float32)
+    draw = np.random.default_rng(seed)
+    left, right = (draw.integers(0, 3, (n, 3)).astype(np.float32) for n in (rows, columns))  # many equal products
+    scores = left @ right.T
     row, column = empty_lists(rows, k), empty_lists(columns, k)
     limits = np.full(rows, -np.inf, np.float32), np.full(columns, -np.inf, np.float32)
     for r in range(0, rows, 64):
         for c in range(0, columns, 70):
             x, y = slice(r, r + 64), slice(c, c + 70)
-            block = np.ascontiguousarray(scores[x, y])
-            sweep(block, row[0][x], row[1][x], limits[0][x], column[0][y], column[1][y], limits[1][y], r, c)
+            own = Lists(row[0][x], row[1][x], limits[0][x], r), Lists(column[0][y], column[1][y], limits[1][y], c)
+            sweep(pack(left[x], ROWS), pack(right[y], COLUMNS), *own)
     for found, table in ((row, scores), (column, scores.T)):
         wanted, ids = naive(table, k)
         np.testing.assert_array_equal(found[0][:, : wanted.shape[1]], wanted)
@@ -100,7 +102,7 @@ def test_neither_threads_nor_memory_change_the_result(vectors):
 def test_the_panel_and_the_lists_fit_in_the_memory():
     config = SearchConfig(memory=0.5, threads=4)
     rows = exact.panel_rows(50_000_000, 256, 4, config)
-    needed = rows * (256 * 4 + 4 * (4 * 8 + 4)) + 4 * (1024 * 256 * 4 + 512 * 512 * 4)
+    needed = rows * (256 * 4 + 4 * (4 * 8 + 4)) + (8 * 1024 + 64 * COLUMNS) * 256 * 4
     assert 0.9 * 2**29 < needed <= 2**29
 
 

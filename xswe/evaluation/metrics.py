@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from xswe.errors import ConfigError
+from xswe.io.products import products
 from xswe.mining.margin import ratio_base
 
 # Of all metrics of a task, the one that a table of many tasks shows: the first of these that is there.
@@ -154,7 +155,7 @@ def search(queries: np.ndarray, candidates: np.ndarray, base: tuple[np.ndarray, 
     nearest, rank = np.empty(len(queries), np.int64), np.empty(len(queries), np.int64)
     columns = np.arange(len(candidates))
     for start in range(0, len(queries), _BLOCK):
-        scores = queries[start : start + _BLOCK] @ candidates.T
+        scores = products(queries[start : start + _BLOCK], candidates)
         if base is not None:
             scores /= ratio_base(base[0][start : start + _BLOCK, None], base[1][None, :])
         rows = np.arange(start, start + len(scores))
@@ -171,7 +172,7 @@ def neighbourhood(queries: np.ndarray, candidates: np.ndarray, k: int = _NEIGHBO
     k = min(k, len(candidates))
     out = np.empty(len(queries), np.float32)
     for start in range(0, len(queries), _BLOCK):
-        scores = queries[start : start + _BLOCK] @ candidates.T
+        scores = products(queries[start : start + _BLOCK], candidates)
         out[start : start + _BLOCK] = np.partition(scores, -k, axis=1)[:, -k:].mean(1)
     return out
 

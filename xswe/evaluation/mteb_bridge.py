@@ -15,7 +15,7 @@ from xswe.evaluation.encoders import SentenceEncoder
 from xswe.evaluation.metrics import Row, pearson
 from xswe.evaluation.tasks import Job, averages, import_mteb, jobs, score_vectors
 from xswe.io.files import file_stamp, fingerprint
-from xswe.mining.margin import row_cosines
+from xswe.io.products import row_products
 from xswe.progress import track
 from xswe.text.languages import LANGUAGES
 
@@ -216,7 +216,7 @@ def _scored(job: Job, subset: str, split: str, theirs: dict[str, float], sides: 
         return {}
     data = job.task.dataset
     scores = np.array(data.get(subset, data)[split]["score"], np.float64)
-    items = np.stack([row_cosines(*sides).astype(np.float64), scores])
+    items = np.stack([row_products(*sides).astype(np.float64), scores])
     if not abs(pearson(*items) - theirs.get("cosine_pearson", math.inf)) <= 1e-3:
         return {}
     return dict.fromkeys(("cosine_spearman", "cosine_pearson"), items)

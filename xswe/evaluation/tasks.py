@@ -19,8 +19,8 @@ from xswe.errors import ConfigError, DependencyError, InputError
 from xswe.evaluation.metrics import Row, bitext_items, correlation_rows, spearman, weighted_f1
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
+from xswe.io.products import products, row_products
 from xswe.io.results import Result, table
-from xswe.mining.margin import row_cosines
 from xswe.model.ensemble import Ensemble, fit_weights, locate
 from xswe.model.interchange import is_model2vec, read_model2vec, read_wordllama
 from xswe.model.static import StaticModel
@@ -283,7 +283,7 @@ def read_scored(path: Path) -> tuple[np.ndarray, list[str], list[str]]:
 def evaluate_scored(encode: Encode, path: Path) -> list[Row]:
     """Correlate cosines with the scores of a ``score<TAB>a<TAB>b`` file; see :func:`read_scored`."""
     scores, left, right = read_scored(path)
-    return correlation_rows(row_cosines(encode(left), encode(right)), scores, "file", path.name)
+    return correlation_rows(row_products(encode(left), encode(right)), scores, "file", path.name)
 
 
 # A score of the mean cosines of one development file: (weights of the parts) -> figure.
@@ -391,12 +391,10 @@ def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...
     pairs = [(a, b) for one in find_pairs([str(file)], (first, second)) for a, b in read_pairs(one) if a and b]
     _refuse_few(file, len(pairs))
     sides = [list(side) for side in zip(*pairs[:_MOST_PAIRS], strict=True)]
-    products = np.stack(
-        [part.encode(sides[0], threads=threads) @ part.encode(sides[1], threads=threads).T for part in parts]
-    )
+    tables = np.stack([products(*(part.encode(side, threads=threads) for side in sides)) for part in parts])
 
     def f1(weights: np.ndarray) -> float:
-        cosines = np.tensordot(np.asarray(weights, np.float32), products, 1)
+        cosines = np.tensordot(np.asarray(weights, np.float32), tables, 1)
         return (weighted_f1(cosines.argmax(1)) + weighted_f1(cosines.argmax(0))) / 2
 
     return f1
@@ -413,7 +411,7 @@ def _scored(parts: Sequence[StaticModel], file: Path, threads: int) -> Score:
     _refuse_few(file, len(scores))
     if np.ptp(scores) == 0:
         raise InputError(file, "all scores are equal", "give a file with scores that differ")
-    cosines = np.stack([row_cosines(*(part.encode(side, threads=threads) for side in (left, right))) for part in parts])
+    cosines = np.stack([row_products(*(part.encode(side, threads=threads) for side in (left, right))) for part in parts])
 
     def correlation(weights: np.ndarray) -> float:
         return spearman(weights @ cosines, scores)

@@ -16,8 +16,9 @@ import numpy as np
 
 from xswe.corpus.records import Record
 from xswe.errors import ConfigError
+from xswe.io.products import row_products
 from xswe.io.ragged import Texts
-from xswe.mining.margin import Pairs, row_cosines
+from xswe.mining.margin import Pairs
 from xswe.search.types import Encoder, combined, judged_vectors
 
 _LEAST = 10  # pairs, for standardised scores to mean something
@@ -139,4 +140,4 @@ def _cosines(asked: Pairs, wrong: Pairs, texts: tuple[TextsOf, TextsOf], encoder
         rows = np.concatenate([getattr(asked, column), getattr(wrong, column)]).astype(np.int64)
         distinct, place = np.unique(rows, return_inverse=True)
         sides.append(judged_vectors(encoder, list(texts_of(distinct)))[place])
-    return row_cosines(*sides)
+    return row_products(*sides)

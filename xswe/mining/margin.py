@@ -40,11 +40,6 @@ def check_score(score: str) -> None:
         raise ConfigError(f"score={score!r}: use one of {', '.join(SCORES)}")
 
 
-def row_cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the inner product of each row with its like, float32 (n,)."""
-    return np.einsum("ij,ij->i", left, right)
-
-
 def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
     """Return the mean cosine with the k nearest (fewer where there are fewer; 0 with none), float32 (n,).
 

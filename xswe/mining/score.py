@@ -21,10 +21,11 @@ from xswe.errors import ConfigError
 from xswe.io.execution import once
 from xswe.io.files import file_stamp, fingerprint, open_output, scratch, work_folder
 from xswe.io.lines import OnError
+from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.settings import changed
-from xswe.mining.margin import Score, check_score, neighbourhood, row_cosines, score_cosines
+from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
 from xswe.mining.output import format_of, output_format
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
@@ -111,7 +112,7 @@ def _score_rows(
         here, there = neighbourhood(lists.forward, k), neighbourhood(lists.backward, k)
     for start in range(0, len(out), _BLOCK):
         a, b = (each[start : start + _BLOCK] for each in rows)
-        cosines = row_cosines(sides[0].take(a), sides[1].take(b))
+        cosines = row_products(sides[0].take(a), sides[1].take(b))
         out[start : start + _BLOCK] = score_cosines(cosines, here[a], there[b], score)
     return out
 
@@ -217,7 +218,7 @@ def _stream(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig)
         while block := list(islice(lines, _BLOCK)):
             good = [line.texts for line in block if line.texts is not None]
             left, right = (model.encode([pair[k] for pair in good], threads=threads) for k in (0, 1))
-            cosines = row_cosines(left, right)
+            cosines = row_products(left, right)
             added += float(cosines.sum(dtype=np.float64))
             scores = iter(cosines.tolist())
             for line in block:
@@ -419,7 +420,7 @@ def _pairs(bitext: Any, config: NegativesConfig, languages: tuple[str, ...]) -> 
 
 def _scores(sides: Sequence[Vectors], own: np.ndarray) -> np.ndarray:
     """Return the cosine of each pair, float32 (n,)."""
-    blocks = [row_cosines(block, sides[1].take(own[start : start + len(block)])) for start, block in sides[0].blocks()]
+    blocks = [row_products(block, sides[1].take(own[start : start + len(block)])) for start, block in sides[0].blocks()]
     return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
 
 

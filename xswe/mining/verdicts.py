@@ -26,11 +26,11 @@ from xswe.io.compiler import INNER, LEAN
 from xswe.io.execution import once, one_cluster, run_shards, shards_ahead
 from xswe.io.files import fingerprint, save_tensors
 from xswe.io.lines import OnError
+from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Job, Stage, TextPlan, check_unchanged
 from xswe.mining.cascade import check_share
-from xswe.mining.margin import row_cosines
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.text.languages import check_languages, same_numbers
@@ -149,12 +149,12 @@ class Judge:
             alive = np.flatnonzero(reasons == 0)
             rows = block.take(alive)
         left, right = (self._model.encode(side, threads=1) for side in (rows.source, rows.target))
-        cosines = row_cosines(left, right)
+        cosines = row_products(left, right)
         # A pair that is alone in its block is no decoy to itself.
         decoys = np.full_like(cosines, np.nan)
         if len(alive) > 1:
-            decoys[:-1] = row_cosines(left[:-1], right[1:])
-            decoys[-1:] = row_cosines(left[-1:], right[:1])
+            decoys[:-1] = row_products(left[:-1], right[1:])
+            decoys[-1:] = row_products(left[-1:], right[:1])
         if self._config.copies:
             reasons[alive[find_copies(rows.source, rows.target, np.flatnonzero(cosines >= _ALIKE))]] = COPY
         scores = np.full(len(block), np.nan, np.float32)

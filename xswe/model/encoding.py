@@ -139,8 +139,12 @@ class Encoding:
             >>> model.similarity("A cat sleeps.", ["猫が寝ている。", "电车晚点了。"]).shape
             (2,)
         """
-        found = self.encode(left, threads=threads) @ self.encode(right, threads=threads).T
-        return float(found) if found.ndim == 0 else found
+        from xswe.io.products import products  # compiled: loading a model does without
+
+        sides = [np.asarray(self.encode(side, threads=threads)) for side in (left, right)]
+        found = products(*(np.atleast_2d(side) for side in sides), threads=threads)
+        shape = [len(side) for side in sides if side.ndim == 2]
+        return found.reshape(shape) if shape else float(found[0, 0])
 
     def push_to_hub(
         self,

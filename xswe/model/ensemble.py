@@ -84,15 +84,14 @@ class Ensemble(Encoding):
 
         A part that knows nothing of a text leaves it to the others; a text that none knows is the zero vector.
         """
-        from xswe.model.kernels import divide_rows, row_norms  # compiled: loading a model does without
+        from xswe.io.products import norms  # compiled: loading a model does without
+        from xswe.model.kernels import divide_rows
 
         start = 0
         for part, weight in zip(self.parts, self.weights, strict=True):
             np.multiply(part.encode(texts), np.float32(weight**0.5), out=out[:, start : start + part.dim])
             start += part.dim
-        norms = np.empty(len(out), np.float32)
-        row_norms(out, norms)
-        divide_rows(out, norms)
+        divide_rows(out, norms(out))
 
     def save(self, folder: str | Path) -> None:
         """Write one folder: a model folder for each part, and ``config.json``; whole or not at all.

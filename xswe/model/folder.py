@@ -129,8 +129,10 @@ def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.nda
 
 def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return which centre is nearest to each row, int64 (n,)."""
+    from xswe.io.products import products  # compiled: loading a model does without
+
     offsets, step = 0.5 * (centres**2).sum(axis=1), 1 << 13
-    blocks = (rows[start : start + step] @ centres.T - offsets for start in range(0, len(rows), step))
+    blocks = (products(rows[start : start + step], centres) - offsets for start in range(0, len(rows), step))
     return np.concatenate([block.argmax(axis=1) for block in blocks])
 
 

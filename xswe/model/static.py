@@ -291,11 +291,13 @@ class StaticModel(Encoding):
         """
         if k < 1:
             raise ConfigError(f"k={k}: give at least 1")
+        from xswe.io.products import norms, row_products  # compiled: loading a model does without
+
         words = {word: row for word, row in self.words(language).items() if word.casefold() != text.casefold()}
         rows = np.fromiter(words.values(), np.int64, len(words))
         table = self.rows(rows)
-        norms = np.linalg.norm(table, axis=1)
-        cosines = table @ self.encode(text) / np.where(norms > 0, norms, np.inf)
+        lengths = norms(table)
+        cosines = row_products(table, self.encode(text)) / np.where(lengths > 0, lengths, np.inf)
         names = list(words)
         best = np.argsort(-cosines, kind="stable")[:k].tolist()
         return Neighbours(text, tuple(Neighbour(float(cosines[i]), names[i]) for i in best))

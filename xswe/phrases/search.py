@@ -19,7 +19,8 @@ from numba import njit
 from xswe.errors import ConfigError, ModelError
 from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint
-from xswe.io.parallel import over_blocks, run, share, single_threaded_blas
+from xswe.io.parallel import over_blocks, run, share
+from xswe.io.products import largest, norms, products
 from xswe.io.ragged import Texts
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
@@ -171,14 +172,14 @@ def near_rows(matrix: np.ndarray, queries: np.ndarray, near: int) -> np.ndarray:
         near: how many.
 
     Returns:
-        int32 (n, near), in no order; (n, rows) where there are fewer.
+        int32 (n, near), rising; (n, rows) where there are fewer.
     """
-    norms = np.linalg.norm(matrix, axis=1)
+    lengths = norms(matrix)
     near = min(near, len(matrix))
     out = np.empty((len(queries), near), np.int32)
     for start in range(0, len(out), LANES):
-        cosines = queries[start : start + LANES] @ matrix.T / np.where(norms > 0, norms, np.inf)
-        out[start : start + LANES] = np.argpartition(-cosines, near - 1, axis=1)[:, :near]
+        for row, found in enumerate(products(queries[start : start + LANES], matrix), start):
+            out[row] = largest(found / np.where(lengths > 0, lengths, np.inf), near)
     return out
 
 
@@ -329,7 +330,6 @@ class Search:
         """Search a block of passages, whose first one has the number ``base``; blocks come in order."""
         self.add_cut(*self.source.cut(texts, self.config.threads), base)
 
-    @single_threaded_blas()  # which costs what a small product does, so once a block
     def add_cut(self, matrix: np.ndarray, cut: Cut, base: int) -> None:
         """The same for passages that are cut already."""
         config = self.config
@@ -352,10 +352,8 @@ class Search:
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
         for start in range(0, len(open_), LANES):
             some = open_[start : start + LANES]
-            lanes = np.ascontiguousarray(self.queries[some].T)
-            pieces = np.empty((len(used), len(some)), np.float32)
+            pieces = products(used, self.queries[some], threads=config.threads)
             table = np.empty((len(codes), len(some)), np.float32)
-            over_blocks(partial(_product, used, lanes, pieces), len(used), config.threads)
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
             allowed = np.full(len(cut), (1 << len(some)) - 1, np.uint64)
@@ -441,10 +439,6 @@ def _blocks(passages: Iterator[str], characters: int) -> Iterator[list[str]]:
             block, held = [], 0
     if block:
         yield block
-
-
-def _product(rows: np.ndarray, columns: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
-    np.matmul(rows[start:stop], columns, out=out[start:stop])
 
 
 def _even_parts(texts: np.ndarray, parts: int) -> list[tuple[int, int]]:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from xswe.io.products import product
 from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
@@ -206,19 +207,21 @@ def _terms(
             forms.setdefault(form, []).append(hit)
     groups: list[list[str]] = []
     for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
-        near = (group for group in groups if same_term(group[0], form, bool(rows[group[0]] @ rows[form] >= _NEAR)))
+        near = (group for group in groups if same_term(group[0], form, product(rows[group[0]], rows[form]) >= _NEAR))
         own = next(near, None)
         if own is None:
             groups.append([form])
         else:
             own.append(form)
     out = []
-    weights = {form: _weight(float(vector @ rows[form]), sum(hit.passages for hit in hits)) for form, hits in forms.items()}
+    weights = {
+        form: _weight(product(vector, rows[form]), sum(hit.passages for hit in hits)) for form, hits in forms.items()
+    }
     for group in groups:
         group.sort(key=lambda form: -weights[form])
         every = [hit for form in group for hit in forms[form]]
         places = tuple(dict.fromkeys(_narrowed(place, group[0]) for hit in every for place in hit.places))
-        score = float(vector @ rows[group[0]])
+        score = product(vector, rows[group[0]])
         term = Term(
             group[0],
             score,

@@ -13,10 +13,11 @@ import numpy as np
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import fingerprint, whole_folder
-from xswe.io.parallel import run, single_threaded_blas
+from xswe.io.parallel import run
+from xswe.io.products import COLUMNS, ROWS, aligned, pack
 from xswe.io.shards import sound_record, write_record
 from xswe.progress import bar
-from xswe.search.kernels import merge, sweep
+from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
 
 logger = logging.getLogger(__name__)
@@ -100,76 +101,41 @@ def work_off(
             pause(state["next"])
 
 
-# Exact neighbours: one pass over the blocks of the score matrix serves both directions.
+# Exact neighbours: one pass over the score matrix serves both directions.
 #
-# Targets are held in panels of as many rows as the memory allows, sources go past them in strips, and within a strip
-# small square blocks are multiplied by BLAS and swept while they are in the cache. Strips are shared out among threads;
-# a thread owns the lists of its strip's rows, and keeps lists of its own for the panel's columns, which are merged at
-# the end.
+# Targets are held in panels of as many rows as the memory allows, and sources go past them in strips. Strips are shared out
+# among threads; a thread owns the lists of its strip's rows, and keeps lists of its own for the panel's columns, which are
+# merged at the end.
 
 
-_BLOCK = 512  # rows and columns of a block: 1 MiB of scores, which the second-level cache holds
 _STRIP = 1024  # source rows of a unit of work
+_LEAST = 512  # target rows of a panel
+_READ = 64 * COLUMNS  # target rows that are read at a time
 _NOTHING = np.zeros(0, np.int64)
 
 
-class Columns:
-    """One thread's lists of a panel's columns: only what beats the merged lists enters."""
-
-    def __init__(self, merged_scores: np.ndarray) -> None:
-        self.scores, self.ids = empty_lists(*merged_scores.shape)
-        self.limits = merged_scores[:, -1].copy()
-
-    def merge_into(self, scores: np.ndarray, ids: np.ndarray) -> None:
-        """Hand the lists over and start again."""
-        merge(scores, ids, _NOTHING, self.scores, self.ids, _NOTHING)
-        self.scores[:], self.ids[:] = -np.inf, -1
+def columns_of(merged: np.ndarray, first: int) -> Lists:
+    """Return one thread's lists of a panel's columns: only what beats the merged lists enters."""
+    return Lists(*empty_lists(*merged.shape), merged[:, -1].copy(), first)
 
 
 def panel_rows(targets: int, dim: int, k: int, config: SearchConfig) -> int:
     """Return how many target rows a panel holds: their vectors and every thread's lists of them fit in the memory."""
-    strips = config.workers * (_STRIP * dim * 4 + _BLOCK * _BLOCK * 4)
+    strips = (2 * config.workers * _STRIP + _READ) * dim * 4  # read, and packed
     row = dim * 4 + config.workers * (k * 8 + 4)
-    rows = max(_BLOCK, (config.bytes - strips) // row // _BLOCK * _BLOCK)
-    return int(min(rows, -(-targets // _BLOCK) * _BLOCK))
+    rows = max(_LEAST, (config.bytes - strips) // row // _LEAST * _LEAST)
+    return int(min(rows, -(-targets // _LEAST) * _LEAST))
 
 
-def score_strip(
-    strip: np.ndarray,
-    panel: np.ndarray,
-    lists: Neighbours,
-    columns: Columns,
-    at: tuple[int, int],
-    scratch: np.ndarray,
-    within: bool = False,
-) -> None:
-    """Take the scores of a strip of sources with a panel of targets into the lists.
-
-    Args:
-        strip: float32 (rows, d).
-        panel: float32 (columns, d).
-        lists: of all sources; the rows of the strip are changed in place.
-        columns: of the panel, changed in place.
-        at: the strip's first source and the panel's first target.
-        scratch: float32, at least 512 x 512 numbers.
-        within: sources and targets are the same vectors, and only targets before the source count.
-    """
-    first, column = at
-    scores, ids = lists.forward[first : first + len(strip)], lists.forward_ids[first : first + len(strip)]
-    limits = scores[:, -1].copy()
-    for c in range(0, len(panel), _BLOCK):
-        right = panel[c : c + _BLOCK]
-        mine = columns.scores[c : c + _BLOCK], columns.ids[c : c + _BLOCK], columns.limits[c : c + _BLOCK]
-        for r in range(0, len(strip), _BLOCK):
-            if within and first + r < column + c:  # blocks of both sides begin at the same multiples
-                continue
-            left = strip[r : r + _BLOCK]
-            block = scratch[: len(left) * len(right)].reshape(len(left), len(right))
-            np.matmul(left, right.T, out=block)
-            if within and first + r == column + c:
-                block[np.triu_indices(len(left))] = -np.inf
-            rows = slice(r, r + _BLOCK)
-            sweep(block, scores[rows], ids[rows], limits[rows], *mine, first + r, column + c)
+def read_panel(target: Vectors, first: int, last: int) -> np.ndarray:
+    """Read targets, packed as the columns of tiles."""
+    panel = aligned(-(-(last - first) // COLUMNS) * COLUMNS * target.dim)
+    for start in range(first, last, _READ):
+        stop = min(start + _READ, last)
+        rows = -(-(stop - start) // COLUMNS) * COLUMNS
+        place = (start - first) * target.dim
+        pack(target.read(start, stop), COLUMNS, panel[place : place + rows * target.dim])
+    return panel
 
 
 def search_exact(
@@ -190,37 +156,41 @@ def search_exact(
     panels = -(-len(target) // width)
     saved = Checkpoint(checkpoint, ["exact", k, width, *["within"] * within], (source, target))
     done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
-    scratch = np.empty((threads, _BLOCK * _BLOCK), np.float32)
-    with single_threaded_blas():
-        for number in range(done // strips, panels):
-            first = number * width
-            panel = target.read(first, first + width)
-            scores, ids = lists.backward[first : first + width], lists.backward_ids[first : first + width]
-            columns = [Columns(scores) for _ in range(threads)]
+    for number in range(done // strips, panels):
+        first, last = number * width, min((number + 1) * width, len(target))
+        panel = read_panel(target, first, last)
+        scores, ids = lists.backward[first:last], lists.backward_ids[first:last]
+        columns = [columns_of(scores, first) for _ in range(threads)]
 
-            def work(thread: int, unit: int, first: int = first, panel: np.ndarray = panel, columns: list = columns) -> int:
-                row = (unit % strips) * _STRIP
-                strip = source.read(row, row + _STRIP)
-                score_strip(strip, panel, lists, columns[thread], (row, first), scratch[thread], within)
-                return len(strip) * len(panel)
+        def work(thread: int, unit: int, panel: np.ndarray = panel, columns: list[Lists] = columns) -> int:
+            row = (unit % strips) * _STRIP
+            strip = source.read(row, row + _STRIP)
+            here = slice(row, row + len(strip))
+            found, names = lists.forward[here], lists.forward_ids[here]
+            rows = Lists(found, names, found[:, -1].copy(), row)
+            sweep(pack(strip, ROWS), panel, rows, columns[thread], within)
+            return len(strip) * len(columns[thread].limits)
 
-            def pause(finished: int, columns: list = columns, scores: np.ndarray = scores, ids: np.ndarray = ids) -> None:
-                for own in columns:
-                    own.merge_into(scores, ids)
-                for own in columns:
-                    own.limits[:] = scores[:, -1]
-                saved.save(finished, lists)
+        def pause(
+            finished: int, columns: list[Lists] = columns, scores: np.ndarray = scores, ids: np.ndarray = ids
+        ) -> None:
+            for own in columns:
+                merge(scores, ids, _NOTHING, own.scores, own.ids, _NOTHING)
+                own.scores[:], own.ids[:] = -np.inf, -1
+            for own in columns:
+                own.limits[:] = scores[:, -1]
+            saved.save(finished, lists)
 
-            begun = max(done, number * strips)
-            work_off(
-                range(begun, (number + 1) * strips),
-                work,
-                pause,
-                threads,
-                f"neighbours {number + 1}/{panels}",
-                ((begun - number * strips) * _STRIP * len(panel), len(source) * len(panel)),
-                saved.seconds,
-            )
+        begun = max(done, number * strips)
+        work_off(
+            range(begun, (number + 1) * strips),
+            work,
+            pause,
+            threads,
+            f"neighbours {number + 1}/{panels}",
+            ((begun - number * strips) * _STRIP * (last - first), len(source) * (last - first)),
+            saved.seconds,
+        )
     return lists
 
 

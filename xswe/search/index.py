@@ -22,7 +22,8 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.execution import is_made, once
 from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, work_folder, write_json
 from xswe.io.lines import read_blocks, read_lines
-from xswe.io.parallel import available_threads, in_order, single_threaded_blas
+from xswe.io.parallel import available_threads, in_order
+from xswe.io.products import largest, row_products
 from xswe.io.ragged import HEADER, GrowingArray, Texts
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here
@@ -178,8 +179,7 @@ class Index:
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
-        with single_threaded_blas():
-            found = [self._nearest(query, k, probes, threads or available_threads()) for query in vectors]
+        found = [self._nearest(query, k, probes, threads or available_threads()) for query in vectors]
         texts = self._sentences.take(
             np.unique(np.concatenate([rows for _, rows in found] or [np.zeros(0, np.int64)])).tolist()
         )
@@ -197,7 +197,7 @@ class Index:
         rows, repeats = None, 1
         if data.centroids is not None and data.members is not None:
             probes = min(probes, len(data.centroids))
-            order = np.argpartition(-(data.centroids @ (query - data.mean)), probes - 1)[:probes]
+            order = largest(row_products(data.centroids, query - data.mean), probes)
             later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
             rows, repeats = np.concatenate([*(data.members[cluster] for cluster in order), later]), _HOMES
         return nearest(query, k, data.coded, rows, repeats, threads)
@@ -262,7 +262,7 @@ class Index:
         """Write clusters of the first so many sentences, which is what is returned."""
         vectors, generator = self._vectors(rows), np.random.default_rng(11)
         count = 2 ** round(np.log2(np.sqrt(len(vectors))))
-        with single_threaded_blas(), whole_folder(self.folder / f"clusters-{len(vectors)}") as folder:
+        with whole_folder(self.folder / f"clusters-{len(vectors)}") as folder:
             sample = np.sort(generator.permutation(len(vectors))[: _SAMPLE * count])
             mean = mean_vector(vectors, sample)
             centroids = train_centroids([vectors.take(sample) - mean], count, generator, threads)

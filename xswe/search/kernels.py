@@ -1,9 +1,9 @@
-"""The k best of rows and of columns, kept while the score matrix passes by block by block.
+"""The k best of rows and of columns, kept while the score matrix passes by tile by tile.
 
-One sweep over a block that is still in the cache serves both directions. A score is compared with the k-th best of its
-row and of its column, 64 at a time without a branch, and only a stretch that holds a winner is looked at again: the sweep
-costs a few per cent of the matrix product that fills the block. Lists are ordered by falling score, equal scores by
-rising id, so that the result does not depend on the order in which blocks arrive.
+One sweep serves both directions. Each score is compared with the k-th best of its row and of its column before it leaves
+the processor's registers, and only a tile that holds a winner is looked at again: the sweep costs next to nothing beside
+the products. Lists are ordered by falling score, equal scores by rising id, so that the result does not depend on the order
+in which blocks arrive.
 
 The nearest of many stored vectors to one: an estimate from bytes, and then exactly what the estimate cannot rule out.
 
@@ -18,11 +18,24 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from xswe.io.compiler import LEAN, prefetch_row
+from xswe.io.compiler import LEAN, address_of, prefetch_row, trailing_zeros
 from xswe.io.parallel import over_blocks
+from xswe.io.products import COLUMNS, ROWS, Room, columns_at_once, make_room, multiply_tile, norms, row_products
 from xswe.search.types import Vectors, empty_lists
 
-_STRETCH = 64
+
+class Lists(NamedTuple):
+    """Lists of the k best that are being filled, of vectors that follow each other."""
+
+    scores: np.ndarray  # float32 (n, k)
+    ids: np.ndarray  # int32 (n, k)
+    limits: np.ndarray  # float32 (n,), only scores above enter; never below the k-th best
+    first: int  # id of the first of the vectors
+
+
+def nobody(count: int) -> Lists:
+    """Return lists that nothing enters, of ``count`` vectors."""
+    return Lists(*empty_lists(count, 1), np.full(count, np.inf, np.float32), 0)
 
 
 @njit(inline="always")
@@ -36,52 +49,64 @@ def push(scores: np.ndarray, ids: np.ndarray, score: np.float32, new: np.int64) 
 
 
 @njit(**LEAN)
-def sweep(
-    block: np.ndarray,
-    row_scores: np.ndarray,
-    row_ids: np.ndarray,
-    row_limits: np.ndarray,
-    column_scores: np.ndarray,
-    column_ids: np.ndarray,
-    column_limits: np.ndarray,
-    first_row: int,
-    first_column: int,
-) -> None:
-    """Take one block of scores into the lists of its rows and of its columns.
+def _enter(lists: Lists, place: int, score: np.float32, new: np.int64) -> None:
+    """Insert a score into one of the lists, if it is above its limit."""
+    if score > lists.limits[place]:
+        push(lists.scores[place], lists.ids[place], score, new)
+        last = lists.scores[place, lists.scores.shape[1] - 1]
+        if last > lists.limits[place]:
+            lists.limits[place] = last
+
+
+@njit(**LEAN)
+def _sweep(left: np.ndarray, right: np.ndarray, dim: int, rows: Lists, columns: Lists, within: bool, room: Room) -> None:
+    """See :func:`sweep`."""
+    count, width = len(rows.limits), len(columns.limits)
+    products, above = address_of(room.products, 0), address_of(room.above, 0)
+    step = columns_at_once(dim)
+    for part in range(0, width, step):
+        for row in range(0, count, ROWS):
+            high = min(ROWS, count - row)
+            for i in range(high):
+                room.limits[i] = rows.limits[row + i]
+            for column in range(part, min(part + step, width), COLUMNS):
+                if within and columns.first + column >= rows.first + row + high - 1:
+                    break
+                wide = min(COLUMNS, width - column)
+                for j in range(wide):
+                    room.limits[ROWS + j] = columns.limits[column + j]
+                tile = address_of(left, row * dim), address_of(right, column * dim)
+                if not multiply_tile(tile[0], tile[1], dim, address_of(room.limits, 0), products, above):
+                    continue
+                for i in range(high):
+                    bits = np.uint64(room.above[i])
+                    while bits:
+                        place = np.int64(trailing_zeros(bits))
+                        bits &= bits - np.uint64(1)
+                        here, there = rows.first + row + i, columns.first + column + place
+                        if place >= wide or (within and there >= here):
+                            break
+                        score = room.products[i * COLUMNS + place]
+                        _enter(rows, row + i, score, there)
+                        _enter(columns, column + place, score, here)
+                    room.limits[i] = rows.limits[row + i]
+
+
+def sweep(left: np.ndarray, right: np.ndarray, rows: Lists, columns: Lists, within: bool = False) -> None:
+    """Take the inner products of all rows with all columns into the lists of both.
 
     Blocks must come in rising order of rows and of columns for equal scores to be kept by rising id.
 
     Args:
-        block: float32 (rows, columns).
-        row_scores: float32 (rows, k), changed in place, as are the next five.
-        row_ids: int32 (rows, k).
-        row_limits: float32 (rows,), only scores above enter; never below the row's k-th best.
-        column_scores: float32 (columns, k).
-        column_ids: int32 (columns, k).
-        column_limits: float32 (columns,).
-        first_row: id of the block's first row.
-        first_column: id of the block's first column.
+        left: the vectors of the rows, packed by :func:`xswe.io.products.pack` to ``ROWS``.
+        right: the vectors of the columns, packed to ``COLUMNS``.
+        rows: their lists, changed in place.
+        columns: their lists, changed in place.
+        within: rows and columns are of the same vectors, and only columns before the row count.
     """
-    columns = block.shape[1]
-    last = row_scores.shape[1] - 1
-    for i in range(block.shape[0]):
-        limit, line = row_limits[i], block[i]
-        for start in range(0, columns, _STRETCH):
-            part, limits = line[start : start + _STRETCH], column_limits[start : start + _STRETCH]
-            winners = np.int32(0)
-            for j in range(len(part)):
-                winners |= np.int32(part[j] > limit) | np.int32(part[j] > limits[j])
-            if winners == 0:
-                continue
-            for j in range(len(part)):
-                score = part[j]
-                if score > limit:
-                    push(row_scores[i], row_ids[i], score, first_column + start + j)
-                    limit = max(limit, row_scores[i, last])
-                if score > limits[j]:
-                    push(column_scores[start + j], column_ids[start + j], score, first_row + i)
-                    limits[j] = max(limits[j], column_scores[start + j, last])
-        row_limits[i] = limit
+    if len(rows.limits) and len(columns.limits):
+        dim = len(left) // (-(-len(rows.limits) // ROWS) * ROWS)
+        _sweep(left, right, dim, rows, columns, within, make_room())
 
 
 @njit(inline="always")
@@ -152,7 +177,7 @@ def list_members(clusters: np.ndarray, free: np.ndarray, lines: np.ndarray) -> N
 
 
 _AHEAD = 32  # rows that memory is asked for in advance
-_ROUNDING = 1e-6  # of float32, in a score
+_ROUNDING = 1e-5  # of float32, in a score, many times over
 _EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
 
 
@@ -261,10 +286,10 @@ def nearest(
         return best[0]
 
     best = np.sort(np.concatenate(over_blocks(work, count, threads)))[-k * repeats]
-    missed = float(np.linalg.norm(query - rounded * np.float32(step)))
+    missed = float(norms(query[None] - rounded[None] * np.float32(step))[0])
     slack = 2 * (error * (1 + missed) + missed + _ROUNDING) / step
     wanted = np.flatnonzero(out >= best - slack) if best > -np.inf else np.flatnonzero(out == out)
     wanted = wanted if rows is None else np.unique(rows[wanted])
-    scores = (vectors.take(wanted).astype(np.float64) @ query.astype(np.float64)).astype(np.float32)
+    scores = row_products(vectors.take(wanted), query)
     order = np.lexsort((wanted, -scores))[:k]
     return scores[order], wanted[order].astype(np.int64)

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.parallel import over_blocks, single_threaded_blas
+from xswe.io.parallel import over_blocks
+from xswe.io.products import COLUMNS, ROWS, pack
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
 from xswe.search.exact import Checkpoint, search_exact, search_on_device, work_off
-from xswe.search.kernels import count_members, list_members, merge, sweep
+from xswe.search.kernels import Lists, count_members, list_members, merge, nobody, sweep
 from xswe.search.types import Neighbours, SearchConfig, Vectors, as_vectors, empty_lists
 
-_BLOCK = 512
 _ROUNDS = 6  # of k-means, all but the last on half of the sample; three find 0.5 % fewer pairs
 _SAMPLE = 8  # sampled vectors a cluster, of each side
 
@@ -56,25 +56,20 @@ def cluster_count(sources: int, targets: int, config: SearchConfig) -> int:
     return max(1, min(wanted, few))
 
 
-def _assign(block: np.ndarray, centroids: np.ndarray, probes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scores and the numbers of each vector's ``probes`` best centroids."""
+def _assign(block: np.ndarray, centroids: np.ndarray, count: int, probes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the scores and the numbers of each vector's ``probes`` best of ``count`` centroids, packed columns."""
     scores, ids = empty_lists(len(block), probes)
-    nobody = empty_lists(_BLOCK, 1)
-    for r in range(0, len(block), _BLOCK):
-        rows = slice(r, r + _BLOCK)
-        limits = scores[rows, -1].copy()
-        for c in range(0, len(centroids), _BLOCK):
-            part = block[rows] @ centroids[c : c + _BLOCK].T
-            sweep(part, scores[rows], ids[rows], limits, *nobody, np.full(part.shape[1], np.inf, np.float32), r, c)
+    sweep(pack(block, ROWS), centroids, Lists(scores, ids, scores[:, -1].copy(), 0), nobody(count))
     return scores, ids
 
 
 def assign(vectors: Vectors, centroids: np.ndarray, mean: np.ndarray, probes: int, threads: int) -> np.ndarray:
     """Return each vector's ``probes`` nearest centroids, nearest first, int32 (n, probes); ties: the lower number."""
     out = np.empty((len(vectors), probes), np.int32)
+    packed = pack(centroids, COLUMNS)
 
     def work(start: int, stop: int, block: np.ndarray, first: int) -> None:
-        out[first + start : first + stop] = _assign(block[start:stop] - mean, centroids, probes)[1]
+        out[first + start : first + stop] = _assign(block[start:stop] - mean, packed, len(centroids), probes)[1]
 
     for first, block in track(vectors.blocks(), "assign clusters", -(-len(vectors) // 16_384), "block"):
         over_blocks(lambda a, b, block=block, first=first: work(a, b, block, first), len(block), threads)  # type: ignore[misc]
@@ -93,7 +88,8 @@ def train_centroids(sides: list[np.ndarray], count: int, generator: np.random.Ge
     centroids = points[np.sort(generator.choice(len(points), count, replace=len(points) < count))].copy()
     for turn in track(range(_ROUNDS), "clusters", unit="round"):
         seen = points[turn % 2 :: 2].copy() if turn + 1 < _ROUNDS else points  # half of them are enough to begin with
-        found = over_blocks(lambda a, b: _assign(seen[a:b], centroids, 1), len(seen), threads)  # noqa: B023
+        packed = pack(centroids, COLUMNS)
+        found = over_blocks(lambda a, b: _assign(seen[a:b], packed, count, 1), len(seen), threads)  # noqa: B023
         nearest = np.concatenate([ids[:, 0] for _, ids in found])
         cosines = np.concatenate([scores[:, 0] for scores, _ in found])
         members, sums = Members.of(nearest[:, None], count), np.empty_like(centroids)
@@ -118,7 +114,7 @@ def make_centroids(
 def neighbouring(centroids: np.ndarray, groups: int, config: SearchConfig, threads: int) -> np.ndarray:
     """Return clusters so ordered that those which share lines are together: their clusters, one after the other."""
     found = train_centroids([centroids], min(groups, len(centroids)), np.random.default_rng([config.seed, 12]), threads)
-    return np.argsort(_assign(centroids, found, 1)[1][:, 0], kind="stable")
+    return np.argsort(_assign(centroids, pack(found, COLUMNS), len(found), 1)[1][:, 0], kind="stable")
 
 
 def near(sides: list[Vectors], config: SearchConfig) -> list[Vectors]:
@@ -136,15 +132,8 @@ def join(
     rows, columns = empty_lists(len(left), k), empty_lists(len(right), k)
     # A score equal to the k-th best so far may still win by its lower id.
     row_limits, column_limits = (np.nextafter(each, np.float32(-np.inf)) for each in limits)
-    for r in range(0, len(left), _BLOCK):
-        here = slice(r, r + _BLOCK)
-        for c in range(0, min(len(right), r + _BLOCK) if within else len(right), _BLOCK):
-            there = slice(c, c + _BLOCK)
-            block = left[here] @ right[there].T
-            if within and r == c:
-                block[np.triu_indices(len(block))] = -np.inf
-            mine = rows[0][here], rows[1][here], row_limits[here]
-            sweep(block, *mine, columns[0][there], columns[1][there], column_limits[there], r, c)
+    lists = Lists(*rows, row_limits, 0), Lists(*columns, column_limits, 0)
+    sweep(pack(left, ROWS), pack(right, COLUMNS), *lists, within)
     return *rows, *columns
 
 
@@ -166,40 +155,38 @@ def search_clusters(
     probes = min(config.probes, count)
     saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))
     sides = [source] if within else [source, target]
-    with single_threaded_blas():
-        centroids, means = make_centroids(sides, count, config, threads)
-        members = [
-            Members.of(assign(side, centroids, mean, probes, threads), count)
-            for side, mean in zip(sides, means, strict=True)
-        ]
-        here, there = members[0], members[-1]
-        done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
-        lock = threading.Lock()
+    centroids, means = make_centroids(sides, count, config, threads)
+    members = [
+        Members.of(assign(side, centroids, mean, probes, threads), count) for side, mean in zip(sides, means, strict=True)
+    ]
+    here, there = members[0], members[-1]
+    done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
+    lock = threading.Lock()
 
-        def work(_: int, cluster: int) -> int:
-            """Search one cluster; returns how many pairs were scored."""
-            rows, columns = here[cluster], there[cluster]
-            size = len(rows) * len(columns)
-            if not size:
-                return 0
-            limits = lists.forward[rows, -1], lists.backward[columns, -1]
-            blocks = source.take(rows), target.take(columns)
-            row_scores, row_ids, column_scores, column_ids = join(*blocks, limits, k, within)
-            with lock:
-                merge(lists.forward, lists.forward_ids, rows, row_scores, row_ids, columns)
-                merge(lists.backward, lists.backward_ids, columns, column_scores, column_ids, rows)
-            return size
+    def work(_: int, cluster: int) -> int:
+        """Search one cluster; returns how many pairs were scored."""
+        rows, columns = here[cluster], there[cluster]
+        size = len(rows) * len(columns)
+        if not size:
+            return 0
+        limits = lists.forward[rows, -1], lists.backward[columns, -1]
+        blocks = source.take(rows), target.take(columns)
+        row_scores, row_ids, column_scores, column_ids = join(*blocks, limits, k, within)
+        with lock:
+            merge(lists.forward, lists.forward_ids, rows, row_scores, row_ids, columns)
+            merge(lists.backward, lists.backward_ids, columns, column_scores, column_ids, rows)
+        return size
 
-        sizes = np.diff(here.bounds) * np.diff(there.bounds)
-        work_off(
-            range(done, count),
-            work,
-            lambda finished: saved.save(finished, lists),
-            threads,
-            "neighbours",
-            (int(sizes[:done].sum()), int(sizes.sum())),
-            saved.seconds,
-        )
+    sizes = np.diff(here.bounds) * np.diff(there.bounds)
+    work_off(
+        range(done, count),
+        work,
+        lambda finished: saved.save(finished, lists),
+        threads,
+        "neighbours",
+        (int(sizes[:done].sum()), int(sizes.sum())),
+        saved.seconds,
+    )
     return lists
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.execution import once, one_cluster, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
-from xswe.io.parallel import single_threaded_blas
 from xswe.io.settings import ExecutionConfig
 from xswe.io.shards import Job, Stage
 from xswe.search.exact import search_exact, search_on_device
@@ -102,8 +101,7 @@ class AssignJob(_Job):
             number, shard = number + 1, shard - shards
         first = shard * self.search.sizes.rows
         part = Vectors(sides[number].array[first : first + self.search.sizes.rows])
-        with single_threaded_blas():
-            found = assign(part, centroids, means[number], min(self.search.config.probes, len(centroids)), 1)
+        found = assign(part, centroids, means[number], min(self.search.config.probes, len(centroids)), 1)
         save_tensors(output, {"clusters": found}, crowded=True)
         return {"lines": len(part)}
 
@@ -142,18 +140,17 @@ class ClustersJob(_Job):
         there = [np.unique(np.concatenate([own[cluster] for cluster in clusters])) for own in members]
         forward, backward = _Lists(there[0], k), _Lists(there[-1], k)
         pairs = 0
-        with single_threaded_blas():
-            for cluster in clusters:
-                rows, columns = np.asarray(members[0][cluster]), np.asarray(members[-1][cluster])
-                if not len(rows) or not len(columns):
-                    continue
-                at = np.searchsorted(forward.lines, rows), np.searchsorted(backward.lines, columns)
-                limits = forward.scores[at[0], -1], backward.scores[at[1], -1]
-                blocks = sides[0].take(rows), sides[-1].take(columns)
-                row_scores, row_ids, column_scores, column_ids = join(*blocks, limits, k, self.search.within)
-                merge(forward.scores, forward.ids, at[0], row_scores, row_ids, columns)
-                merge(backward.scores, backward.ids, at[1], column_scores, column_ids, rows)
-                pairs += len(rows) * len(columns)
+        for cluster in clusters:
+            rows, columns = np.asarray(members[0][cluster]), np.asarray(members[-1][cluster])
+            if not len(rows) or not len(columns):
+                continue
+            at = np.searchsorted(forward.lines, rows), np.searchsorted(backward.lines, columns)
+            limits = forward.scores[at[0], -1], backward.scores[at[1], -1]
+            blocks = sides[0].take(rows), sides[-1].take(columns)
+            row_scores, row_ids, column_scores, column_ids = join(*blocks, limits, k, self.search.within)
+            merge(forward.scores, forward.ids, at[0], row_scores, row_ids, columns)
+            merge(backward.scores, backward.ids, at[1], column_scores, column_ids, rows)
+            pairs += len(rows) * len(columns)
         lines = self.search.sizes.lines
         save_tensors(output, {**forward.arrays("forward", lines), **backward.arrays("backward", lines)}, crowded=True)
         return {"pairs": pairs}
@@ -249,7 +246,7 @@ def search_shards(
     lengths = search.lengths()
     if not all(lengths):
         return Neighbours.empty(lengths[0], lengths[-1], k)
-    with single_threaded_blas(), one_cluster():  # for all threads, and stages, at once
+    with one_cluster():  # for all stages
         return _searched(search, lengths, execution)
 
 
@@ -297,8 +294,7 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
     count = cluster_count(lengths[0], lengths[-1], search.config)
 
     def centroids(place: Path) -> None:
-        with single_threaded_blas():
-            found, means = make_centroids(search.sides(), count, search.config, threads)
+        found, means = make_centroids(search.sides(), count, search.config, threads)
         np.save(place / "centroids.npy", found)
         for n, mean in enumerate(means):
             np.save(place / f"mean{n}.npy", mean)

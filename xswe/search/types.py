@@ -17,10 +17,11 @@ import numpy as np
 
 from xswe.errors import ConfigError, InputError
 from xswe.io.parallel import available_threads
+from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
 from xswe.io.results import Listing
 from xswe.model.ensemble import AnyModel
-from xswe.model.kernels import copy_rows, divide_rows, row_norms
+from xswe.model.kernels import copy_rows, divide_rows
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
@@ -113,9 +114,7 @@ class Vectors:
         if rows.dtype == np.float32:
             return np.ascontiguousarray(rows)
         out = rows.astype(np.float32, order="C")
-        norms = np.empty(len(out), np.float32)
-        row_norms(out, norms)
-        divide_rows(out, norms)
+        divide_rows(out, norms(out))
         return out
 
     def blocks(self, rows: int = 16_384) -> Iterator[tuple[int, np.ndarray]]:
@@ -335,7 +334,7 @@ def rerank_hits(found: Sequence[Hits], encoder: Encoder, k: int) -> list[Hits]:
             out.append(hits)
             continue
         own = np.array([hit.score for hit in hits])
-        judged = vectors[[place[hit.text] for hit in hits]] @ vectors[place[hits.query or ""]]
+        judged = row_products(vectors[[place[hit.text] for hit in hits]], vectors[place[hits.query or ""]])
         scores = own.mean() + own.std() * combined(own, judged) / 2
         order = np.argsort(-scores, kind="stable")[:k].tolist()
         out.append(Hits(hits.query, tuple(hits[row]._replace(score=float(scores[row])) for row in order)))

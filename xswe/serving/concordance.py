@@ -23,6 +23,7 @@ from xswe.errors import XsweError
 from xswe.io.compiler import LEAN
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_folder, write_json
 from xswe.io.parallel import run
+from xswe.io.products import largest, row_products
 from xswe.io.ragged import Bags, Texts
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -53,8 +54,8 @@ class Words:
 
     def near(self, query: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the units nearest to a phrase, and their cosines; none where it holds nothing known."""
-        cosines = self._units @ self.source.queries([query])[0]
-        nearest = np.argpartition(-cosines, min(NEAR, len(cosines) - 1))[:NEAR]
+        cosines = row_products(self._units, self.source.queries([query])[0])
+        nearest = largest(cosines, NEAR)
         nearest = nearest[cosines[nearest] > _NEAREST]
         return nearest, cosines[nearest]
 
@@ -124,8 +125,8 @@ class Concordance:
         if len(kept) == len(rows):
             return kept
         vectors = Vectors.open(held.folder / "codes.npy")
-        blocks = (vectors.take(rows[start : start + _ROWS]) @ vector[0] for start in range(0, len(rows), _ROWS))
-        scores = np.concatenate(list(blocks))
+        parts = (rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS))
+        scores = np.concatenate([row_products(vectors.take(part), vector[0]) for part in parts])
         best = np.argsort(-scores, kind="stable")[: request.k]
         return list(zip(scores[best].tolist(), rows[best].tolist(), strict=True))
 
@@ -151,7 +152,7 @@ class Concordance:
         rows = np.flatnonzero(weights)
         more = len(rows) > LOOKED_AT
         if more:
-            rows = np.sort(rows[np.argpartition(-weights[rows], LOOKED_AT)[:LOOKED_AT]])
+            rows = rows[largest(weights[rows], LOOKED_AT)]
         terms = self._words.terms(request.query, list(own.texts.take(rows)), request)
         return [
             variant_of(term, code, more, [self._line(term, place, code, rows) for place in term.places]) for term in terms

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from xswe.alignment.words import link_vectors
 from xswe.errors import ConfigError
+from xswe.io.products import products
 from xswe.io.results import Candidate, write_concepts, write_memory
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line
@@ -288,12 +289,12 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
     estimated: what two words add is the sum over theirs. Of an ensemble, ``part`` is explained.
     """
     left, right = (np.asarray(model.encode(texts)) for texts in (request.left, request.right))
-    cosines = left @ right.T
+    cosines = products(left, right)
     i, j = request.pair
     (words, vectors), (others, theirs) = explained(part, request.left[i]), explained(part, request.right[j])
     if len(words) * len(others) > _MOST_PAIRS:
         raise Refused(422, f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained", "pair")
-    shares = vectors @ theirs.T
+    shares = products(vectors, theirs)
     return m.Comparison(
         np.round(cosines.astype(np.float64), 4).tolist(),
         (i, j),

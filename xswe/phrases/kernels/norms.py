@@ -9,18 +9,28 @@ so that all spans of up to s words cost s inner products a word, shared by all q
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from xswe.io.compiler import INNER, LEAN, LINE, bare, prefetch
+from xswe.io.compiler import INNER, LEAN, LINE, address_of, bare, prefetch
 from xswe.phrases.kernels.bound import TILE, level_of, part_size
 
 # A span shorter than this fraction of its words' lengths taken together (as if orthogonal) has no direction: what is left
 # of it is rounding error.
 VANISHED = 1e-6
 _AHEAD = 6  # rows that are asked for before they are read
+_LONG = ir.IntType(64)
+_LANES, _ORDER = ir.VectorType(ir.FloatType(), 8), ir.VectorType(ir.IntType(32), 8)
+_HALVES = (
+    ([0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]),
+    ([0, 1, 4, 5, 8, 9, 12, 13], [2, 3, 6, 7, 10, 11, 14, 15]),
+    ([0, 2, 4, 6, 8, 10, 12, 14], [1, 3, 5, 7, 9, 11, 13, 15]),
+)
 
 
 class Block(NamedTuple):
@@ -61,12 +71,55 @@ def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
     return first * sizes + r * starts + i
 
 
-@njit(**INNER, fastmath=True)
-def _gram_band(vectors: np.ndarray, dim: int, height: int, count: int, reach: int, out: np.ndarray) -> None:
+@intrinsic
+def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
+    """Multiply two vectors with four: eight sums keep a processor's multipliers busy, and six vectors are read for them.
+
+    A product is eight partial sums, of every eighth dimension, which are then added by halves: in the same order on every
+    processor.
+
+    Args:
+        left: address of two vectors, float32 (2, dim).
+        right: address of four, float32 (4, dim).
+        dim: of which only whole eights are multiplied.
+        out: address of the products, float32 (2, 4).
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        left, right, dim, out = arguments
+        function = ir.FunctionType(_LANES, [_LANES] * 3)
+        fused = builder.module.declare_intrinsic(f"llvm.fma.v{_LANES.count}f32", (), function)
+        totals = [cgutils.alloca_once_value(builder, ir.Constant(_LANES, None)) for _ in range(8)]
+
+        def vector(address: Any, row: int, k: Any) -> Any:
+            place = builder.add(k, builder.mul(dim, _LONG(row)))
+            first = builder.gep(builder.inttoptr(address, ir.FloatType().as_pointer()), [place])
+            return builder.load(builder.bitcast(first, _LANES.as_pointer()), align=4)
+
+        even = builder.and_(dim, _LONG(-_LANES.count))
+        with cgutils.for_range_slice(builder, _LONG(0), even, _LONG(_LANES.count), _LONG) as (k, _):
+            ours, theirs = [vector(left, i, k) for i in range(2)], [vector(right, j, k) for j in range(4)]
+            for i, total in enumerate(totals):
+                builder.store(builder.call(fused, [ours[i // 4], theirs[i % 4], builder.load(total)]), total)
+        sums = [builder.load(total) for total in totals]
+        for first, second in _HALVES:  # of two sums at a time one half is added to the other
+            sums = [
+                builder.fadd(*(builder.shuffle_vector(a, b, ir.Constant(_ORDER, half)) for half in (first, second)))
+                for a, b in zip(sums[::2], sums[1::2], strict=True)
+            ]
+        builder.store(sums[0], builder.inttoptr(out, _LANES.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.uintp, types.uintp, types.intp, types.uintp), generate
+
+
+@njit(**INNER)
+def _gram_band(
+    vectors: np.ndarray, dim: int, height: int, count: int, reach: int, out: np.ndarray, eight: np.ndarray
+) -> None:
     """out[r, t] = inner product of vectors t and t + r, for r < reach and t + r < count.
 
-    Two vectors against four at a time: eight sums are enough to keep a processor's two multipliers busy, and six vectors
-    are read from the cache for eight products. The few products that the band does not need go into the room beside it.
+    The few products that the band does not need go into the room beside it.
 
     Args:
         vectors: float32 (height x dim,); what follows ``count`` is read, but of no consequence.
@@ -75,29 +128,20 @@ def _gram_band(vectors: np.ndarray, dim: int, height: int, count: int, reach: in
         count: number of vectors.
         reach: width of the band.
         out: float32 ((reach + 8) x height,), receives the products.
+        eight: float32 (8,), room.
     """
+    even = dim // 8 * 8
     for t in range(0, count, 2):
         end = t + reach + 1 if t + reach + 1 < count else count
         for j in range(t, end, 4):
-            a = b = c = d = e = f = g = h = np.float32(0.0)
-            left, right = t * dim, j * dim
-            for k in range(dim):
-                x, y = vectors[left + k], vectors[left + dim + k]
-                p, q = vectors[right + k], vectors[right + dim + k]
-                r, s = vectors[right + 2 * dim + k], vectors[right + 3 * dim + k]
-                a += x * p
-                b += x * q
-                c += x * r
-                d += x * s
-                e += y * p
-                f += y * q
-                g += y * r
-                h += y * s
-            z = (j - t) * height + t
-            out[z], out[z + height], out[z + 2 * height], out[z + 3 * height] = a, b, c, d
-            if j > t:
-                out[z - height + 1] = e
-            out[z + 1], out[z + height + 1], out[z + 2 * height + 1] = f, g, h
+            _multiply(address_of(vectors, t * dim), address_of(vectors, j * dim), dim, address_of(eight, 0))
+            for k in range(even, dim):
+                for i in range(8):
+                    eight[i] += vectors[(t + i // 4) * dim + k] * vectors[(j + i % 4) * dim + k]
+            for i in range(8):
+                # The second vector stands one further on in its line, and one less far from the others.
+                if i < 4 or i > 4 or j > t:
+                    out[(j - t + i % 4 - i // 4) * height + t + i // 4] = eight[i]
 
 
 class Room(NamedTuple):
@@ -116,6 +160,7 @@ class Room(NamedTuple):
     apart: np.ndarray
     lengths: np.ndarray
     widest: np.ndarray
+    eight: np.ndarray  # products
 
 
 def _room(dim: int, max_size: int) -> Room:
@@ -126,8 +171,11 @@ def _room(dim: int, max_size: int) -> Room:
         np.zeros(height * dim, np.float32),
         np.empty((max_size + 8) * height, np.float32),
         np.empty(2 * height, np.float64),
-        *(np.empty(height, np.float64) for _ in range(2)),
-        *(np.empty(height, np.float32) for _ in range(2)),
+        np.empty(height, np.float64),
+        np.empty(height, np.float64),
+        np.empty(height, np.float32),
+        np.empty(height, np.float32),
+        np.empty(8, np.float32),
     )
 
 
@@ -174,7 +222,7 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
                     else:
                         for k in range(dim):
                             vectors[own + k] += matrix[row + k]
-            _gram_band(vectors, dim, height, count, max_size, gram)
+            _gram_band(vectors, dim, height, count, max_size, gram, room.eight)
             holes = False  # whether a word has no vector
             for i in range(count):
                 holes |= gram[i] == 0
