@@ -248,9 +248,7 @@ class Room(NamedTuple):
     """What a thread multiplies a tile in."""
 
     products: np.ndarray  # float32 (ROWS x COLUMNS,)
-    limits: (
-        np.ndarray
-    )  # float32 (ROWS + COLUMNS,), of the rows and of the columns; where there is none, no product is above
+    limits: np.ndarray  # float32 (ROWS + COLUMNS,), of the rows and of the columns; infinite where there is none
     above: np.ndarray  # uint32 (ROWS,), a bit for each product above one of its limits
 
 
@@ -301,21 +299,18 @@ def products(left: np.ndarray, right: np.ndarray, *, out: np.ndarray | None = No
         return out
     if len(left) == 1 or len(right) == 1:
         one, rows = (left, right) if len(left) == 1 else (right, left)
-        out.reshape(-1)[:] = row_products(rows, one[0], threads=threads)
+        out[:] = row_products(rows, one[0], threads=threads).reshape(out.shape)
         return out
-    columns = pack(right, COLUMNS)
+    columns, strip = pack(right, COLUMNS), 1024  # rows that are packed at a time
 
     def work(start: int, stop: int) -> None:
         room = make_room()
-        for first in range(start, stop, _STRIP):
-            last = min(first + _STRIP, stop)
+        for first in range(start, stop, strip):
+            last = min(first + strip, stop)
             _multiply(pack(left[first:last], ROWS), columns, dim, room, out[first:last])
 
     over_blocks(work, len(left), threads)
     return out
-
-
-_STRIP = 1024  # rows that are packed at a time
 
 
 def row_products(left: np.ndarray, right: np.ndarray, *, threads: int = 1) -> np.ndarray:
