@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,11 +25,12 @@ import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import execution as execution_module
+from xswe.io import files as files_module
 from xswe.io.execution import attempt, cluster, is_made, once, one_cluster, run_shards, shards_ahead
-from xswe.io.files import read_json, save_checkpoint, work_folder
+from xswe.io.files import read_json, save_checkpoint, whole_file, work_folder
 from xswe.io.lines import read_blocks
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage, TextPlan, work_status
+from xswe.io.shards import Stage, TextPlan, file_checksum, work_status
 
 
 def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
@@ -213,7 +216,7 @@ def test_what_the_disk_has_no_room_for_is_an_error_of_the_system(tmp_path, write
 def test_the_slices_of_an_array_in_any_order(tmp_path):
     stage = stage_in(tmp_path)
     for index in (2, 0):
-        with pytest.raises(Unfinished, match=r"of the indices (0, 1|1);"):
+        with pytest.raises(Unfinished, match=r"of the indices (0-1|1);"):
             run_shards(stage, ExecutionConfig("array", index, 3), threads=1)
     run_shards(stage, ExecutionConfig("array", 1, 3), threads=1)
     assert made(stage) == SQUARES
@@ -304,7 +307,12 @@ def in_turn(monkeypatch):
 
     def work(stage, todo, _):
         for shard in todo:
-            yield shard, {"error": f"{shard} is broken", "fatal": True} if shard in failing else attempt(stage, shard)
+            yield (
+                shard,
+                {"error": f"{shard} is broken", "fatal": True}
+                if shard in failing
+                else attempt(stage, shard, stage.job.open),
+            )
             time.sleep(0.1)
 
     monkeypatch.setattr(execution_module, "cluster", lambda _: nullcontext())
@@ -412,3 +420,174 @@ def test_the_status_tells_whether_the_output_is_there(tmp_path):
     assert str(work_status(tmp_path / "a")) == f"{squares}\n{tmp_path / 'a'} is not there"
     (tmp_path / "a").touch()
     assert str(work_status(tmp_path / "a")) == f"{squares}\n{tmp_path / 'a'} is there"
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Write the length of a file's line; ``after`` is called when a shard is done."""
+
+    file: Path
+    after: Callable[[Path, int], None]
+
+    heavy = False
+
+    def open(self) -> list[str]:
+        return self.file.read_text().splitlines()
+
+    def run(self, opened: list[str], shard: int, output: Path) -> dict:
+        with whole_file(output) as temporary:
+            temporary.write_text(str(len(self.file.read_text().splitlines()[shard])))
+        self.after(output.parent, shard)
+        return {"lines": 1}
+
+    def files(self, output: Path) -> list[Path]:
+        return [output]
+
+
+def lengths(folder: Path, after: Callable[[Path, int], None] = lambda *_: None) -> Stage:
+    file = folder / "a.txt"
+    if not file.exists():
+        file.write_text("".join("x" * n + "\n" for n in range(1, 6)))
+    _, inputs = TextPlan.of([str(file)], 1 << 20)
+    stage = Stage(folder / "lengths", "lengths", 5, ".txt", Lengths(file, after), "one", inputs)
+    stage.begin()
+    return stage
+
+
+@pytest.mark.parametrize("how", [ExecutionConfig(), ExecutionConfig("array", 0, 1)], ids=["local", "array"])
+def test_an_input_that_is_written_again_meanwhile_is_noticed(tmp_path, how):
+    def rewrite(_: Path, shard: int) -> None:
+        if shard == 2:  # as many bytes, others
+            (tmp_path / "a.txt").write_text("yyyyy\nyyyy\nyyy\nyy\ny\n")
+
+    with pytest.raises(InputError, match=r"a\.txt: changed while it was read"):
+        run_shards(lengths(tmp_path, rewrite), how, threads=1)
+
+
+@pytest.mark.parametrize("harm", ["shorter", "gone", "flipped", "no record", "two have changed places"])
+def test_what_becomes_of_a_shard_during_the_run_is_noticed_at_its_end(tmp_path, harm):
+    harmed = []
+
+    def spoil(folder: Path, shard: int) -> None:
+        path, record = folder / "000001.txt", folder / "000001.json"
+        if shard != 4 or harmed:
+            return
+        harmed.append(harm)
+        if harm == "gone":
+            path.unlink()
+        elif harm == "no record":
+            record.unlink()
+        elif harm == "two have changed places":
+            other = folder / "000000.txt"
+            path.rename(folder / "x")
+            other.rename(path)
+            (folder / "x").rename(other)
+        else:
+            path.write_text("" if harm == "shorter" else "7")
+            os.utime(path, ns=(0, path.stat().st_mtime_ns + 5))
+
+    stage = lengths(tmp_path, spoil)
+    run_shards(stage, threads=1)
+    assert harmed == [harm]
+    assert [stage.sound(shard).read_text() for shard in range(5)] == list("12345")
+
+
+def test_a_shard_that_is_always_gone_ends_the_run(tmp_path, monkeypatch):
+    done = Stage.do
+
+    def lose(self: Stage, shard: int, opened: object) -> dict:
+        counts = done(self, shard, opened)
+        (tmp_path / "lengths" / "000001.txt").unlink(missing_ok=True)
+        return counts
+
+    monkeypatch.setattr(Stage, "do", lose)
+    with pytest.raises(XsweError, match=r"000001\.txt: gone or damaged, again and again"):
+        run_shards(lengths(tmp_path), threads=1)
+
+
+def test_a_flipped_bit_is_noticed_where_a_shard_is_read(tmp_path):
+    stage = lengths(tmp_path)
+    run_shards(stage, threads=1)
+    path, state = stage.path(3), stage.path(3).stat()
+    path.write_text("7")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))  # as where a disk has lost a bit
+    with pytest.raises(XsweError, match=r"000003\.txt: gone or damaged since it was written; the same command"):
+        stage.sound(3)
+    run_shards(stage, threads=1)
+    assert stage.sound(3).read_text() == "4"
+
+
+def test_a_worker_of_another_version_does_nothing(tmp_path):
+    stage = replace(lengths(tmp_path), version="0.0.1")
+    with pytest.raises(ConfigError, match=r"lengths: planned by xswe 0\.0\.1, and here is .*install the same version"):
+        stage.check_version()
+
+
+def test_tasks_of_an_array_that_do_other_work_are_refused(tmp_path):
+    stages = [
+        Stage(tmp_path / f"squares-{name}", "squares", 4, ".txt", Squares(tmp_path), name, version=version)
+        for name, version in (("one", xswe.__version__), ("two", "0.0.1"))
+    ]
+    for stage in reversed(stages):
+        stage.begin()
+    with pytest.raises(
+        ConfigError, match=r"squares-two: a task with other settings.*\(of xswe 0\.0\.1\) works on the same"
+    ):
+        run_shards(stages[0], ExecutionConfig("array", 0, 1))
+    assert runs(tmp_path) == []
+    run_shards(stages[0])  # nobody else is at work on what this process does alone
+
+
+@given(st.data())
+def test_the_checksum_notices_what_changes_places(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "rows.npy"
+    rows = np.random.default_rng(0).standard_normal((1500, 256)).astype(np.float32)  # of 1.5 MB
+    a, b = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=2, max_size=2, unique=True))
+    np.save(path, rows)
+    before = file_checksum(path)
+    rows[[a, b]] = rows[[b, a]]
+    np.save(path, rows)
+    assert file_checksum(path) != before
+
+
+def test_names_of_many_shards_sort_as_the_shards_do(tmp_path):
+    for count, first, last in ((7, "000000", "000006"), (10**6, "000000", "999999"), (10**6 + 1, "0000000", "1000000")):
+        stage = Stage(tmp_path, "squares", count, ".txt", Squares(tmp_path), "one")
+        assert (stage.path(0).name, stage.path(count - 1).name) == (f"{first}.txt", f"{last}.txt")
+
+
+def test_where_files_cannot_be_locked_work_goes_on_with_a_warning(tmp_path, monkeypatch, caplog):
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(files_module.fcntl, "flock", refused)
+    for name in ("one", "two"):
+        with work_folder(str(tmp_path / name)) as folder:
+            once(folder / "made", "this", lambda place: (place / "a").touch())
+    assert f"{tmp_path / 'one.work'}: files cannot be locked there (Function not implemented)" in caplog.text
+
+
+def test_where_locks_do_nothing_a_folder_is_made_whole_by_whoever_is_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(files_module.fcntl, "flock", lambda *_: None)
+    inside, made = threading.Barrier(2), []
+    processes = {0: os.getpid(), 1: os.getppid()}  # both alive, by which two runs name their unfinished folders
+    number = threading.local()
+    monkeypatch.setattr(files_module.os, "getpid", lambda: processes[getattr(number, "own", 0)])
+
+    def make(place: Path) -> None:
+        inside.wait(timeout=20)  # both are at it
+        (place / "a").write_text("whole")
+        made.append(place)
+
+    def begin(own: int) -> None:
+        number.own = own
+        once(tmp_path / "made", "this", make)
+
+    both = [threading.Thread(target=begin, args=(own,)) for own in processes]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert len(set(made)) == 2
+    assert is_made(tmp_path / "made", "this")
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["made"]

@@ -11,6 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from xswe.errors import ConfigError, InputError
+from xswe.io import shards
 from xswe.io.ragged import Texts
 from xswe.model import vector_files
 from xswe.model.folder import convert, restore
@@ -167,16 +168,15 @@ def test_settings_that_cannot_work(tmp_path, name, dtype, found):
 
 @pytest.mark.parametrize("way", ["here", "no room asked for", "the storage copies", "the storage gives up"])
 def test_rows_of_another_file_are_copied_to_their_place(tmp_path, monkeypatch, way):
-    content = np.random.default_rng(0).bytes(vector_files._HEADER + 3 * 70_000 + 5)
+    content = np.random.default_rng(0).bytes(vector_files._HEADER + 3 * 700_000 + 5)
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(content)
     target.write_bytes(b"before")
-    monkeypatch.setattr(vector_files, "_COPIED", 70_000)
     monkeypatch.setattr(os, "major", lambda device: int(way in ("here", "no room asked for")), raising=False)
-    moves = iter([9, 100_000, None] if way == "the storage gives up" else [])
+    moves = iter([9, 1_000_000, None] if way == "the storage gives up" else [])
 
     def moved(read, write, size, start, place):
-        if (most := next(moves, 50_000)) is None:
+        if (most := next(moves, 500_000)) is None:
             raise OSError(errno.EXDEV, "not there")
         return os.pwrite(write, os.pread(read, min(most, size), start), place)
 
@@ -187,7 +187,8 @@ def test_rows_of_another_file_are_copied_to_their_place(tmp_path, monkeypatch, w
     if way == "no room asked for":
         monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
     with source.open("rb", buffering=0) as read, target.open("r+b") as write:
-        vector_files._copy(read, write, 6)
+        found = vector_files._copy(read, write, 6)
+    assert found == shards.file_checksum(source)
     assert target.read_bytes() == b"before" + content[vector_files._HEADER :]
 
 

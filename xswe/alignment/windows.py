@@ -178,7 +178,7 @@ def align_texts(
             return pair.path(window, prices)
 
         run_shards(stage, threads=threads, opened=lambda shard: path(windows[shard]))
-        kept = (load_checkpoint(stage.path(shard), identity) for shard in range(stage.count))
+        kept = (load_checkpoint(stage.sound(shard), identity) for shard in range(stage.count))
         paths = (Path(**one[0]) for one in kept if one)
         found = list(_joined(zip(windows, paths, strict=True), path))
     cells = np.concatenate([*(path.cells[:-1] for path in found), [(len(source), len(target))]])

@@ -22,11 +22,11 @@ from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
 from xswe.io.execution import once, shards_ahead
-from xswe.io.files import fingerprint, read_json, whole_file, write_json
+from xswe.io.files import file_stamp, fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts, forget
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan
+from xswe.io.shards import Inputs, Job, Stage, TextPlan
 from xswe.version import __version__
 
 _CHUNK = 4 << 20  # bytes
@@ -76,7 +76,7 @@ class CleanedShards:
         """Iterate over the blocks of a file, counted from 0, but for the first ``skip``."""
         for shard in self.plan.shards_of(file):
             self.wait(shard)
-            with self.stage.path(shard).open("rb") as stream:
+            with self.stage.sound(shard).open("rb") as stream:
                 while stream.peek(1):
                     block = _read(stream)
                     if skip == 0:
@@ -128,7 +128,9 @@ def clean_by_shards(
     plan = TextPlan(tuple(str(file.hub or file.source) for file in there), sizes, execution.shard)
     identity = fingerprint(__version__, identity, sizes, execution.shard)
     job = CleanJob(there, plan, place, languages, config)
-    stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity)
+    names = tuple(str(path) for file in there if file.hub is None for path in file.files)
+    inputs = Inputs(names, tuple(map(file_stamp, names)))
+    stage = Stage(folder.absolute() / f"clean-{identity}", "clean", plan.count, ".blocks", job, identity, inputs)
     stage.begin(plan=asdict(plan))
     with shards_ahead(stage, execution, threads) as wait:
         yield CleanedShards(stage, plan, wait)

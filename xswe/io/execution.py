@@ -9,15 +9,15 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError, brief, needs, no_room
-from xswe.io.files import held, remove_leftovers, whole_folder, write_json
+from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.shards import Stage, sound_record, write_record
@@ -28,17 +28,12 @@ _RETRIES = 3
 _PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
 _DEATHS = 10  # of workers that a shard may cost: nodes come and go, but what kills its worker every time must end
 _HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+_GROWS = 5.0  # seconds between two looks at how large a cluster is
 _OBJECTS = 200 << 20  # bytes of Ray's object store on one machine: nothing large goes through it
 
 
-@lru_cache(maxsize=1)
-def _load(job: Any, begun: int) -> Any:
-    """Load what a job needs, once a process; ``begun`` tells its stage from an earlier one in the same folder."""
-    return job.open()
-
-
-def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
-    """Do a shard; try again where the system or a storage failed in passing.
+def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, Any]:
+    """Do a shard with what the job has opened; try again where the system or a storage failed in passing.
 
     Returns:
         Its counts; or, for a failure, ``error`` (a sentence) and ``fatal`` (whether no other shard will fare better). A
@@ -46,7 +41,7 @@ def attempt(stage: Stage, shard: int, opened: Any = None) -> dict[str, Any]:
     """
     for turn in range(_RETRIES + 1):
         try:
-            return stage.do(shard, _load(cast(Any, stage.job), stage.begun) if opened is None else opened)
+            return stage.do(shard, opened())
         except (XsweError, OSError, MemoryError) as error:
             said = brief(error) or type(error).__name__
             if isinstance(error, OSError):
@@ -88,38 +83,87 @@ def run_shards(
         XsweError: shards failed; what was done is kept, and the same command tries the others again.
         Unfinished: with ``array``: other slices are not done yet.
     """
-    mine = range(stage.count)
+    mine: Sequence[int] = range(stage.count)
     if execution.kind == "array":
         index, count = execution.slice
         mine = range(index, stage.count, count)
-    order = mine if costs is None else sorted(mine, key=costs.__getitem__, reverse=True)
-    failed: dict[int, str] = {}
+        _refuse_other_work(stage)
+    if costs is not None:
+        mine = sorted(mine, key=costs.__getitem__, reverse=True)
     remove_leftovers(stage.folder)
-    with bar(stage.name, len(mine), "shard") as progress:
+    for turn in range(_RETRIES + 1):
+        with bar(stage.name, len(mine), "shard") as progress:
 
-        def todo() -> Iterator[int]:
-            """Yield what is to be done; the rest is counted."""
-            for shard in order:
-                if stopped is not None and stopped.is_set():
-                    return
-                if stage.counts(shard) is None:
-                    yield shard
-                else:
-                    progress.update(1)
+            def todo(progress: Any = progress, shards: Sequence[int] = mine) -> Iterator[int]:
+                """Yield what is to be done; the rest is counted."""
+                for shard in shards:
+                    if stopped is not None and stopped.is_set():
+                        return
+                    if stage.counts(shard) is None:
+                        yield shard
+                    else:
+                        progress.update(1)
 
-        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
-        with closing(work) as done:
-            for shard, found in done:
-                progress.update(1)
-                if "error" in found:
-                    failed[shard] = str(found["error"])
-                    if found["fatal"]:
-                        break
-    if failed:
-        more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
-        raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
+            work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
+            _follow(stage, work, progress)
+        stage.inputs.check_unchanged()
+        if stopped is not None and stopped.is_set():
+            return
+        # Once more, for what became of those that were done: a disk, or somebody, may have taken one away since.
+        mine = [shard for shard in mine if stage.counts(shard) is None]
+        if not mine:
+            break
+        if turn == _RETRIES:
+            raise XsweError(f"{stage.path(mine[0])}: gone or damaged, again and again, after it was written")
+        logger.warning("%s: %d shards are gone or damaged since they were done; once more", stage.name, len(mine))
     if execution.kind == "array":
         _await_others(stage, execution)
+
+
+def _follow(stage: Stage, work: Generator[tuple[int, dict[str, Any]], None, None], progress: Any) -> None:
+    """Wait for all shards that are under way.
+
+    Raises:
+        XsweError: some failed.
+    """
+    failed: dict[int, str] = {}
+    with closing(work) as done:
+        for shard, found in done:
+            progress.update(1)
+            if "error" in found:
+                failed[shard] = str(found["error"])
+                if found["fatal"]:
+                    break
+    if failed:
+        stage.inputs.check_unchanged()  # which would explain it
+        more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
+        raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
+
+
+def _refuse_other_work(stage: Stage) -> None:
+    """Refuse to take part where tasks of the same array do other work: each would wait for the other's shards.
+
+    Raises:
+        ConfigError: the folder beside holds shards of the same step, of other settings, another input or version.
+    """
+    begin = stage.folder.name.removesuffix(stage.identity)
+    if not begin or begin == stage.folder.name:
+        return
+    for manifest in stage.folder.parent.glob(f"{begin}*/manifest.json"):
+        if (other := _read_manifest(manifest)).get("identity", stage.identity) != stage.identity:
+            version = f" (of xswe {other['version']})" if other.get("version") != stage.version else ""
+            raise ConfigError(
+                f"{manifest.parent}: a task with other settings, another input or version{version} works on the same "
+                f"output; give all the same, or remove {stage.folder.parent} if none is at work"
+            )
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Read a manifest that another process may be removing."""
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError):
+        return {}
 
 
 @contextmanager
@@ -173,7 +217,7 @@ def _here(
     if opened is None:
         opened = stage.job.open()  # before there are threads, of which each would load it
     workers = 1 if stage.job.heavy else threads or available_threads()
-    yield from in_order(lambda shard: (shard, attempt(stage, shard, opened)), chain([first], todo), workers)
+    yield from in_order(lambda shard: (shard, attempt(stage, shard, lambda: opened)), chain([first], todo), workers)
 
 
 def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
@@ -186,14 +230,29 @@ def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
     missing = list(range(stage.count))
     while missing := [shard for shard in missing if stage.counts(shard) is None]:
         if time.monotonic() >= deadline:
-            slices = sorted({shard % count for shard in missing})
-            listed = ", ".join(map(str, slices[:20])) + ", …" * (len(slices) > 20)
             raise Unfinished(
                 f"{stage.name}: this slice is done, {len(missing):,} of all {stage.count:,} shards are not, of the indices "
-                f"{listed}; when they are, the same command with any index goes on (execution.wait=SECONDS waits for them)"
+                f"{ranges({shard % count for shard in missing})}; when they are, the same command with any index goes on "
+                "(execution.wait=SECONDS waits for them)"
             )
         time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
         pause = min(2 * pause, 10.0)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write numbers as batch queues take them.
+
+    Example:
+        >>> ranges([3, 9, 7, 8])
+        '3,7-9'
+    """
+    listed: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if listed and listed[-1][1] == number - 1:
+            listed[-1][1] = number
+        else:
+            listed.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in listed)
 
 
 def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Sequence[str | Path] = ()) -> None:
@@ -207,10 +266,15 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
     """
     with held(folder.with_name(f".{folder.name}.making")):
         if not is_made(folder, identity, outputs):
-            with whole_folder(folder) as temporary:
-                make(temporary)
-                files = sorted(path for path in temporary.rglob("*") if path.is_file())
-                write_record(temporary / "made.json", identity, files)
+            try:
+                with whole_folder(folder) as temporary:
+                    make(temporary)
+                    files = sorted(path for path in temporary.rglob("*") if path.is_file())
+                    write_record(temporary / "made.json", identity, files)
+            except OSError:
+                # Where locks do nothing, another process may have put the same folder there meanwhile.
+                if not is_made(folder, identity, outputs):
+                    raise
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
@@ -227,10 +291,33 @@ class _Worker:
     """An actor: loads what a heavy job needs when it is made, from paths, so that it can be made again anywhere."""
 
     def __init__(self, stage: Stage) -> None:
+        stage.check_version()
         self._stage, self._opened = stage, stage.job.open()
 
-    def do(self, stage: Stage, shard: int) -> dict[str, Any]:
-        return attempt(stage, shard, self._opened)
+    def do(self, shard: int) -> dict[str, Any]:
+        return attempt(self._stage, shard, lambda: self._opened)
+
+
+@lru_cache(maxsize=1)
+def _taken(put: Any) -> Stage:
+    """Take a stage that was put to the cluster, once a process."""
+    import ray
+
+    stage: Stage = ray.get(put)
+    return stage
+
+
+@lru_cache(maxsize=1)
+def _opened(put: Any) -> Any:
+    """Open what the job of such a stage needs, once a process."""
+    stage = _taken(put)
+    stage.check_version()
+    return stage.job.open()
+
+
+def _attempt_put(put: list[Any], shard: int) -> dict[str, Any]:
+    """Do a shard of a stage that was put to the cluster; it comes in a list, so that a call does not unpack it anew."""
+    return attempt(_taken(put[0]), shard, partial(_opened, put[0]))
 
 
 @contextmanager
@@ -326,34 +413,51 @@ class _Pool:
         self._ray, self._stage = ray, stage
         self.running: dict[Any, int] = {}
         self._owner: dict[Any, int] = {}
-        needs = {"num_cpus": execution.cpus}
-        there = ray.cluster_resources()
-        fits = int(there.get("CPU", 1) / max(execution.cpus, 0.01))
+        self._execution, self._needs = execution, {"num_cpus": execution.cpus}
         if execution.gpus and stage.job.heavy:
-            needs["num_gpus"] = execution.gpus
-            if not (fits := min(fits, int(there.get("GPU", 0) / execution.gpus))):
-                found = f"{there.get('GPU', 0):g}"
+            self._needs["num_gpus"] = execution.gpus
+            if not self._fits():
+                found = f"{ray.cluster_resources().get('GPU', 0):g}"
                 raise ConfigError(f"execution.gpus={execution.gpus}: the cluster has {found}; give 0 for none")
-        workers = execution.workers or max(1, fits)
+        self._put = ray.put(stage)  # once, whatever it holds; a call takes no more than where it is
         self._actors: list[Any] = []
         if stage.job.heavy:
-            actor = ray.remote(**needs, max_restarts=-1, max_task_retries=_DEATHS)(_Worker)
-            self._actors = [actor.remote(stage) for _ in range(min(workers, stage.count))]
-            self.most = 2 * len(self._actors)  # one that waits for each at work
+            self._actor = ray.remote(**self._needs, max_restarts=-1, max_task_retries=_DEATHS)(_Worker)
         else:
             how = {"max_retries": _DEATHS, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
-            self._task = ray.remote(**needs, **how)(attempt)
-            self.most = execution.workers or 2 * workers
+            self._task = ray.remote(**self._needs, **how)(_attempt_put)
+        self._grown = -_GROWS
+        self.grow()
+
+    def _fits(self) -> int:
+        """Return how many workers the cluster has room for now."""
+        there = self._ray.cluster_resources()
+        fits = int(there.get("CPU", 1) / max(self._needs["num_cpus"], 0.01))
+        return min(fits, int(there.get("GPU", 0) / self._needs["num_gpus"])) if "num_gpus" in self._needs else fits
+
+    def grow(self) -> None:
+        """Take as many workers as there is room for; nodes may have come since this was last looked at."""
+        if time.monotonic() - self._grown < _GROWS:
+            return
+        self._grown = time.monotonic()
+        workers = self._execution.workers or max(1, self._fits())
+        if self._stage.job.heavy:
+            more = min(workers, self._stage.count) - len(self._actors)
+            self._actors += [self._actor.remote(self._put) for _ in range(more)]
+            self.most = 2 * len(self._actors)  # one that waits for each at work
+        else:
+            self.most = self._execution.workers or 2 * workers
 
     def submit(self, shard: int) -> None:
         """Hand a shard over: to the actor with the least to do, or to whoever Ray takes."""
+        self.grow()
         if self._actors:
             busy = Counter(self._owner.values())
             owner = min(range(len(self._actors)), key=lambda number: busy[number])
-            call = self._actors[owner].do.remote(self._stage, shard)
+            call = self._actors[owner].do.remote(shard)
             self._owner[call] = owner
         else:
-            call = self._task.remote(self._stage, shard)
+            call = self._task.remote([self._put], shard)
         self.running[call] = shard
 
     def finished(self) -> tuple[int, dict[str, Any]]:

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import logging
 import lzma
 import os
 import platform
@@ -20,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
@@ -34,6 +36,7 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
+logger = logging.getLogger(__name__)
 ON_WINDOWS = os.name == "nt"  # where an open or mapped file is neither renamed nor removed
 # What the names of files end in that are read or written anywhere here; no folder that is written is called so.
 # fmt: off
@@ -338,8 +341,20 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
     try:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         fcntl.flock(stream, kind if busy is None else kind | fcntl.LOCK_NB)
-    except OSError:
-        raise ConfigError(busy or f"{stream.name}: cannot be locked; use a folder on another file system") from None
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+            raise ConfigError(busy or f"{stream.name}: another process has locked it") from None
+        _say_unlocked(os.path.dirname(str(stream.name)), error.strerror or str(error))
+
+
+@cache
+def _say_unlocked(folder: str, why: str) -> None:
+    """Warn, once for a folder, that its file system has no locks: what is written there is whole, but not exclusive."""
+    logger.warning(
+        "%s: files cannot be locked there (%s); work goes on: see that no two runs with the same output are at work",
+        folder,
+        why,
+    )
 
 
 @contextmanager

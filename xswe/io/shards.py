@@ -14,16 +14,18 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, InputError, XsweError
 from xswe.io.files import file_stamp as stamp_of
 from xswe.io.files import fingerprint, read_json, whole_file, write_json
 from xswe.io.sources import is_remote, packing_of, remote_state
@@ -50,6 +52,22 @@ class Job:
         return [output]
 
 
+class Inputs(NamedTuple):
+    """Files that are read, and what tells each from another of its name: its size, and when it was written."""
+
+    files: tuple[str, ...] = ()
+    stamps: tuple[Any, ...] = ()
+
+    def check_unchanged(self) -> None:
+        """Raise an InputError if a file is no longer what it was."""
+        for name, stamp in zip(self.files, self.stamps, strict=True):
+            if _state(name)[1] != stamp:
+                raise InputError(name, "changed while it was read", "start again, with a file that stays")
+
+
+_NO_INPUTS = Inputs()
+
+
 @dataclass(frozen=True)
 class Stage:
     """A piece of work that is cut into shards."""
@@ -60,18 +78,24 @@ class Stage:
     suffix: str  # of their files
     job: Job  # what is done
     identity: str  # a fingerprint of everything that decides the shards' bytes
+    inputs: Inputs = _NO_INPUTS  # the files that the shards are cut from
+    version: str = __version__  # of whoever planned the work, which that of every worker must be
 
     def path(self, shard: int) -> Path:
         """Return the (first) file of a shard."""
-        return self.folder / f"{shard:06d}{self.suffix}"
+        return self._file(shard, self.suffix)
 
     def side_car(self, shard: int) -> Path:
-        """Return where it is told what a shard's files are."""
-        return self.folder / f"{shard:06d}.json"
+        """Return the path of the record of a shard's files."""
+        return self._file(shard, ".json")
 
     def failure(self, shard: int) -> Path:
-        """Return where it is told why a shard failed."""
-        return self.folder / f"{shard:06d}.failed.json"
+        """Return the path of the failure record of a shard."""
+        return self._file(shard, ".failed.json")
+
+    def _file(self, shard: int, suffix: str) -> Path:
+        """Return the path of a file of a shard; names sort as the shards do."""
+        return self.folder / f"{shard:0{max(6, len(str(self.count - 1)))}d}{suffix}"
 
     def begin(self, **plan: Any) -> None:
         """Write the manifest, unless it is there.
@@ -88,7 +112,7 @@ class Stage:
                 "remove it, or choose another output"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        about = {"stage": self.name, "identity": self.identity, "version": __version__}
+        about = {"stage": self.name, "identity": self.identity, "version": self.version}
         write_json(manifest, {**about, "shards": self.count, "suffix": self.suffix, **plan})
 
     @property
@@ -100,6 +124,38 @@ class Stage:
         """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says."""
         told = sound_record(self.side_car(shard), self.identity)
         return None if told is None else dict(told["counts"])
+
+    def sound(self, shard: int) -> Path:
+        """Return the (first) file of a shard that is done, after its files were read and compared with their checksums.
+
+        Raises:
+            XsweError: a file is gone or damaged; the shard counts as not done then.
+        """
+        if sound_record(self.side_car(shard), self.identity, read=True) is None:
+            raise self._damaged(shard)
+        return self.path(shard)
+
+    def check_read(self, shard: int, read: Mapping[Path, int]) -> None:
+        """Compare the checksums of all files of a shard, as somebody read them, with those of when they were written.
+
+        Raises:
+            XsweError: they differ; the shard counts as not done then.
+        """
+        record = sound_record(self.side_car(shard), self.identity)
+        if record is None or {self.folder / file[0]: file[3] for file in record["files"]} != read:
+            raise self._damaged(shard)
+
+    def _damaged(self, shard: int) -> XsweError:
+        self.side_car(shard).unlink(missing_ok=True)
+        return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
+
+    def check_version(self) -> None:
+        """Raise a ConfigError if this process runs another version than whoever planned the work."""
+        if self.version != __version__:
+            raise ConfigError(
+                f"{self.name}: planned by xswe {self.version}, and here is {__version__} ({platform.node()}); "
+                "install the same version on all machines"
+            )
 
     def do(self, shard: int, opened: Any) -> dict[str, Any]:
         """Do a shard and write its side-car; returns its counts."""
@@ -124,10 +180,11 @@ def write_record(path: Path, identity: str, files: Iterable[Path], **more: Any) 
         temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
 
 
-def sound_record(path: Path, identity: str) -> dict[str, Any] | None:
-    """Return what :func:`write_record` told, None if it is of another identity, or files are gone or not what it says.
+def sound_record(path: Path, identity: str, read: bool = False) -> dict[str, Any] | None:
+    """Return what :func:`write_record` wrote; None if it is of another identity, or files are gone or not what it says.
 
-    Files of the size and time that are told are trusted; others are read and compared with their checksum.
+    Files of the size and time that it says are trusted, unless all are to be read; others are read and compared with their
+    checksum.
     """
     try:
         told = read_json(path)
@@ -137,21 +194,60 @@ def sound_record(path: Path, identity: str) -> dict[str, Any] | None:
             state = (path.parent / name).stat()
             if state.st_size != size:
                 return None
-            if state.st_mtime_ns != written and file_checksum(path.parent / name) != checksum:
+            if (read or state.st_mtime_ns != written) and file_checksum(path.parent / name) != checksum:
                 return None
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return dict(told)
 
 
+class Checksum:
+    """A checksum of bytes that notices damage, and parts that changed places, many times as fast as they are read.
+
+    Of each stretch of 1 MiB the numbers, times a factor for each place, are added up modulo 2^64; the value is the CRC-32
+    of these sums. The factors are odd, so that no change of a single number is missed.
+    """
+
+    def __init__(self) -> None:
+        self._value = 0
+        self._stretch, self._filled = np.zeros(_CHUNK, np.uint8), 0
+        self._products = np.empty(_CHUNK // 8, np.uint64)
+
+    def room(self) -> memoryview:
+        """Return where the next bytes go, up to the end of a stretch."""
+        return self._stretch[self._filled :].data
+
+    def added(self, size: int) -> None:
+        """Take note of ``size`` bytes that were put into the room."""
+        self._filled += size
+        if self._filled == _CHUNK:
+            self._end_stretch()
+
+    def finish(self) -> int:
+        """Return the checksum of all bytes."""
+        if self._filled:
+            self._stretch[self._filled :] = 0
+            self._end_stretch()
+        return self._value
+
+    def _end_stretch(self) -> None:
+        np.multiply(self._stretch.view(np.uint64), _factors(), out=self._products)
+        self._value = zlib.crc32(self._products.sum().tobytes(), self._value ^ self._filled)
+        self._filled = 0
+
+
+@cache
+def _factors() -> np.ndarray:
+    return np.arange(_CHUNK // 8, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) | np.uint64(1)
+
+
 def file_checksum(path: Path) -> int:
-    """Return a checksum of a file that tells damage at the speed of reading: the CRC-32 of the sums of its stretches."""
-    value, data = 0, np.zeros(_CHUNK, np.uint8)
+    """Return the checksum of a file, see :class:`Checksum`."""
+    found = Checksum()
     with open(path, "rb", buffering=0) as stream:
-        while size := stream.readinto(data):  # type: ignore[arg-type]
-            data[size:] = 0
-            value = zlib.crc32(data.view(np.uint64).sum().tobytes(), value ^ size)
-    return value
+        while size := stream.readinto(found.room()):
+            found.added(size)
+    return found.finish()
 
 
 # Text, cut into shards.
@@ -168,8 +264,8 @@ class TextPlan:
     align: int = 1  # shards begin at multiples of so many bytes
 
     @classmethod
-    def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, list[Any]]:
-        """Plan; returns also what tells the files from others of their names.
+    def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, Inputs]:
+        """Plan; returns also the files as they are now.
 
         The plan's files are absolute, for workers have working directories of their own.
 
@@ -185,8 +281,8 @@ class TextPlan:
             size, stamp = _state(name)
             sizes.append(None if packing_of(name) else size)
             stamps.append(stamp)
-        found = (name if is_remote(name) else str(Path(name).absolute()) for name in files)
-        return cls(tuple(found), tuple(sizes), shard_bytes, align), stamps
+        found = tuple(name if is_remote(name) else str(Path(name).absolute()) for name in files)
+        return cls(found, tuple(sizes), shard_bytes, align), Inputs(found, tuple(stamps))
 
     @classmethod
     def read(cls, folder: Path) -> TextPlan:
@@ -233,20 +329,9 @@ def _state(name: str) -> tuple[int | None, list[Any]]:
     return stamp[1], stamp
 
 
-def check_unchanged(files: Sequence[str], stamps: list[Any]) -> None:
-    """Refuse files that are read a second time and are no longer what :meth:`TextPlan.of` saw.
-
-    Raises:
-        InputError: one was changed.
-    """
-    for name, stamp in zip(files, stamps, strict=True):
-        if _state(name)[1] != stamp:
-            raise InputError(name, "changed while it was read", "start again, with a file that stays")
-
-
-def plan_identity(plan: TextPlan, stamps: list[Any]) -> str:
+def plan_identity(plan: TextPlan, inputs: Inputs) -> str:
     """Name what is read and how it is cut."""
-    return fingerprint(stamps, plan.shard_bytes, plan.align)
+    return fingerprint(inputs.stamps, plan.shard_bytes, plan.align)
 
 
 # How far a stage is.
@@ -332,8 +417,8 @@ def stage_status(folder: Path) -> StageStatus:
             told = _read_or(folder / name, {})
             if told.get("identity") == manifest["identity"]:
                 done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
-        elif name.startswith(".") and name[1:7].isdecimal() and now - entry.stat().st_mtime < _SILENT:
-            busy.add(int(name[1:7]))
+        elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _SILENT:
+            busy.add(int(unfinished[1]))
     latest = sorted(done)[-_LATELY:]
     spent = latest[-1][0] - min(begun for _, begun, _ in latest) if latest else 0.0
     lines = sum(count for _, _, count in done)

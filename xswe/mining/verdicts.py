@@ -29,7 +29,7 @@ from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan, check_unchanged
+from xswe.io.shards import Inputs, Job, Stage, TextPlan
 from xswe.mining.cascade import check_share
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
@@ -407,32 +407,34 @@ class FilterShards:
         """
         if "-" in self.file.paths:
             raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-        plan, stamps = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
+        plan, inputs = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
         file = replace(self.file, paths=plan.files)
         if self.file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
             plan = replace(plan, files=plan.files[:1], sizes=(None,))
         plain = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
         decided = [self.model.identity, asdict(plain), list(self.languages), list(map(str, self.file.columns))]
-        identity = fingerprint([*decided, stamps, plan.shard_bytes, block, window])
+        identity = fingerprint([*decided, inputs.stamps, plan.shard_bytes, block, window])
         folder = self.folder.absolute()
         if self.execution.kind == "ray":
             once(folder / "model", self.model.identity, lambda place: self.model.save(place / "model"))
         work = (file, plan, folder / "model" / "model", plain, self.languages, block, window)
         opened = Judge(self.model, self.config, self.languages, 1)
-        clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity)
+        clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity, inputs)
         with one_cluster():
             told = folder / f"reasons-{identity}"
             with shards_ahead(clean, self.execution, self.threads, opened) as wait:
                 once(told, identity, partial(self._tell, clean, opened, wait))
-            check_unchanged(self.file.paths, stamps)
-            compare = self._stage(folder, "compare", plan.count, CompareJob(*work, clean.folder, told), identity)
+            job = CompareJob(*work, clean.folder, told)
+            compare = self._stage(folder, "compare", plan.count, job, identity, inputs)
             run_shards(compare, self.execution, self.threads, opened)
         for shard in range(plan.count):
-            if arrays := _read(compare.path(shard), "reasons", "scores", "decoys"):
+            if arrays := _read(compare.sound(shard), "reasons", "scores", "decoys"):
                 yield arrays[0], arrays[1], arrays[2]
 
-    def _stage(self, folder: Path, name: str, count: int, job: CleanJob | CompareJob, identity: str) -> Stage:
-        stage = Stage(folder / f"{name}-{identity}", name, count, ".safetensors", job, identity)
+    def _stage(
+        self, folder: Path, name: str, count: int, job: CleanJob | CompareJob, identity: str, inputs: Inputs
+    ) -> Stage:
+        stage = Stage(folder / f"{name}-{identity}", name, count, ".safetensors", job, identity, inputs)
         stage.begin()
         return stage
 
@@ -441,7 +443,7 @@ class FilterShards:
         parts, starts, nothing = [np.zeros(0, np.uint8)], [0], Texts.of([])
         for shard in range(clean.count):
             wait(shard)
-            if arrays := _read(clean.path(shard), "reasons", "keys", "near", "sides", "damaged"):
+            if arrays := _read(clean.sound(shard), "reasons", "keys", "near", "sides", "damaged"):
                 reason, keys, near, sides, damaged = arrays
                 parts.append(judge.first_reasons(Cleaned(Rows(nothing, nothing), reason, keys, near, sides), damaged))
             starts.append(starts[-1] + (len(parts[-1]) if arrays else 0))

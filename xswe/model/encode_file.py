@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +13,22 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.execution import is_made, once, run_shards
-from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, work_folder, write_json
+from xswe.io.files import (
+    check_output,
+    file_stamp,
+    fingerprint,
+    held,
+    is_special,
+    read_json,
+    remove_leftovers,
+    work_folder,
+    write_json,
+)
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.settings import LOCAL, ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan, plan_identity
+from xswe.io.shards import Inputs, Job, Stage, TextPlan, plan_identity
 from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
@@ -233,6 +243,7 @@ class _Shards(NamedTuple):
     model: AnyModel
     plan: TextPlan
     file: VectorFile
+    inputs: Inputs
     identity: str
     execution: ExecutionConfig
     threads: int | None
@@ -243,7 +254,7 @@ class _Shards(NamedTuple):
         if self.execution.kind == "ray":
             once(models, self.model.identity, lambda place: self.model.save(place / "model"))
         job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
-        stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity)
+        stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity, self.inputs)
         stage.begin(plan=asdict(self.plan))
         run_shards(stage, self.execution, self.threads, (self.model, self.plan))
         return stage
@@ -267,9 +278,12 @@ class _Shards(NamedTuple):
 
         def join(place: Path) -> None:
             """Put the shards one after the other."""
-            with open_writer(self.file, "joined") as writer:
+            remove_leftovers(self.file.path.parent, f".{self.file.path.name}.")
+            # Where locks do nothing two tasks may join at once: each into a file of its own, to the same bytes.
+            with open_writer(replace(self.file, own=True), "joined") as writer:
                 for shard in range(stage.count):
-                    writer.append(VectorFile(stage.path(shard), self.file.width, self.file.dtype))
+                    part = VectorFile(stage.path(shard), self.file.width, self.file.dtype)
+                    stage.check_read(shard, writer.append(part))
             rows, kept = self.rows(stage)
             write_json(place / "encoded.json", {"rows": rows, "kept": kept})
 
@@ -288,10 +302,10 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    plan, stamps = TextPlan.of(files, execution.shard)
+    plan, inputs = TextPlan.of(files, execution.shard)
     suffix = output.suffix * many  # of shards that stay as they are
-    identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, stamps))
-    shards = _Shards(model, plan, file, identity, execution, threads, time.time())
+    identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, inputs))
+    shards = _Shards(model, plan, file, inputs, identity, execution, threads, time.time())
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:

@@ -29,13 +29,13 @@ import numpy as np
 from xswe.errors import ConfigError, InputError, needs, no_room
 from xswe.io.files import let_go, lock, read_json, sibling, whole_file, write_json
 from xswe.io.ragged import Texts
+from xswe.io.shards import Checksum
 from xswe.model.folder import PRECISIONS, check_precision, convert
 
 SUFFIXES = (".npy", ".safetensors", ".parquet")
 _turn = threading.Lock()  # of the threads that write, where the system cannot write at a place of a file
 _HEADER = 512  # bytes before the first row
 _SAVE_EVERY = 5.0  # seconds
-_COPIED = 4 << 20  # bytes that are copied at a time
 _GROUP = 1 << 16  # rows of a row group
 _NUMPY = dict(zip(PRECISIONS, ("<f4", "<f2", "|i1"), strict=True))
 _SAFETENSORS = dict(zip(PRECISIONS, ("F32", "F16", "I8"), strict=True))
@@ -138,16 +138,21 @@ class VectorWriter:
         if scales is not None:
             _write_at(self._scales, scales, _HEADER + first * scales.itemsize)
 
-    def append(self, part: VectorFile) -> None:
-        """Copy the rows of another file of vectors, an ``.npy`` that :func:`open_writer` made."""
-        rows = (part.path.stat().st_size - _HEADER) // max(1, self.file.row_bytes)
+    def append(self, part: VectorFile) -> dict[Path, int]:
+        """Copy the rows of another file of vectors, an ``.npy`` that :func:`open_writer` made.
+
+        Returns:
+            The checksum of each of its files, as it was read.
+        """
+        rows, found = (part.path.stat().st_size - _HEADER) // max(1, self.file.row_bytes), {}
         pairs = [(part.path, self._rows, self.file.row_bytes)]
         if self.file.dtype == "int8":
             pairs.append((part.scales, self._scales, 4))
         for path, stream, size in pairs:
             with path.open("rb", buffering=0) as source:
-                _copy(source, stream, _HEADER + self.rows * size)
+                found[path] = _copy(source, stream, _HEADER + self.rows * size)
         self.rows += rows
+        return found
 
     def save(self, rows: int, digest: str, every: float = _SAVE_EVERY) -> None:
         """Note that all rows before ``rows`` are written, if the last note is older than ``every`` seconds."""
@@ -239,8 +244,8 @@ def _write_at(stream: BinaryIO, data: Any, place: int) -> None:
         left, place = left[done:], place + done
 
 
-def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
-    """Copy all behind a header to a place of another file.
+def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> int:
+    """Copy all behind a header to a place of another file; returns the checksum of all that was read.
 
     A storage of several machines copies by itself, where it can. On a disk of this one the system's own copy takes nearly
     twice the processor time of large pieces that go through memory into room that was asked for before. What was read is
@@ -257,13 +262,18 @@ def _copy(source: BinaryIO, stream: BinaryIO, place: int) -> None:
     except (AttributeError, OSError) as error:
         if isinstance(error, OSError) and no_room(error):
             raise
-    source.seek(done)
-    buffer = memoryview(bytearray(_COPIED))
-    while read := source.readinto(buffer):  # type: ignore[attr-defined]
+    source.seek(0)
+    checksum, begin, behind = Checksum(), 0, done  # what a storage copied by itself is only read
+    while read := source.readinto(room := checksum.room()):  # type: ignore[attr-defined]
+        if begin + read > behind:
+            skipped = max(0, behind - begin)
+            _write_at(stream, room[skipped:read], place)
+            place += read - skipped
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(source.fileno(), done, read, os.POSIX_FADV_DONTNEED)
-        _write_at(stream, buffer[:read], place)
-        done, place = done + read, place + read
+            os.posix_fadvise(source.fileno(), begin, read, os.POSIX_FADV_DONTNEED)
+        checksum.added(read)
+        begin += read
+    return checksum.finish()
 
 
 def _rename(stream: BinaryIO, partial: Path, path: Path) -> None:

@@ -115,20 +115,20 @@ class PhraseShards:
             Unfinished: with ``execution=array``, the others are not done yet.
         """
         config = replace(search.config, threads=1, k=search.config.k + _SPARE * search.config.distinct)
-        plan, stamps = TextPlan.of([self.passages], self.execution.shard)
+        plan, inputs = TextPlan.of([self.passages], self.execution.shard)
         _, teacher, name = self.model.rpartition("teacher:")
         if (Path(name) / "config.json").is_file():  # workers have working directories of their own
             name = str(Path(name).absolute())
         told = {"model": f"{teacher}{name}", "queries": list(queries), "config": asdict(config)}
-        identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, stamps))
+        identity = fingerprint(__version__, search.source.identity, told, plan_identity(plan, inputs))
         folder = (self.folder / f"search-{identity}").absolute()
         job = PhraseJob(folder, self.model.startswith("teacher:"))
-        stage = Stage(folder, "search", plan.count, ".safetensors", job, identity)
+        stage = Stage(folder, "search", plan.count, ".safetensors", job, identity, inputs)
         stage.begin(**told, plan=asdict(plan))
         run_shards(stage, self.execution, search.config.threads)
         for shard in range(plan.count):
             part = Search(search.source, search.queries, config)
-            part.restore(stage.path(shard), "")
+            part.restore(stage.sound(shard), "")
             for numbers in (part.top.places["passage"], part.top.hits["latest"]):
                 numbers[numbers >= 0] += self.lines
             merge(search.top, part.top, np.arange(len(queries)), search.config.distinct)

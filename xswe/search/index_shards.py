@@ -103,13 +103,13 @@ def numbers_ahead(
     Yields:
         What iterates over blocks of texts, and their numbers.
     """
-    plan, stamps = TextPlan.of([file], execution.shard)
+    plan, inputs = TextPlan.of([file], execution.shard)
     folder, models = folder.absolute(), folder.absolute() / ".model"
     if execution.kind == "ray":
         once(models, model.identity, lambda place: model.save(place / "model"))
-    identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, stamps))
+    identity = fingerprint(__version__, model.identity, storage, plan_identity(plan, inputs))
     job = NumbersJob(folder, models / "model", storage)
-    stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity)
+    stage = Stage(folder, "encode", plan.count, ".codes.npy", job, identity, inputs)
     stage.begin(plan=asdict(plan))
     with shards_ahead(stage, execution, threads, (model, plan)) as wait:
         yield partial(_numbers, stage, list(columns_of(storage, model.dim)), wait)
@@ -119,6 +119,7 @@ def _numbers(stage: Stage, names: Sequence[str], wait: Callable[[int], None]) ->
     """Iterate over the blocks of all shards, in their order."""
     for shard in range(stage.count):
         wait(shard)
+        stage.sound(shard)
         error = read_json(stage.side_car(shard))["counts"]["worst"]
         texts = Texts.open(stage.folder, f"{shard:06d}")
         arrays = {name: np.load(array_file(stage.path(shard), name), mmap_mode="r") for name in names}

@@ -83,6 +83,11 @@ class _Job(Job):
 
     search: _Search
 
+    @property
+    def heavy(self) -> bool:  # type: ignore[override]
+        """Whether a worker needs a graphics card, which stays its own."""
+        return self.search.config.device != "cpu"
+
 
 @dataclass(frozen=True)
 class AssignJob(_Job):
@@ -253,7 +258,9 @@ def search_shards(
 def _searched(search: _Search, lengths: list[int], execution: ExecutionConfig) -> Neighbours:
     found = _clusters(search, execution) if search.config.method == "clusters" else _tiles(search, execution)
     ranges = [-(-length // search.sizes.lines) for length in (lengths[0], lengths[-1])]
-    stage = _begun(search, "merge", sum(ranges), MergeJob(search, found))
+    for shard in range(found.count):  # each is read in parts, by many
+        found.sound(shard)
+    stage = _begun(search, "merge", sum(ranges), MergeJob(search, found.folder))
     run_shards(stage, execution, search.config.workers)
     lists = Neighbours.empty(lengths[0], lengths[-1], search.k)
     _fill(stage, range(ranges[0]), lists.forward, lists.forward_ids)
@@ -273,23 +280,23 @@ def _fill(stage: Stage, shards: range, scores: np.ndarray, ids: np.ndarray) -> N
 
     place = 0
     for shard in shards:
-        read = load_file(stage.path(shard))
+        read = load_file(stage.sound(shard))
         part = slice(place, place + len(read["scores"]))
         scores[part], ids[part] = read["scores"], read["ids"]
         place = part.stop
 
 
-def _tiles(search: _Search, execution: ExecutionConfig) -> Path:
-    """Search all tiles; returns where what they found is."""
+def _tiles(search: _Search, execution: ExecutionConfig) -> Stage:
+    """Search all tiles; returns the stage whose shards hold what they found."""
     lengths = search.lengths()
     count = -(-lengths[0] // search.edge) * -(-lengths[-1] // search.edge)
     stage = _begun(search, "neighbours", count, TileJob(search))
     run_shards(stage, execution, search.config.workers)
-    return stage.folder
+    return stage
 
 
-def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
-    """Search all groups of clusters; returns where what they found is."""
+def _clusters(search: _Search, execution: ExecutionConfig) -> Stage:
+    """Search all groups of clusters; returns the stage whose shards hold what they found."""
     lengths, threads = search.lengths(), search.config.workers
     count = cluster_count(lengths[0], lengths[-1], search.config)
 
@@ -310,7 +317,7 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
 
         pairs, first = [], 0
         for n, own in enumerate(shards):
-            parts = [load_file(assigned.path(shard))["clusters"] for shard in range(first, first + own)]
+            parts = [load_file(assigned.sound(shard))["clusters"] for shard in range(first, first + own)]
             found, first = Members.of(np.concatenate(parts), count), first + own
             np.save(place / f"lines{n}.npy", found.lines)
             np.save(place / f"bounds{n}.npy", found.bounds)
@@ -326,4 +333,4 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Path:
     groups = len(np.load(search.folder / "members" / "cuts.npy")) + 1
     stage = _begun(search, "neighbours", groups, ClustersJob(search))
     run_shards(stage, execution, threads)
-    return stage.folder
+    return stage

@@ -196,7 +196,7 @@ def sums_by_shards(
 
         first = sum(map(len, bounds[:language]))
         for shard in range(first, first + len(bounds[language])):
-            read = load_file(stage.path(shard))
+            read = load_file(stage.sound(shard))
             yield read["units"], read["sums"], read["counts"]
 
     return partial
@@ -301,7 +301,7 @@ def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, si
         done = share(shards)
         out = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float16, (len(distinct), teacher.dim))
         for shard in range(done.count):
-            out[shard * _SHARD : (shard + 1) * _SHARD] = np.load(done.path(shard))
+            out[shard * _SHARD : (shard + 1) * _SHARD] = np.load(done.sound(shard))
         out.flush()
 
     folder, _ = stages.run_shared("vectors", inputs, share, make)

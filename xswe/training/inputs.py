@@ -389,7 +389,7 @@ def count_by_shards(
         run_shards(stage, execution)
     else:
         run_shards(stage, execution, corpus.threads, opened=job.open(splitter))
-    return {code: [stage.path(n) for n, (own, _) in enumerate(shards) if own == code] for code in languages}
+    return {code: [stage.sound(n) for n, (own, _) in enumerate(shards) if own == code] for code in languages}
 
 
 def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, str]:
