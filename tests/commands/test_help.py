@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
+import re
 import subprocess
 import sys
 
@@ -14,8 +15,10 @@ from tests.commands.test_configuration import composed
 from tests.commands.verbs import run_verb
 from xswe.__main__ import VERBS
 from xswe.commands import help as help_module
+from xswe.commands.config import is_cut
 from xswe.commands.help import EXAMPLES, SHORT, settings, verb_help
 from xswe.io.settings import build
+from xswe.text.readers import READERS
 
 
 def named(values, section=""):
@@ -64,6 +67,17 @@ def test_help_says_what_choices_there_are():
     assert "refine.warmup" not in short
     assert all(f"  {name}=" in short for name in SHORT)
     assert set(EXAMPLES) == set(VERBS)
+
+
+@pytest.mark.parametrize(
+    ("verb", "setting"),
+    [*((verb, "split") for verb in ("align", "encode", "mine", "phrases", "search")), ("split", "input")],
+)
+def test_help_names_the_documents_that_are_cut_unasked(verb, setting):
+    (found,) = (one for one in settings(verb) if one.name == setting)
+    assert " ".join(READERS) in found.meaning
+    assert re.findall(r"\.\w+", found.meaning) == list(READERS)
+    assert all(is_cut(f"a{suffix}", None) for suffix in READERS)
 
 
 def test_help_is_there_at_once():

@@ -194,13 +194,22 @@ def test_the_verbs_that_read_lines_cut_running_text(tmp_path, capsys):
     assert "en.html is cut into sentences by its language" in capsys.readouterr().err
 
 
-def test_lines_of_markdown_are_lines_unless_it_is_to_be_cut(tmp_path):
-    (tmp_path / "a.md").write_text("# Trains\n\nOne\nline.\n", "utf-8")
-    for split, rows in ((None, 4), (True, 2)):
-        assert (
-            xswe.encode_file(xswe.load("mini"), tmp_path / "a.md", tmp_path / "a.npy", split=split, language="en").rows
-            == rows
-        )
+def test_markdown_is_a_document_as_html_is(tmp_path):
+    (tmp_path / "a.md").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")
+    (tmp_path / "a.markdown").write_text("# Trains\n\nOne\nline. And another.\n", "utf-8")
+    for name, split, rows in (("a.md", None, 3), ("a.markdown", None, 3), ("a.md", True, 3), ("a.md", False, 4)):
+        made = xswe.encode_file(xswe.load("mini"), tmp_path / name, tmp_path / "a.npy", split=split, language="en")
+        assert made.rows == rows, (name, split)
+    with pytest.raises(ConfigError, match=r"a\.md is cut into sentences by its language"):
+        xswe.encode_file(xswe.load("mini"), tmp_path / "a.md", tmp_path / "a.npy")
+
+
+def test_two_texts_in_markdown_are_mined_by_sentence(tmp_path):
+    for code, sentences in BOOK.items():
+        (tmp_path / f"{code}.md").write_text("".join(sentences) if code == "ja" else " ".join(sentences), "utf-8")
+    sides = tmp_path / "de.md", tmp_path / "ja.md"
+    mined = xswe.mine(xswe.load("mini"), *sides, threshold=None, languages=("de", "ja"), output=tmp_path / "pairs.tsv")
+    assert {(pair.source, pair.target) for pair in mined} == set(zip(BOOK["de"], BOOK["ja"], strict=True))
 
 
 def test_sentences_of_a_file_are_known_again(tmp_path):

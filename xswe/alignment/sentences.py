@@ -33,7 +33,7 @@ from xswe.mining.threshold import Expected, Threshold, from_mismatches
 from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.text.languages import check_languages, has_cjk
-from xswe.text.sentences import Sentence, is_running, split_text
+from xswe.text.sentences import Sentence, is_document, split_text
 
 logger = logging.getLogger(__name__)
 Anchor = tuple[Sequence[int], Sequence[int]]
@@ -377,7 +377,7 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Se
         ConfigError: it must be cut into sentences, and its language is not known.
     """
     is_file = isinstance(given, (str, Path))
-    if split or (split is None and is_file and is_running(given)):  # type: ignore[arg-type]
+    if split or (split is None and is_file and is_document(given)):  # type: ignore[arg-type]
         if not language:
             raise ConfigError("running text is cut into sentences by its language: set languages, as in languages=[en,de]")
         text = Path(given) if is_file else "\n".join(given)  # type: ignore[arg-type]

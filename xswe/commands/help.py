@@ -90,7 +90,8 @@ _SECTIONS = {
     "teacher": "teacher/protocol.py:TeacherConfig",
     "execution": "io/settings.py:ExecutionConfig",
 }
-_TABLES = ("teacher/protocol", "corpus/cleaning", "training/config")  # where the tables of _GROUPS are
+# Where the tables of _GROUPS are, and those that a comment in conf/ names in braces.
+_TABLES = ("teacher/protocol", "corpus/cleaning", "training/config", "text/readers")
 _ALIASES = ("text/units.py", "io/lines.py", "training/losses.py", "teacher/protocol.py")
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
     "train": {
@@ -196,7 +197,10 @@ def _tables() -> dict[str, list[str]]:
 
 
 def _of_file(path: Path) -> Iterator[Setting]:
-    """Yield the settings of a file in ``conf/``: ``name: default  # meaning``, and those of a section below its name."""
+    """Yield the settings of a file in ``conf/``: ``name: default  # meaning``, and those of a section below its name.
+
+    ``{TABLE}`` in a meaning stands for the names in a table of the code.
+    """
     section, name, default, meaning = "", "", "", ""
     for line in [*path.read_text(encoding="utf-8").splitlines(), "end:"]:
         found = re.match(r"( *)([a-z_0-9]+):(?: +(.*?))?(?: +# *(.*))?$", line)
@@ -204,7 +208,8 @@ def _of_file(path: Path) -> Iterator[Setting]:
             meaning += f" {more[1]}"
             continue
         if name:
-            yield Setting(name, "", default, meaning)
+            listed = re.sub(r"\{([A-Z]+)\}", lambda table: " ".join(_tables()[table[1]]), meaning)
+            yield Setting(name, "", default, listed)
             name = ""
         if found is None or found[2] == "defaults":
             continue

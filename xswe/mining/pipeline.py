@@ -69,7 +69,7 @@ class MineConfig:
         max_score: pairs above are left out: hubs and boilerplate collect at the very top.
         storage: of the vectors in the work folder: ``float32``, ``float16`` or ``int8``.
         ids: lines are ``id<TAB>text``.
-        split: cut files into sentences; None for documents only (HTML, EPUB, DOCX, PDF).
+        split: cut files into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF).
         languages: of source and target, for ``split`` and ``filters.script``.
         format: ``laser``, ``bucc``, ``jsonl``, ``parquet``, or ``auto`` (by the output's name).
         on_error: what a damaged line does: ``raise``, or ``skip`` (and count).

@@ -110,7 +110,8 @@ def encode_file(
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
         if split or (split is None and any(map(is_document, files))):
-            raise ConfigError("split=true is for one file and execution.kind=local: cut the others by  xswe split  first")
+            cure = "cut them by  xswe split  first, or take their lines as they are with split=false"
+            raise ConfigError(f"only one file at a time, with execution=local, is cut into sentences as it is read: {cure}")
         for name in files:
             check_lines(name)
         rows, kept = encode_shards(model, files, target, dtype, execution, threads)

@@ -47,7 +47,7 @@ class PhraseFiles:
     mode: str = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
     languages: tuple[str, ...] = ()  # of the phrases and of the passages, empty where they do not matter
     on_error: OnError = "raise"  # what a damaged line of the passages does
-    split: bool | None = None  # cut the passages into sentences; None for documents only (HTML, EPUB, DOCX, PDF)
+    split: bool | None = None  # cut the passages into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -427,7 +427,7 @@ def open_index(
         folder: where it is, or is kept for the next time; None for an index of this time only.
         model: what encodes; None for that of an index that is there.
         documents: text file, a sentence a line; ``-`` for standard input; None for those of an index that is there.
-        split: cut the file into sentences; None if it is a document (HTML, EPUB, DOCX, PDF).
+        split: cut the file into sentences; None if it is a document (Markdown, HTML, EPUB, DOCX, PDF).
         language: of the file, to cut it.
         building: how an index is built that is not there, see :func:`index`.
 

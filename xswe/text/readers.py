@@ -271,9 +271,13 @@ def read_pdf(path: Path) -> Iterator[str]:
         yield text[start:end]
 
 
+# The formats of documents; the help of the verbs lists them from here.
 READERS: dict[str, Callable[[Path], Iterator[str]]] = {
-    **dict.fromkeys((".md", ".markdown"), read_markdown),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
+    ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".html": read_html,
+    ".htm": read_html,
+    ".xhtml": read_html,
     ".epub": read_epub,
     ".docx": read_docx,
     ".pdf": read_pdf,

@@ -26,7 +26,7 @@ from xswe.io.lines import check_lines, open_binary, unbroken
 from xswe.io.results import Listing, check_suffix, write_text
 from xswe.io.sources import suffix_of
 from xswe.text.languages import check_languages, has_cjk
-from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of, read_markdown
+from xswe.text.readers import READERS, decoded, paragraphs, paragraphs_of
 
 Span = tuple[int, int]
 
@@ -251,14 +251,9 @@ def check_split_output(path: str) -> None:
         check_suffix(path)
 
 
-def is_running(path: str | Path) -> bool:
-    """Tell whether a file is of a format that holds running text, and no lines."""
-    return suffix_of(path) in READERS
-
-
 def is_document(path: str | Path) -> bool:
-    """Tell whether a file is of a format of running text whose lines mean nothing: all but Markdown."""
-    return is_running(path) and READERS[suffix_of(path)] is not read_markdown
+    """Return True if a file is, by its name, of a format of running text, whose lines mean nothing."""
+    return suffix_of(path) in READERS
 
 
 def split_text(given: str | Path, language: str) -> SplitText:
@@ -284,7 +279,7 @@ def split_text(given: str | Path, language: str) -> SplitText:
         24 35 Es regnete.
     """
     check_languages([language])
-    if isinstance(given, Path) and is_running(given):
+    if isinstance(given, Path) and is_document(given):
         texts = paragraphs_of(given)
         text = "\n\n".join(texts)
         bounds, start = [], 0
