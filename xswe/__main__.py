@@ -91,6 +91,9 @@ def main(arguments: list[str] | None = None) -> int:
     for argument in rest:
         if argument.startswith("--") and (given := _setting(argument[2:].partition("=")[0], verb)):
             return _complain(f"{argument}: settings have no dashes, and an equals sign: {given}=…")
+        if argument.startswith("~") and not argument.startswith("~hydra"):
+            name = argument[1:].partition("=")[0]
+            return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
     with _rare_collections():
         return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
 

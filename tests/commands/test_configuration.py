@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import re
 from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 
 import xswe
+from tests.commands.verbs import run_verb
 from xswe.commands.config import as_keys, plain, shaped
 from xswe.commands.groups import register
 from xswe.commands.train import train_config
@@ -22,7 +25,7 @@ from xswe.corpus.contexts import ContextConfig
 from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
-from xswe.io.settings import build
+from xswe.io.settings import build, defaults
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
@@ -411,3 +414,64 @@ def test_markup_is_not_taken_for_text_line_by_line(verb, overrides, tmp_path, mo
     (tmp_path / "a.tmx").write_text("<tmx><body>\n<tu></tu>\n</body></tmx>\n", "utf-8")
     with pytest.raises(InputError, match=r"a\.tmx: a \.tmx file has no text line by line"):
         importlib.import_module(f"xswe.commands.{verb}").run(composed(verb, *overrides.split()))
+
+
+HEADER = "# @package _global_\n"
+RECIPE = "refine: {max_steps: 100}\n"
+CHOICES_OF_A_FILE = "defaults: [override /teacher: none, override /objective: matryoshka, _self_]\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "further", "wanted"),
+    [
+        (RECIPE, [], {}),
+        (HEADER + RECIPE, [], {}),
+        (RECIPE, ["refine.max_steps=7", "pair=ja"], {"max_steps": 7}),
+        (HEADER + "defaults: [static, _self_]\n" + RECIPE, [], {"batch_size": 2048, "teacher": None}),
+        (CHOICES_OF_A_FILE + RECIPE, [], {"teacher": None, "prefixes": [256, 128, 64]}),
+    ],
+    ids=["plain", "with Hydra's header", "changed on the command line", "on top of another recipe", "with choices"],
+)
+def test_a_partial_recipe_of_ones_own_composes_onto_the_defaults(file, further, wanted, tmp_path):
+    (tmp_path / "recipe").mkdir()
+    (tmp_path / "recipe" / "mine.yaml").write_text(file, encoding="utf-8")
+    done = run_verb("train", "--config-dir", tmp_path, "recipe=mine", *further, "--cfg", "job", cwd=tmp_path)
+    own = yaml.safe_load(done.stdout)
+    assert own["recipe"] == {"name": "mine"}
+    found = {**own["refine"], "prefixes": own["objective"]["prefixes"], "teacher": own["teacher"]["model"]}
+    usual = {**defaults(RefineConfig), "max_steps": 100, "prefixes": [], "teacher": "mini"}
+    assert wanted.items() <= found.items()
+    if "defaults" not in file:
+        assert found == usual | wanted
+        assert own["contexts"] == defaults(ContextConfig)
+
+
+def test_a_recipe_of_ones_own_trains(tmp_path):
+    (tmp_path / "recipe").mkdir()
+    file = tmp_path / "recipe" / "mine.yaml"
+    file.write_text(CHOICES_OF_A_FILE + "refine: {max_steps: 2}\n", encoding="utf-8")
+    given = ["train", "--config-dir", tmp_path, "recipe=mine", "pca.dim=256", "refine.batch_size=64", "threads=1"]
+    done = run_verb(*given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "runs" / "en-ja").glob("mine-*")
+    assert json.loads((folder / "results.json").read_text("utf-8"))["settings"]["refine"]["max_steps"] == 2
+    file.write_text("teacher: none\nrefine: {max_steps: 2}\n", encoding="utf-8")
+    done = run_verb(*given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("a file chooses it by defaults: [override /teacher: none, _self_]\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("train ~teacher", "~teacher: a setting always has a value: teacher=…;"),
+        ("train ~refine.max_steps=3", "~refine.max_steps=3: a setting always has a value: refine.max_steps=…;"),
+        ("encode model=mini input=a.txt output=a.npy ++dtyp=int8", "there is no setting 'dtyp'; did you mean dtype?"),
+        ("mine model=mini source=a.txt output=a.tsv +foo=1", "there is no setting 'foo'"),
+    ],
+)
+def test_settings_are_neither_taken_away_nor_added(words, said, tmp_path):
+    (tmp_path / "a.txt").write_text("A cat.\n", encoding="utf-8")
+    done = run_verb(*words.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr[: len(said) + 6]) == (2, f"xswe: {said}")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

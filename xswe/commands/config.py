@@ -13,7 +13,7 @@ from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
 from xswe.io.files import check_apart, check_output, resource
-from xswe.io.settings import LOCAL, build
+from xswe.io.settings import LOCAL, build, meant
 
 T = TypeVar("T")
 _TEXTS = ("model", "output", "report", "source", "target")  # one path or name in every verb that has them
@@ -49,13 +49,18 @@ def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
         values: the settings.
 
     Raises:
-        ConfigError: a section was given a value of its own, or one path or name is a list or a mapping, or is none where
-            there must be one.
+        ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a
+            mapping, or is none where there must be one.
     """
     usual = (resource("conf") / f"{verb}.yaml").read_text(encoding="utf-8")
-    for name in set(re.findall(r"^(\w+): *(?:#.*)?$", usual, re.MULTILINE)) & values.keys():
-        if not isinstance(values[name], Mapping):
-            raise ConfigError(f"{name}={values[name]}: {name} has settings of its own, {name}.…=; --help lists them")
+    known, groups = re.findall(r"^(?:  - )?(\w+):", usual, re.MULTILINE), re.findall(r"^  - (\w+):", usual, re.MULTILINE)
+    # What + added, or a file of the user's; the sections of train are checked where they are built.
+    if verb != "train" and (unknown := sorted(values.keys() - set(known))):
+        raise ConfigError(f"there is no setting {unknown[0]!r}{meant(unknown[0], known)}")
+    for name in {*groups, *re.findall(r"^(\w+): *(?:#.*)?$", usual, re.MULTILINE)} & values.keys():
+        if not isinstance(value := values[name], Mapping):
+            chosen = f"; a file chooses it by  defaults: [override /{name}: {value}, _self_]" if name in groups else ""
+            raise ConfigError(f"{name}={value}: {name} has settings of its own, {name}.…=; --help lists them{chosen}")
     for name in _TEXTS if verb in _MANY else (*_TEXTS, "input"):
         if isinstance(values.get(name), list if verb == "evaluate" else (list, dict)):  # whose models may be mappings
             cure = "; two aligned files are source= and target=" if name == "input" and "source" in values else ""

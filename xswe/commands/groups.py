@@ -5,7 +5,11 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_store import ConfigNode, ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 
 from xswe.commands.config import register_execution
@@ -41,6 +45,23 @@ class _Choice(ConfigNode):
             raise AttributeError(name)
         self.node = OmegaConf.structured(self._settings)
         return self.node
+
+
+class _Files(FileConfigSource):
+    """Files of settings, in ``conf/`` and in a user's ``--config-dir``.
+
+    A recipe in a file is what one of the table is: settings of the whole run, on top of the defaults, under its own name.
+    To Hydra it would be the section ``recipe``, unless the file begins with ``# @package _global_``.
+    """
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        found = super().load_config(config_path)
+        group, _, name = config_path.rpartition("/")
+        if group.startswith("recipe"):
+            found.header["package"] = found.header["package"] or "_global_"
+        if group == "recipe":
+            OmegaConf.update(found.config, "recipe.name", name.removesuffix(".yaml"), force_add=True)
+        return found
 
 
 def _store(group: str, name: str, settings: dict[str, Any]) -> None:
@@ -81,6 +102,8 @@ def _register_training() -> None:
     from xswe.training.inputs import UnitsConfig
     from xswe.training.objective import Objective
 
+    Plugins.instance()  # which puts Hydra's own sources there, once
+    SourcesRegistry.instance().types["file"] = _Files
     store = ConfigStore.instance().store
     for group, none in (("teacher", "none"), ("distilled", "same")):
         store(group=group, name=none, node={"model": None if none == "none" else none})
