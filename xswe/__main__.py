@@ -94,8 +94,16 @@ def main(arguments: list[str] | None = None) -> int:
         if argument.startswith("~") and not argument.startswith("~hydra"):
             name = argument[1:].partition("=")[0]
             return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
-    with _rare_collections():
-        return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+    from xswe.io.resume import begin, going_on
+
+    begin()
+    try:
+        with _rare_collections():
+            return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+    except KeyboardInterrupt:
+        where = going_on()
+        kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
+        return _complain(f"interrupted; {kept}") and 130
 
 
 def _print(text: str, stream: TextIO | None = None) -> None:
@@ -317,8 +325,6 @@ def _run(verb: str, overrides: list[str]) -> int:
         if full_trace:
             raise
         return _complain(_explain(error, verb))
-    except KeyboardInterrupt:
-        return _complain("interrupted; the same command goes on from here") and 130
     return 0
 
 

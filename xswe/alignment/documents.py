@@ -21,6 +21,7 @@ from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Listing
+from xswe.io.resume import keep
 from xswe.io.settings import changed
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
@@ -411,5 +412,6 @@ def _into_folder(
                 done.append(_row(found, pair, name))
                 log.write(json.dumps([key, done[-1]._asdict()], ensure_ascii=False) + "\n")
                 log.flush()
+            keep(state, f"after {len(done):,} of {len(pairs):,} pairs of documents")
             progress.update(1)
     return done, kept

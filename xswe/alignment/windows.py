@@ -289,7 +289,7 @@ def _planned(
     prices = pair.learn(windows)
     values = asdict(prices)
     arrays = {"source": sides[0].mean, "target": sides[1].mean, "windows": np.array(windows, np.int64)}
-    save_checkpoint(file, identity, arrays | {"shapes": values.pop("shapes")}, values)
+    save_checkpoint(file, identity, arrays | {"shapes": values.pop("shapes")}, values, "after the plan of the alignment")
     return pair, windows, prices
 
 

@@ -23,6 +23,7 @@ from xswe.corpus.formats import PairFile, find_pairs, least_score
 from xswe.corpus.rows import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
+from xswe.io.resume import keep
 from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
 
@@ -225,6 +226,7 @@ def fetch(
                 logger.warning("%s: %s", url, problems[-1])
                 continue
             _finish(url, part, target, sha256, by_hand)
+            keep(target, f"with what is fetched of {target.name}")
             return target
     raise InputError(target, f"cannot be fetched ({'; '.join(problems)})", by_hand)
 
@@ -283,6 +285,8 @@ def _go_on(url: str, part: Path) -> bool:
             weak = validator is not None and validator.startswith("W/")
             with open(part, "ab" if have else "wb") as out:
                 write_json(state, {"url": url, "validator": None if weak else validator, "total": total})
+                if validator and not weak:
+                    keep(part, f"with what is fetched of {part.stem}")
                 _copy(answer, out, have, total, part.name)
     except urllib.error.HTTPError as error:
         if error.code == 416 and have and have == known.get("total"):

@@ -55,6 +55,7 @@ from xswe.io.files import check_folder, file_digest, fingerprint, held, read_jso
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
+from xswe.io.resume import keep
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.progress import bar
 from xswe.version import __version__
@@ -125,6 +126,7 @@ def convert(
                 told = _signature(partial, files, languages, config, identity, report, threads)
                 write_json(partial / "signature.json", told)
                 _put_in_place(partial, folder)
+                keep(folder / "signature.json", f"after the conversion of {'-'.join(languages)}")
                 logger.info("%s: %s", "-".join(languages), report.summary(config.limit))
     return _open(folder, languages, identity)
 
@@ -178,6 +180,8 @@ class _Conversion:
             state = {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
         self.file, self.block = state["file"], state["block"]
         self.report = CorpusReport(**state["report"])
+        if self.file or self.block:
+            self._keep()
         name = "-".join(languages)
         self.source = text_writer(folder, f"{name}.source", tuple(state["source"]))
         self.target = text_writer(folder, f"{name}.target", tuple(state["target"]))
@@ -242,6 +246,10 @@ class _Conversion:
             self.negatives.sync()
             state["negatives"] = self.negatives.state
         write_json(self.folder / "progress.json", state)
+        self._keep()
+
+    def _keep(self) -> None:
+        keep(self.folder / "progress.json", f"after {self.report.read:,} pairs of {'-'.join(self.languages)}")
 
     def remember(self) -> None:
         """Show the admission what an earlier run kept."""

@@ -41,6 +41,7 @@ from xswe.io.lines import (
     read_lines,
 )
 from xswe.io.ragged import Texts
+from xswe.io.resume import unrepeatable
 from xswe.io.sources import suffix_of
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
@@ -145,6 +146,7 @@ class RecordFile:
         """Return the same bitext with standard input, which can be read once only, kept in a folder."""
         if "-" not in self.paths:
             return self
+        unrepeatable()
         with open(folder / "input", "wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
         return replace(self, paths=tuple(str(folder / "input") if path == "-" else path for path in self.paths))

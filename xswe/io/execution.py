@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError, brief, needs, no_room
 from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
+from xswe.io.resume import keep
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.shards import Stage, sound_record, write_record
 from xswe.progress import bar
@@ -85,16 +86,21 @@ def run_shards(
     """
     mine: Sequence[int] = range(stage.count)
     if execution.kind == "array":
-        index, count = execution.slice
-        mine = range(index, stage.count, count)
+        index, slices = execution.slice
+        mine = range(index, stage.count, slices)
         _refuse_other_work(stage)
     if costs is not None:
         mine = sorted(mine, key=costs.__getitem__, reverse=True)
     remove_leftovers(stage.folder)
     for turn in range(_RETRIES + 1):
         with bar(stage.name, len(mine), "shard") as progress:
+            sound = count()
 
-            def todo(progress: Any = progress, shards: Sequence[int] = mine) -> Iterator[int]:
+            def counted(progress: Any = progress, sound: Iterator[int] = sound, most: int = len(mine)) -> None:
+                progress.update(1)
+                keep(stage.folder / "manifest.json", f"after {next(sound) + 1:,} of {most:,} shards of {stage.name}")
+
+            def todo(counted: Callable[[], None] = counted, shards: Sequence[int] = mine) -> Iterator[int]:
                 """Yield what is to be done; the rest is counted."""
                 for shard in shards:
                     if stopped is not None and stopped.is_set():
@@ -102,10 +108,10 @@ def run_shards(
                     if stage.counts(shard) is None:
                         yield shard
                     else:
-                        progress.update(1)
+                        counted()
 
             work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
-            _follow(stage, work, progress)
+            _follow(stage, work, counted)
         stage.inputs.check_unchanged()
         if stopped is not None and stopped.is_set():
             return
@@ -120,8 +126,8 @@ def run_shards(
         _await_others(stage, execution)
 
 
-def _follow(stage: Stage, work: Generator[tuple[int, dict[str, Any]], None, None], progress: Any) -> None:
-    """Wait for all shards that are under way.
+def _follow(stage: Stage, work: Generator[tuple[int, dict[str, Any]], None, None], counted: Callable[[], None]) -> None:
+    """Wait for all shards that are under way, and count those that are done.
 
     Raises:
         XsweError: some failed.
@@ -129,11 +135,12 @@ def _follow(stage: Stage, work: Generator[tuple[int, dict[str, Any]], None, None
     failed: dict[int, str] = {}
     with closing(work) as done:
         for shard, found in done:
-            progress.update(1)
-            if "error" in found:
-                failed[shard] = str(found["error"])
-                if found["fatal"]:
-                    break
+            if "error" not in found:
+                counted()
+                continue
+            failed[shard] = str(found["error"])
+            if found["fatal"]:
+                break
     if failed:
         stage.inputs.check_unchanged()  # which would explain it
         more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
@@ -275,6 +282,7 @@ def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Seq
                 # Where locks do nothing, another process may have put the same folder there meanwhile.
                 if not is_made(folder, identity, outputs):
                     raise
+        keep(folder / "made.json", f"after the step {folder.name.partition('-')[0]}")
 
 
 def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:

@@ -28,6 +28,7 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError, needs
+from xswe.io.resume import keep
 from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.io.sources import check_here, is_remote, packing_of, remote_state
 
@@ -478,7 +479,9 @@ def save_tensors(
             raise OSError(number, os.strerror(number), str(path)) from None
 
 
-def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> None:
+def save_checkpoint(
+    path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any], where: str = ""
+) -> None:
     """Write a checkpoint, whole or not at all.
 
     Args:
@@ -486,11 +489,14 @@ def save_checkpoint(path: Path, identity: str, arrays: Mapping[str, np.ndarray],
         identity: names everything that decides the run.
         arrays: what is large.
         values: what is small, as JSON values.
+        where: where it lets the same command go on, see :func:`xswe.io.resume.keep`; "" where others tell.
 
     Raises:
         OSError: it cannot be written, as where no space is left.
     """
-    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values)})
+    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values), "where": where})
+    if where:
+        keep(path, where)
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -507,6 +513,10 @@ def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndar
     try:
         with safe_open(path, "np") as opened:
             found = opened.metadata() or {}
-        return (load_file(path), json.loads(found["values"])) if found.get("identity") == identity else None
+        if found.get("identity") != identity:
+            return None
+        if where := found.get("where"):
+            keep(path, where)
+        return load_file(path), json.loads(found["values"])
     except SafetensorError as error:
         raise XsweError(f"{path}: damaged ({error}); remove the file to start again") from None

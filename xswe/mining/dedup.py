@@ -9,7 +9,6 @@ threshold needs no second search.
 from __future__ import annotations
 
 import shutil
-import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open
 from xswe.io.lines import OnError
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
+from xswe.io.resume import unrepeatable
 from xswe.io.settings import LOCAL, ExecutionConfig, changed
 from xswe.io.sources import suffix_of
 from xswe.mining.output import format_of, one_line, output_format
@@ -330,7 +330,7 @@ class _Dedup:
     @property
     def _reading(self) -> str:
         """What decides the prepared lines; a list is no other's."""
-        stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, RecordFile) else time.time_ns()
+        stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, RecordFile) else unrepeatable()
         config, model = self.config, None if self.model is None else [self.model.identity, self.config.storage]
         return fingerprint(__version__, stamp, model, config.near, config.column, config.on_error)
 

@@ -37,6 +37,7 @@ from xswe.io.files import (
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
+from xswe.io.resume import keep
 from xswe.io.settings import LOCAL, ExecutionConfig, changed
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.output import Row, format_of, output_format, write_rows
@@ -124,6 +125,7 @@ class _Found:
             self._written[name] = 1
             os.truncate(folder / name, self._parts[name][0].nbytes)
         self.done = int(state["reasons"])
+        keep(note, f"after {self.done:,} records")
 
     def add(self, reasons: np.ndarray, scores: np.ndarray, decoys: np.ndarray) -> None:
         """Take up what was found of a block."""
@@ -141,6 +143,7 @@ class _Found:
             self._written[name] = len(parts)
         sizes = {name: sum(map(len, parts)) for name, parts in self._parts.items()}
         write_json(self._folder / "progress.json", {"identity": self._identity, **sizes})
+        keep(self._folder / "progress.json", f"after {sizes['reasons']:,} records")
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return reasons, scores and decoys."""

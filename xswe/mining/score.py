@@ -24,6 +24,7 @@ from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
+from xswe.io.resume import unrepeatable
 from xswe.io.settings import changed
 from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
 from xswe.mining.output import format_of, output_format
@@ -174,7 +175,7 @@ def score_bitext(
 
 def _by_margin(model: AnyModel, file: RecordFile, output: str, config: ScoreConfig, work: Path) -> tuple[int, int, float]:
     """Read and encode the bitext into a folder, find neighbourhoods, and write it with its scores."""
-    inputs = time.time_ns() if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
+    inputs = unrepeatable() if "-" in file.paths else [model.identity, [file_stamp(path) for path in file.paths]]
     identity = fingerprint(inputs, config.score, config.storage, list(file.columns))
     spool = work / "bitext"
     once(spool, identity, lambda place: _spool(model, file, place, config))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -27,6 +26,7 @@ from xswe.io.execution import once
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
+from xswe.io.resume import unrepeatable
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.types import Storage, Vectors, VectorWriter
@@ -306,7 +306,7 @@ class SideConfig:
     def identity(self, model: str) -> str:
         """Return what decides the content of the folder; the file is known by its stamp, the model by its identity."""
         if self.path == "-":
-            return fingerprint(time.time_ns())
+            return fingerprint(unrepeatable())
         return fingerprint(_FORMAT, {**asdict(self), "path": file_stamp(self.path)}, model)
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from xswe.errors import ConfigError, InputError, needs, no_room
 from xswe.io.files import let_go, lock, read_json, sibling, whole_file, write_json
 from xswe.io.ragged import Texts
+from xswe.io.resume import keep
 from xswe.io.shards import Checksum
 from xswe.model.folder import PRECISIONS, check_precision, convert
 
@@ -104,6 +105,8 @@ class VectorWriter:
     def __init__(self, file: VectorFile, signature: str, rows: BinaryIO, scales: BinaryIO) -> None:
         self.file, self._signature, self._rows, self._scales = file, signature, rows, scales
         self.kept, self._kept_digest = _read_journal(file, signature)
+        if self.kept:
+            keep(file.journal, f"after {self.kept:,} lines")
         self.rows, self._digest = 0, b""
         self._saved = time.monotonic()
 
@@ -160,6 +163,7 @@ class VectorWriter:
             os.fsync(self._rows.fileno())
             os.fsync(self._scales.fileno())
             write_json(self.file.journal, {"signature": self._signature, "rows": rows, "digest": digest})
+            keep(self.file.journal, f"after {rows:,} lines")
             self._saved = time.monotonic()
 
     def finish(self) -> None:

@@ -314,7 +314,7 @@ class Search:
         packed = Texts.of(self.texts.values())
         arrays = {name: getattr(self.top, name).view(np.uint8) for name in ("hits", "places", "used")}
         arrays |= {"numbers": np.array(list(self.texts), np.int64), "bytes": packed.data, "offsets": packed.offsets}
-        save_checkpoint(path, identity, arrays, {"done": self.done})
+        save_checkpoint(path, identity, arrays, {"done": self.done}, f"after {self.done:,} passages")
 
     def restore(self, path: Path, identity: str) -> None:
         """Take up what :meth:`save` wrote, unless there is nothing, or it is of another search."""

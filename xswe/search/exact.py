@@ -15,6 +15,7 @@ from xswe.errors import ConfigError, needs
 from xswe.io.files import fingerprint, whole_folder
 from xswe.io.parallel import run
 from xswe.io.products import COLUMNS, ROWS, aligned, pack
+from xswe.io.resume import keep
 from xswe.io.shards import sound_record, write_record
 from xswe.progress import bar
 from xswe.search.kernels import Lists, merge, sweep
@@ -31,7 +32,8 @@ class Checkpoint:
     takes one pass over their bytes. Nor is one whose files are damaged.
     """
 
-    def __init__(self, folder: Path | None, settings: list[object], sides: tuple[Vectors, Vectors]) -> None:
+    def __init__(self, folder: Path | None, settings: list[object], sides: tuple[Vectors, Vectors], units: int) -> None:
+        self._units = units
         self.folder, self.seconds = folder, _SECONDS_BETWEEN_SAVES if folder else float("inf")
         self._identity = "" if folder is None else fingerprint(settings, [side.digest() for side in sides])
 
@@ -41,6 +43,7 @@ class Checkpoint:
         if self.folder is None or told is None:
             return None
         logger.info("going on after %d units of work", told["done"])
+        self._keep(self.folder, told["done"])
         return int(told["done"]), Neighbours.open(self.folder)
 
     def save(self, done: int, lists: Neighbours) -> None:
@@ -51,7 +54,11 @@ class Checkpoint:
         with whole_folder(self.folder) as temporary:
             lists.save(temporary)
             write_record(temporary / "state.json", self._identity, sorted(temporary.iterdir()), done=done)
+        self._keep(self.folder, done)
         self.seconds = max(self.seconds, 20 * (time.monotonic() - started))
+
+    def _keep(self, folder: Path, done: int) -> None:
+        keep(folder / "state.json", f"after {done / self._units:.0%} of the search for neighbours")
 
 
 def work_off(
@@ -154,7 +161,7 @@ def search_exact(
     threads, width = config.workers, panel_rows(len(target), source.dim, k, config)
     strips = -(-len(source) // _STRIP)
     panels = -(-len(target) // width)
-    saved = Checkpoint(checkpoint, ["exact", k, width, *["within"] * within], (source, target))
+    saved = Checkpoint(checkpoint, ["exact", k, width, *["within"] * within], (source, target), panels * strips)
     done, lists = saved.load() or (0, Neighbours.empty(len(source), len(target), k))
     for number in range(done // strips, panels):
         first, last = number * width, min((number + 1) * width, len(target))

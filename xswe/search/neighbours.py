@@ -153,7 +153,8 @@ def search_clusters(
     source, target = near([source, target], config)
     threads, count = config.workers, cluster_count(len(source), len(target), config)
     probes = min(config.probes, count)
-    saved = Checkpoint(checkpoint, ["clusters", k, count, probes, config.seed, *["within"] * within], (source, target))
+    settings = ["clusters", k, count, probes, config.seed, *["within"] * within]
+    saved = Checkpoint(checkpoint, settings, (source, target), count)
     sides = [source] if within else [source, target]
     centroids, means = make_centroids(sides, count, config, threads)
     members = [

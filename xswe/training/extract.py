@@ -201,7 +201,8 @@ class _Progress:
 
     def save(self, path: Path, identity: str) -> None:
         tensors = {name: getattr(self, name) for name in ("sums", "earlier", "counts", "total", "weight", "contexts")}
-        save_checkpoint(path, identity, tensors, {"language": self.language, "batch": self.batch})
+        where = f"after batch {self.batch:,} of language {self.language + 1} of the extraction"
+        save_checkpoint(path, identity, tensors, {"language": self.language, "batch": self.batch}, where)
 
     def restore(self, path: Path | None, identity: str) -> None:
         if (found := load_checkpoint(path, identity)) is None:

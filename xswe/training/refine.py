@@ -310,7 +310,7 @@ def _save(path: Path, identity: str, state: BestTable, schedule: Schedule) -> No
     if schedule.groups is not None:
         meta["groups_epoch"] = schedule.groups_epoch
         tensors |= {f"groups.{k}": order for k, order in enumerate(schedule.groups)}
-    save_checkpoint(path, identity, tensors, meta)
+    save_checkpoint(path, identity, tensors, meta, f"after step {meta['steps']:,} of the refinement")
 
 
 def _restore(path: Path | None, identity: str, state: BestTable, schedule: Schedule) -> None:
@@ -450,10 +450,15 @@ def train_spans(
         take,
         lambda: {"development_loss": _mean_loss(trainer, fixed)} if fixed else {},
         name="train spans",
-        save=None if checkpoint is None else lambda: save_checkpoint(checkpoint, identity, *state.state()),
+        save=None if checkpoint is None else partial(_save_spans, checkpoint, identity, state),
         log=log,
     )
     return state.best, state.history
+
+
+def _save_spans(path: Path, identity: str, state: BestTable) -> None:
+    where = f"after step {state.optimiser.steps:,} of the span training"
+    save_checkpoint(path, identity, *state.state(), where)
 
 
 def _mean_loss(trainer: SpanTrainer, triplets: Sequence[Triplets]) -> float:

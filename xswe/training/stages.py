@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
 from xswe.io.files import check_folder, fingerprint, held, read_json, remove_unheld, whole_folder, write_json
+from xswe.io.resume import keep
 from xswe.io.settings import LOCAL, ExecutionConfig
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class Stages:
                 check_whole(file, target)
             logger.info("%s: done before (%s)", name, target.name)
             self._count(name, self.seconds_of(target))
+            keep(target / "stage.json", f"after the stage {name}")
             return target, identity
         start = time.monotonic()
         with whole_folder(target) as temporary:
@@ -162,6 +164,7 @@ class Stages:
                 },
             )
         self._count(name, seconds)
+        keep(target / "stage.json", f"after the stage {name}")
         self.checkpoint(name, identity).unlink(missing_ok=True)
         return target, identity
 

@@ -1,0 +1,43 @@
+"""What a run has kept on the disk for the same command to go on from: whoever keeps something says so.
+
+Only what is read at the end counts, when a run is interrupted: what was noted and is gone since (a temporary folder, the
+state of a step that is done) is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+from pathlib import Path
+
+_order = count()
+_kept: dict[Path, tuple[int, str]] = {}  # by file: which note it was, and where the same command goes on
+_streams: list[int] = []  # of inputs that no later run can know again
+
+
+def begin() -> None:
+    """Forget what earlier runs of this process kept."""
+    _kept.clear()
+    _streams.clear()
+
+
+def keep(file: Path, where: str) -> None:
+    """Note that a file lets the same command go on from somewhere.
+
+    Args:
+        file: it counts as long as it is there.
+        where: what completes "the same command goes on": ``after 12 of 40 shards of encode``.
+    """
+    _kept[file] = (next(_order), where)
+
+
+def unrepeatable() -> int:
+    """Return what identifies an input that no later run can know again, as standard input: nothing is gone on from."""
+    _streams.append(time.time_ns())
+    return _streams[-1]
+
+
+def going_on() -> str:
+    """Return where the same command goes on, "" if it begins where this one began."""
+    left = [] if _streams else [note for file, note in list(_kept.items()) if file.exists()]
+    return max(left)[1] if left else ""
