@@ -26,6 +26,7 @@ from xswe.corpus.formats import PairFile
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import resource
 from xswe.io.settings import build, defaults
+from xswe.mining.dedup import DedupConfig
 from xswe.mining.pipeline import MineConfig
 from xswe.mining.side import FilterConfig
 from xswe.search.neighbours import SearchConfig
@@ -108,6 +109,7 @@ DEFAULTS = [
     (MINE, "neighbours", SearchConfig, set()),
     (MINE, "filters", FilterConfig, set()),
     (MINE, "", MineConfig, OF_THE_VERB),
+    (("dedup", "input=a", "output=b"), "", DedupConfig, OF_THE_VERB | {"rejects"}),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,17 @@ def test_each_kind_of_duplicate_names_the_line_that_it_repeats(model, lines):
     assert (found.duplicate_of == -1).sum() == found.kept.sum() == sum(found.counts.values()) - 4
 
 
-def test_a_line_goes_if_any_earlier_line_is_as_near(model, sample):
-    texts = sample["en"][:400]
+@pytest.mark.parametrize("digits", ["compare", "ignore"])
+@pytest.mark.parametrize("few", [1024, 1])
+def test_a_line_goes_if_any_earlier_line_is_as_near(model, sample, digits, few, monkeypatch):
+    monkeypatch.setattr("xswe.mining.dedup._FEW", few)
+    monkeypatch.setattr("xswe.mining.dedup._BLOCK", 50)
+    texts = [*sample["en"][:300], *(f"{text} {n % 3}." for n, text in enumerate(sample["en"][200:300]))]
     vectors = model.encode(texts).astype(np.float64)
-    cosines = np.tril(vectors @ vectors.T, -1)
-    found = dedup(model, texts, threshold=0.5, near=None, threads=1)
+    numbers = [list(map(int, re.findall(r"\d+", text))) for text in texts]
+    same = np.array([[digits == "ignore" or a == b for a in numbers] for b in numbers])
+    cosines = np.tril(np.where(same, vectors @ vectors.T, 0.0), -1)
+    found = dedup(model, texts, threshold=0.5, near=None, threads=1, digits=digits)
     for threshold in (0.5, 0.3, 0.8, 0.95):
         again = found.rethreshold(threshold)
         sure = np.abs(cosines.max(1) - threshold) > 1e-4
@@ -56,10 +63,25 @@ def test_a_line_goes_if_any_earlier_line_is_as_near(model, sample):
     assert found.rethreshold(None).counts == dedup(None, texts, threshold=None, near=None).counts
 
 
+def test_lines_that_differ_in_their_numbers_stay(model, sample):
+    draw = np.random.default_rng(0)
+    texts = [text for text in sample["en"] if re.search(r"\d", text)] * 10
+    numbered = [re.sub(r"[1-9]", lambda _: str(draw.integers(1, 10)), text) for text in texts]
+    numbered += [f"Flight {n // 60} leaves at {n % 60:02d} minutes past." for n in draw.permutation(1200).tolist()]
+    numbered += ["Page 1 2", "Page 12", "From 3 to 5.", "From 5 to 3."]
+    distinct = list(dict.fromkeys(numbered))
+    found = dedup(model, distinct, threads=1)
+    assert found.kept.all()
+    assert dedup(model, distinct, threads=1, digits="ignore").kept.mean() < 0.5
+    again = [*distinct, f"{distinct[-1]} ", distinct[0].upper(), "In ２０２４ a cat slept.", "In 2024, a cat slept!"]
+    assert dedup(model, again, threads=1).duplicate_of[-4:].tolist() == [len(distinct) - 1, 0, -1, len(again) - 2]
+
+
 def test_texts_that_share_a_sketch_but_few_shingles_stay(sample):
     numbered = [f"Record {n:08d} of the archive was opened." for n in (11111111, 22222222)]
-    assert dedup(None, numbered, threshold=None).kept.all()
-    assert dedup(None, numbered, threshold=None, near=0.5).kept.tolist() == [True, False]
+    assert dedup(None, numbered, threshold=None, digits="ignore").kept.all()
+    assert dedup(None, numbered, threshold=None, near=0.5, digits="ignore").kept.tolist() == [True, False]
+    assert dedup(None, numbered, threshold=None, near=0.5).kept.all()
     all_shared = ["abcd" * 5, "abcd" * 6]
     assert dedup(None, all_shared, threshold=None, near=1.0).kept.tolist() == [True, False]
 
@@ -108,6 +130,7 @@ def test_another_threshold_takes_the_search_that_is_there(model, lines, tmp_path
         (lambda path: dedup(None, ["a"]), ConfigError, "model=None"),
         (lambda path: dedup(None, ["a"], threshold=1.5), ConfigError, "threshold=1.5"),
         (lambda path: dedup(None, ["a"], threshold=None, limit=1), ConfigError, "limit"),
+        (lambda path: dedup(None, ["a"], threshold=None, digits="fold"), ConfigError, "digits=fold: choose one of compare"),
         (lambda path: dedup(None, ["a"], threshold=None, rejects="b"), ConfigError, "output="),
         (lambda path: dedup(None, path / "a.tmx", threshold=None), ConfigError, "filter"),
         (lambda path: dedup(None, path / "a.txt", path / "b.parquet", threshold=None), ConfigError, "same suffix"),

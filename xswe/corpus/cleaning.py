@@ -202,7 +202,7 @@ class CleanConfig:
         ratio: most that one side's UTF-8 bytes may exceed the other's, as a factor; 0 for any. In bytes a sentence
             is about as long in all four languages.
         identical: drop pairs whose sides are the same.
-        near_duplicates: drop pairs most of whose shingles an earlier pair had.
+        near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
         hubs: most pairs that one text may be a side of; 0 for any.
         language: ``lingua`` drops pairs with a side in another language, by the library of that name, or "" for none. It
             looks only at pairs that every other filter keeps, and is by far the slowest: about a thousand English or

@@ -4,34 +4,39 @@ A line goes if an earlier line says the same: with the same characters (exact), 
 shingles (near), or with a cosine from the threshold on (semantic: Abbas et al., 2023, SemDeDup). So the first line of every
 cluster stays, each decision is one pair with one score, and as the nearest earlier line is known for every line, another
 threshold needs no second search.
+
+Shingles and cosines hardly tell a number from another ("gate 12", "gate 14"): unless digits are to be ignored, a line is
+compared with those that hold the same numbers only.
 """
 
 from __future__ import annotations
 
 import shutil
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from xswe.corpus.cleaning import sketches
+from xswe.corpus.kernels import hash_pairs
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.seen import text_hashes
 from xswe.errors import ConfigError
 from xswe.io.execution import is_made, once
 from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch, work_folder
 from xswe.io.lines import OnError
+from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.resume import unrepeatable
 from xswe.io.settings import LOCAL, ExecutionConfig, changed
 from xswe.io.sources import suffix_of
 from xswe.mining.output import format_of, one_line, output_format
-from xswe.mining.side import identity_key
+from xswe.mining.side import identity_key, number_key
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.neighbours import neighbours_within
@@ -43,6 +48,8 @@ REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)
 _BLOCK = 16_384
 _SHINGLE = 4  # bytes, as the sketches have them
+_FEW = 1024  # lines with the same numbers whose cosines are one product
+Digits = Literal["compare", "ignore"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,8 @@ class DedupConfig:
     Attributes:
         threshold: least cosine with an earlier line; None for no semantic duplicates.
         near: least share of shingles of four bytes in common (Jaccard), as sketches find them; None for none.
+        digits: ``compare``: lines that hold other numbers in digits are no near or semantic duplicates of each other;
+            ``ignore``: they are where all else is alike, as the lines of a template.
         column: of the text in tab-separated lines (those without tabs are one column), from 0; of ``.csv``, a name as well;
             of ``.jsonl`` the name of a field, ``text`` where a number is given.
         on_error: what a damaged record does: ``raise``, or ``skip`` (it is dropped).
@@ -64,6 +73,7 @@ class DedupConfig:
 
     threshold: float | None = 0.9
     near: float | None = 0.8
+    digits: Digits = "compare"
     column: int | str = 0
     on_error: OnError = "raise"
     storage: Storage = "float32"
@@ -73,6 +83,8 @@ class DedupConfig:
 
     def __post_init__(self) -> None:
         check_storage(self.storage)
+        if self.digits not in get_args(Digits):
+            raise ConfigError(f"digits={self.digits}: choose one of {', '.join(get_args(Digits))}")
         for name in ("threshold", "near"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
@@ -300,19 +312,37 @@ class _Dedup:
 
     def prepare(self, place: Path) -> None:
         """Read the lines into a folder: what each duplicates by its letters, and vectors of those that duplicate none."""
-        keys, texts, damaged = _read(self.source, place, self.config.near is not None)
+        keys, texts, damaged = _read(self.source, place, self.config)
         nearest, scores, kinds = _by_letters(keys, texts, self.config.near)
         kinds[damaged], nearest[damaged] = _DAMAGED, -1
         if self.model is not None:
-            rows, threads = np.flatnonzero(kinds == 0), self.config.neighbours.workers
+            rows, threads = np.flatnonzero((kinds == 0) & (keys.numbers == 0)), self.config.neighbours.workers
             encoded_to(place / "vectors.npy", self.model, texts, self.config.storage, threads, rows)
+            np.save(place / "rows.npy", rows)
+            numbered = np.flatnonzero((kinds == 0) & (keys.numbers != 0))
+            for groups in _batches(_alike(numbered, keys.numbers[numbered])):
+                vectors = self.model.encode(texts.take(np.concatenate(groups)), threads=threads)
+                for own, part in zip(groups, np.split(vectors, np.cumsum([*map(len, groups)])[:-1]), strict=True):
+                    earlier, cosines = self._within(part)
+                    nearest[own[1:]], scores[own[1:]], kinds[own[1:]] = own[earlier], cosines, _SEMANTIC
         _save(place, nearest, scores, kinds)
+
+    def _within(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each vector but the first the nearest before it, int64 (n - 1,), and its cosine, float32 (n - 1,)."""
+        if len(vectors) > _FEW:
+            lists = neighbours_within(vectors, 1, self.config.neighbours)
+            return lists.forward_ids[1:, 0].astype(np.int64), lists.forward[1:, 0]
+        with single_threaded_blas():
+            cosines = (vectors @ vectors.T)[1:]
+        cosines[np.triu_indices(len(cosines), 1, len(vectors))] = -np.inf
+        earlier = cosines.argmax(axis=1)
+        return earlier, cosines[np.arange(len(cosines)), earlier]
 
     def searched(self, prepared: Path, place: Path) -> Deduplicated:
         """Seek the nearest earlier line of each that has a vector; what a killed search leaves is in ``place``."""
         nearest, scores, kinds = _opened(prepared)
         if self.model is not None:
-            rows, vectors = np.flatnonzero(kinds == 0), prepared / "vectors.npy"
+            rows, vectors = np.load(prepared / "rows.npy"), prepared / "vectors.npy"
             if self.config.execution.kind == "local":
                 lists = neighbours_within(vectors, 1, self.config.neighbours, place / "search")
             else:
@@ -332,7 +362,7 @@ class _Dedup:
         """What decides the prepared lines; a list is no other's."""
         stamp = file_stamp(self.source.paths[0]) if isinstance(self.source, RecordFile) else unrepeatable()
         config, model = self.config, None if self.model is None else [self.model.identity, self.config.storage]
-        return fingerprint(__version__, stamp, model, config.near, config.column, config.on_error)
+        return fingerprint(__version__, stamp, model, config.near, config.digits, config.column, config.on_error)
 
     def found(self, folder: Path) -> Deduplicated:
         """Read, encode and search in a folder, once."""
@@ -376,16 +406,22 @@ def _opened(place: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
-    """Keys that lines share: uint64 (n,) of the same text, (n,) of the same letters, (n, b) of sketches."""
+    """Keys that lines share: uint64 (n,) of the same text, (n,) of the same letters, (n, b) of sketches, (n,) of numbers.
+
+    Where digits are compared, lines share letters and sketches only with the same numbers; else all numbers are 0, as those
+    of lines without any are.
+    """
 
     exact: np.ndarray
     letters: np.ndarray
     bands: np.ndarray
+    numbers: np.ndarray
 
 
-def _read(source: RecordFile | list[str], folder: Path, near: bool) -> tuple[_Keys, Texts, np.ndarray]:
+def _read(source: RecordFile | list[str], folder: Path, config: DedupConfig) -> tuple[_Keys, Texts, np.ndarray]:
     """Read the texts into the folder; returns their keys, the texts, and which records are damaged."""
     parts: list[tuple[np.ndarray, ...]] = []
+    near, compared = config.near is not None, config.digits == "compare"
     records = _records(source)
     with text_writer(folder, "texts") as writer, bar("read", unit="line") as progress:
         while block := list(islice(records, _BLOCK)):
@@ -394,14 +430,45 @@ def _read(source: RecordFile | list[str], folder: Path, near: bool) -> tuple[_Ke
             append_texts(writer, texts)
             letters = np.array([identity_key(text) for text in strings] if near else [], np.uint64)
             bands = sketches(texts) if near else np.zeros((len(block), 0), np.uint64)
+            numbers = np.array([number_key(text, in_order=True) if compared else 0 for text in strings], np.uint64)
+            if compared and near:
+                letters, bands = _with_numbers(letters, numbers), _with_numbers(bands, numbers[:, None])
             damaged = np.array([record.texts is None for record in block])
-            parts.append((text_hashes(texts), letters, bands, damaged))
+            parts.append((text_hashes(texts), letters, bands, numbers, damaged))
             progress.update(len(block))
     if not parts:
         nothing = np.zeros(0, np.uint64)
-        parts.append((nothing, nothing, np.zeros((0, 0), np.uint64), np.zeros(0, bool)))
-    exact, letters, bands, damaged = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _Keys(exact, letters, bands), Texts.open(folder, "texts"), damaged
+        parts.append((nothing, nothing, np.zeros((0, 0), np.uint64), nothing, np.zeros(0, bool)))
+    exact, letters, bands, numbers, damaged = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Keys(exact, letters, bands, numbers), Texts.open(folder, "texts"), damaged
+
+
+def _with_numbers(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return keys that only lines with the same numbers share."""
+    out = np.empty(keys.size, np.uint64)
+    hash_pairs(keys.ravel(), np.broadcast_to(numbers, keys.shape).ravel(), out)
+    return out.reshape(keys.shape)
+
+
+def _alike(rows: np.ndarray, keys: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the rows, in ascending order, that share a key with another."""
+    order = np.argsort(keys, kind="stable")
+    for own in np.split(rows[order], np.flatnonzero(np.diff(keys[order])) + 1):
+        if len(own) > 1:
+            yield own
+
+
+def _batches(groups: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Yield groups of rows some together, so that there is something to encode."""
+    held, size = [], 0
+    for group in groups:
+        held.append(group)
+        size += len(group)
+        if size >= _BLOCK:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 def _first(keys: np.ndarray) -> np.ndarray:

@@ -185,11 +185,18 @@ def identity_key(text: str) -> int:
     return _hash("".join(unicodedata.normalize("NFKC", text).casefold().split()))
 
 
-def number_key(text: str) -> int:
-    """Return a 64-bit key that two texts share if they hold the same numbers in digits, in any order; 0 for no numbers."""
+def number_key(text: str, in_order: bool = False) -> int:
+    """Return a 64-bit key that two texts share if they hold the same numbers in digits; 0 for no numbers.
+
+    Args:
+        text: the text.
+        in_order: the numbers must come in the same order, too, but for repetitions.
+    """
     if text.isascii() and not any(map(str.isdigit, text)):
         return 0
-    numbers = sorted(written_numbers(text).elements())
+    numbers = list(written_numbers(text).elements())
+    if not in_order:
+        numbers.sort()
     return _hash(" ".join(numbers)) or 1 if numbers else 0
 
 

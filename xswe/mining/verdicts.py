@@ -52,7 +52,7 @@ class BitextFilter:
         threshold: least cosine: ``auto`` (from the file itself), a number, or null for none.
         precision: with ``auto``: the lowest threshold of at least this expected precision, instead of the best F1.
         duplicates: drop pairs that were there before.
-        near_duplicates: drop pairs most of whose shingles an earlier pair had.
+        near_duplicates: drop pairs most of whose shingles an earlier pair had; digits are all alike, as in templates.
         copies: drop pairs whose sides are the same text, or hold mostly the same words.
         numbers: drop pairs that do not hold the same numbers: in digits (separators of thousands ignored), or in digits on
             one side and in words, as a month or by the other clock on the other ("7 p.m.", "19 Uhr").
