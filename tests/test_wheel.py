@@ -10,6 +10,7 @@ import sysconfig
 import time
 import venv
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,21 @@ def test_what_the_wheel_holds(wheel):
     assert {"xswe/model/portable.py", "xswe/pretrained/__init__.py", "xswe/corpora/licences/files.yaml"} <= names
     assert not [name for name in names if name.startswith(("tests/", "eval/", "conf/")) or name.endswith((".log", ".pyc"))]
     assert wheel.stat().st_size < 40e6
+
+
+def test_the_metadata_name_the_licences_and_bring_their_texts(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (place,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        metadata = Parser().parsestr(archive.read(place).decode("utf-8"))
+        cards = [name for name in names if name.startswith("xswe/") and name.endswith("/README.md")]
+        stated = {re.search(r"^license: (\S+)$", archive.read(name).decode("utf-8"), re.MULTILINE)[1] for name in cards}
+    assert metadata["License-Expression"] == "Apache-2.0 AND CC-BY-SA-4.0"
+    assert stated == {"cc-by-sa-4.0"}
+    assert sorted(metadata.get_all("License-File")) == ["LICENSE", "LICENSES/CC-BY-SA-4.0.txt"]
+    folder = place.removesuffix("METADATA") + "licenses/"
+    assert {folder + "LICENSE", folder + "LICENSES/CC-BY-SA-4.0.txt"} <= set(names)
+    assert "CC BY-SA 4.0" in metadata.get_payload()  # the README
 
 
 def test_it_runs_from_an_empty_folder(python, tmp_path):

@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_BYTES = 40e6  # of the wheel
+LICENCES = "Apache-2.0 AND CC-BY-SA-4.0"  # of the code, and of the models in the package
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 # What a stranger does first, in an empty folder; nothing of it needs the network or an extra.
 TRIAL = """
@@ -117,8 +118,9 @@ def check(wheel: Path, sdist: Path, version: str) -> None:
     }
     wrong += [f"the wheel lacks {name}" for name in needed - set(names)]
     needed = {"README.md", "CHANGELOG.md", "mkdocs.yml", "docs/faq.md", "tests/conftest.py", "tools/release.py", "Makefile"}
+    needed |= {"LICENSE", "LICENSES/CC-BY-SA-4.0.txt"}
     wrong += [f"the sdist lacks {name}" for name in needed - sources]
-    if metadata["Version"] != version or metadata["License-Expression"] != "Apache-2.0":
+    if metadata["Version"] != version or metadata["License-Expression"] != LICENCES:
         wrong.append(f"the metadata say {metadata['Version']}, {metadata['License-Expression']}")
     if not str(metadata.get_payload()).startswith("# xswe"):
         wrong.append("the metadata have no README")

@@ -14,9 +14,12 @@ _UNIT = r"%|times|[mn]?s|seconds|minutes|hours|[kKMGT]i?B|points|(?:\w+\s+)?a\s+
 _MEASURED = re.compile(
     rf"(?<![\w.\-])(?:(?:{_FIGURE})(?=(?:,?\s(?:(?:and|to|or)\s)?(?:{_FIGURE}))*\s?(?:{_UNIT})(?!\w))|[\d,]*\.\d+(?![\w.]\d))"
 )
-# What is no prose: blocks of code and of output, code in a line, addresses, comments, and tables that scripts fill.
+# What is no prose: blocks of code and of output, code in a line, addresses, comments, tables that scripts fill, and the
+# versions of licences.
 _NO_PROSE = re.compile(
-    r"```.*?```|<!-- (?:table:[\w.-]+|formats) -->.*?<!-- end -->|<!--.*?-->|`[^`]*`|\]\([^)\s]*\)", re.DOTALL
+    r"```.*?```|<!-- (?:table:[\w.-]+|formats) -->.*?<!-- end -->|<!--.*?-->|`[^`]*`|\]\([^)\s]*\)"
+    r"|CC\sBY(?:-SA)?\s\d\.\d",
+    re.DOTALL,
 )
 
 

@@ -472,7 +472,7 @@ OTHERS: dict[str, tuple[str, ...]] = {
     ),
     "docs/how-to/threshold.md": ("1.2 of one is not 1.2 of the other",),
     "docs/how-to/use.md": ("a cosine of 0.999999",),
-    "docs/models.md": ("BY-SA 4.0", "Apache-2.0", "32.8 MB, 8.3 MB as int8"),
+    "docs/models.md": ("Apache-2.0", "32.8 MB, 8.3 MB as int8"),
     "docs/papers.md": (  # the comparison with the authors' code: as its page says, found once
         *(
             "SLICE 3.1",

@@ -45,7 +45,11 @@ def known():
             {"task": "sts", "subset": "en-ja", "metric": "spearman", "value": 0.6852, "n": 1500, "revision": "abc"},
             {"task": "bucc", "subset": "en-ja", "metric": "f1", "value": None, "n": 0, "note": "no such pair"},
         ],
-        "sources": [Source("Tatoeba", "CC BY 2.0 FR", 54033), Source("Kyoto", "CC BY-SA 3.0"), Source("docs", "MIT")],
+        "sources": [
+            Source("Tatoeba", "CC BY 2.0 FR", 54033, by="tatoeba.org"),
+            Source("Kyoto", "CC BY-SA 3.0"),
+            Source("docs", "MIT"),
+        ],
         "versions": {"python": "3.11.9", "xswe": "0.1.0"},
     }
 
@@ -126,7 +130,9 @@ def test_the_most_demanding_licence_decides(licences, expected):
 
 
 def test_sources_of_a_run():
-    assert sources_of({"paths": "sample"}, {}) == [Source("the sample corpus of xswe", "CC0-1.0")]
+    assert sources_of({"paths": "sample"}, {}) == [
+        Source("the sample corpus of xswe", "CC0-1.0", by="the xswe maintainers")
+    ]
     report = {
         "en-ja": {"checksums": {"kyoto-wiki.tsv.gz": "1", "/data/mine.tsv": "2", "/data/own.en": "4"}},
         "en-zh": {"checksums": {"tatoeba.tsv": "3"}},

@@ -40,6 +40,7 @@ class Source:
     licence: str | None  # as the source states it; None if nobody said
     pairs: int | None = None  # how many translation pairs were read, None if not counted
     restrictions: tuple[str, ...] = ()  # what its terms ask of models trained on it
+    by: str = ""  # whose it is, as an attribution names them
 
 
 def derive(sources: Iterable[Source]) -> tuple[str, str]:
@@ -78,7 +79,7 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
     """
     if corpus.get("paths") == "sample":
         sample = _read(resource("corpora") / "sample" / "card.yaml")
-        return [Source("the sample corpus of xswe", str(sample["licence"]))]
+        return [Source("the sample corpus of xswe", str(sample["licence"]), by="the xswe maintainers")]
     known = _read(resource("corpora") / "licences" / "files.yaml")
     found: dict[str, Source] = {}
     for pair, counts in report.items():
@@ -86,7 +87,7 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
         for file in counts.get("checksums", {}):
             stem = _stem(file)
             if stated := known.get(f"{pair}/{stem}"):
-                sources.append(Source(str(stated["source"]), str(stated["licence"])))
+                sources.append(Source(str(stated["source"]), str(stated["licence"]), by=str(stated["by"])))
             else:
                 card = _card_of(Path(file))
                 sources.append(_of_card(card) if card else Source(stem, None))
@@ -95,7 +96,7 @@ def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Sou
 
 
 def _of_card(card: Card) -> Source:
-    return Source(card.name, card.licence, restrictions=card.restrictions)
+    return Source(card.name, card.licence, restrictions=card.restrictions, by=card.cite)
 
 
 def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
@@ -333,14 +334,16 @@ def _data(sources: Sequence[Source], licence: str, why: str) -> str:
         if source.restrictions:
             licence_stated += f" ({', '.join(source.restrictions)})"
         pairs = "" if source.pairs is None else f" {source.pairs:,}"
-        lines.append(f"| {source.name} | {licence_stated} |{pairs} |")
-    table = "\n".join(["| source | licence, as it states | pairs |", "|---|---|---|", *lines]) if lines else ""
+        lines.append(f"| {source.name} | {source.by or 'not stated'} | {licence_stated} |{pairs} |")
+    head = ["| source | by | licence, as it states | pairs |", "|---|---|---|---|"]
+    table = "\n".join([*head, *lines]) if lines else ""
     return "\n\n".join(
         part
         for part in (
             "## Training data and licence",
             table,
-            f"The weights: `{licence}`; {why} Derived by rule from the\nsources' statements, which is no legal advice.",
+            f"All files of this folder, weights and vocabulary: `{licence}`; {why} Derived by rule from the\n"
+            "sources' statements, which is no legal advice.",
         )
         if part
     )
