@@ -6,7 +6,8 @@
 What a table shows is declared in TABLES, once; figures come from JSON files alone: measured ones from eval/results (rows of
 task, subset, metric, value, …, as eval/experiments/main_job.py, compare and ablate.py write them), published ones from
 eval/report/published.yaml. The best measured figure of a column is bold. A table of which no file is there is left as it
-is. The figures in the sentences of README.md and docs are those that eval/report/prose.py names.
+is. Models that were trained on other texts of a test's source are marked, by their cards (training_data.py). The figures in
+the sentences of README.md and docs are those that eval/report/prose.py names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from eval.report.fill_prose import fill_figures
 from eval.report.lever_tables import LEVERS
 from eval.report.phrase_tables import PHRASES
 from eval.report.speed_tables import SPEED
+from eval.report.training_data import MARK, mark_all, seen, trained_on
 from eval.settings import ROOT, Measured, run_script
 from xswe.errors import XsweError
 from xswe.evaluation.metrics import primary_metrics
@@ -164,7 +166,8 @@ def load(folder: Path, sources: Sequence[str]) -> list[dict[str, Any]] | None:
         compared = {model["name"]: model["dim"] for model in record.get("models", [])}
         for step, found in steps.items():
             own = {**about, **_named(about, step), "dims": record.get("dims", {}).get(step)} if step else about
-            rows += [{"dims": compared.get(row.get("model")), **own, **row} for row in found]
+            texts = trained_on(record, step)
+            rows += [{"dims": compared.get(row.get("model")), **own, **row, "trained_on": texts} for row in found]
     rows.sort(key=lambda row: row.get("pairs") or math.inf)  # 0 is all pairs
     return rows if files else None
 
@@ -198,8 +201,11 @@ def render(table: Table, rows: Sequence[Mapping[str, Any]], published: Mapping[s
     columns = table.columns or _all_columns(rows)
     by_key = {(column.task, column.subset, column.metric): column for column in columns}
     lines: dict[tuple[Any, ...], dict[Column, float]] = {}
+    sources: dict[tuple[Any, ...], set[str]] = {}
     for row in rows:
-        line = lines.setdefault(tuple(row.get(key) for key in table.keys), {})
+        key = tuple(row.get(key) for key in table.keys)
+        line = lines.setdefault(key, {})
+        sources.setdefault(key, set()).update(row.get("trained_on", ()))
         column = by_key.get((row["task"], row["subset"], row["metric"]))
         if column is not None and row["value"] is not None:
             line[column] = float(row["value"])
@@ -207,16 +213,26 @@ def render(table: Table, rows: Sequence[Mapping[str, Any]], published: Mapping[s
     columns = tuple(column for column in columns if any(column in line for line in shown))
     best = {column: max((line[column] for line in lines.values() if column in line), default=0.0) for column in columns}
     below = _published(table, columns, published)
-    origin = bool(below)
-    header = [*table.titles, *(["figures"] if origin else []), *(column.title for column in columns)]
+    origin, tasks = bool(below), {column.task for column in columns}
     body: list[list[Any]] = []
     for key, line in lines.items():
         if line:
             figures = [_figure(line.get(column), best[column]) for column in columns]
-            body.append(
-                [*(None if part is None else str(part) for part in key), *(["measured here"] if origin else []), *figures]
-            )
+            who = [None if part is None else str(part) for part in key]
+            if "model" in table.keys:
+                place = table.keys.index("model")
+                who[place] = _marked(str(who[place]), tasks, sources[key])
+            body.append([*who, *(["measured here"] if origin else []), *figures])
+    of_others = (entry.get("trained_on", ()) for section in table.published for entry in published[section])
+    found = ", ".join(seen(tasks, set().union(*sources.values(), *of_others)))
+    mark = f" ({MARK} {found} is in its training data)" if found else ""
+    titles = [f"{title}{mark if key == 'model' else ''}" for key, title in zip(table.keys, table.titles, strict=True)]
+    header = [*titles, *(["figures"] if origin else []), *(column.title for column in columns)]
     return markdown(header, body + below)
+
+
+def _marked(model: str, tasks: Iterable[str], sources: Iterable[str]) -> str:
+    return f"{model} {MARK}" if seen(tasks, sources) else model
 
 
 def _figure(value: float | None, best: float) -> str | None:
@@ -245,7 +261,9 @@ def _published(table: Table, columns: Sequence[Column], published: Mapping[str, 
         for entry in published[section]:
             figures, who = _figures_of(entry, columns), (entry["model"], entry["dims"])
             if figures and who not in out:
-                own = {"model": entry["model"] + (f" ({entry['note']})" if "note" in entry else ""), "dims": entry["dims"]}
+                name = entry["model"] + (f" ({entry['note']})" if "note" in entry else "")
+                tasks = {column.task for column in figures}
+                own = {"model": _marked(name, tasks, entry.get("trained_on", ())), "dims": entry["dims"]}
                 cells = [f"{figures[column]:.1f}" if column in figures else None for column in columns]
                 out[who] = [
                     *(own.get(key, "") for key in table.keys),
@@ -289,7 +307,8 @@ def fill(text: str, folder: Path, published: Mapping[str, Any]) -> tuple[str, li
                 remarks.append(f"table:{name} is left as it is: {folder} has no {missing[0]}")
                 return match[0]
             records = [json.loads((folder / file).read_text(encoding="utf-8")) for file in sources.split()]
-            return f"{match[1]}{laid_out(*records)}\n{match[3]}"
+            texts = (trained_on(record) for record in records if isinstance(record, dict))
+            return f"{match[1]}{mark_all(laid_out(*records), frozenset().union(*texts))}\n{match[3]}"
         if name not in TABLES:
             raise KeyError(f"table:{name} is not declared; there are {', '.join([*TABLES, *LAID_OUT])}")
         rows = load(folder, TABLES[name].sources)
