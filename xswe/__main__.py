@@ -78,6 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
 
         _print(__version__)
         return 0
+    if arguments[0] in ("-sc", "--shell-completion"):
+        return _complete(arguments)
     verb, rest = arguments[0], arguments[1:]
     if verb not in VERBS:
         from xswe.io.settings import meant
@@ -104,6 +106,18 @@ def main(arguments: list[str] | None = None) -> int:
         where = going_on()
         kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
         return _complain(f"interrupted; {kept}") and 130
+
+
+def _complete(arguments: list[str]) -> int:
+    """Do what Hydra's completion for a shell asks of a program: for the verbs, and for the settings of one."""
+    if not any(argument.startswith("query=") for argument in arguments):  # install=bash, uninstall=bash
+        return _run("status", arguments)
+    program, *words = os.environ.get("COMP_LINE", "").split(" ")
+    if len(words) < 2:
+        _print("\n".join(verb for verb in VERBS if verb.startswith("".join(words))))
+        return 0
+    os.environ["COMP_LINE"] = " ".join([program, *words[1:]])
+    return _run(words[0], arguments) if words[0] in VERBS else 0
 
 
 def _print(text: str, stream: TextIO | None = None) -> None:
