@@ -93,25 +93,7 @@ def run_shards(
         mine = sorted(mine, key=costs.__getitem__, reverse=True)
     remove_leftovers(stage.folder)
     for turn in range(_RETRIES + 1):
-        with bar(stage.name, len(mine), "shard") as progress:
-            sound = count()
-
-            def counted(progress: Any = progress, sound: Iterator[int] = sound, most: int = len(mine)) -> None:
-                progress.update(1)
-                keep(stage.folder / "manifest.json", f"after {next(sound) + 1:,} of {most:,} shards of {stage.name}")
-
-            def todo(counted: Callable[[], None] = counted, shards: Sequence[int] = mine) -> Iterator[int]:
-                """Yield what is to be done; the rest is counted."""
-                for shard in shards:
-                    if stopped is not None and stopped.is_set():
-                        return
-                    if stage.counts(shard) is None:
-                        yield shard
-                    else:
-                        counted()
-
-            work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
-            _follow(stage, work, counted)
+        _go_through(stage, mine, execution, threads, opened, stopped)
         stage.inputs.check_unchanged()
         if stopped is not None and stopped.is_set():
             return
@@ -126,21 +108,45 @@ def run_shards(
         _await_others(stage, execution)
 
 
-def _follow(stage: Stage, work: Generator[tuple[int, dict[str, Any]], None, None], counted: Callable[[], None]) -> None:
-    """Wait for all shards that are under way, and count those that are done.
+def _go_through(
+    stage: Stage,
+    shards: Sequence[int],
+    execution: ExecutionConfig,
+    threads: int | None,
+    opened: Any,
+    stopped: threading.Event | None,
+) -> None:
+    """Do those of some shards that are not done.
 
     Raises:
         XsweError: some failed.
     """
-    failed: dict[int, str] = {}
-    with closing(work) as done:
-        for shard, found in done:
-            if "error" not in found:
-                counted()
-                continue
-            failed[shard] = str(found["error"])
-            if found["fatal"]:
-                break
+    failed, sound = dict[int, str](), count(1)
+    with bar(stage.name, len(shards), "shard") as progress:
+
+        def counted() -> None:
+            progress.update(1)
+            keep(stage.folder / "manifest.json", f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
+
+        def todo() -> Iterator[int]:
+            """Yield what is to be done; the rest is counted."""
+            for shard in shards:
+                if stopped is not None and stopped.is_set():
+                    return
+                if stage.counts(shard) is None:
+                    yield shard
+                else:
+                    counted()
+
+        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
+        with closing(work) as done:
+            for shard, found in done:
+                if "error" not in found:
+                    counted()
+                    continue
+                failed[shard] = str(found["error"])
+                if found["fatal"]:
+                    break
     if failed:
         stage.inputs.check_unchanged()  # which would explain it
         more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
