@@ -4,8 +4,8 @@
 
 takes the distinct sentences of all bitexts under ``data``, all but ``questions`` of them into the index, and measures for
 each method and storage: seconds of processor and clock to build, milliseconds to open, milliseconds of processor a question
-and of clock (median and least, on all processors), questions a second that eight threads ask at the same time, megabytes on the
-disk, and the share of the ten nearest of the exact search over float32 that are found. Seconds of processor count all
+and of clock (median and least, on all processors), questions a second that eight threads ask at the same time, megabytes on
+the disk, and the share of the ten nearest of the exact search over float32 that are found. Seconds of processor count all
 threads: on an idle machine with two processors a question takes about half of them.
 """
 
