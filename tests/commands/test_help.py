@@ -112,7 +112,7 @@ def test_mistyped_and_missing_settings_are_told_in_plain_words(words, said, tmp_
         ("xswe de", ["dedup"]),
         ("xswe ", list(VERBS)),
         ("xswe dedup thr", ["threads=", "threshold="]),
-        ("xswe dedup near=0.5 di", ["digits="]),
+        ("xswe dedup near=0.5 dig", ["digits="]),
         ("xswe train recipe=st", ["recipe=static"]),
         ("xswe train refine.max_st", ["refine.max_steps="]),
         ("xswe nothing a", []),
