@@ -227,7 +227,7 @@ class OneLanguage(Deferred):
         if self._cutter is None:
             return everything, _words_of(self._segmenter.lines(list(runs)))
         found = self._cutter(runs)
-        starts = np.concatenate([np.zeros(1, np.int64), found.ends[:-1]])
+        starts = np.concatenate([np.zeros(1, np.int64), found.ends])[:-1]
         if found.done.all():
             return everything, Words(runs.data, starts, found.ends, found.sizes)
         # A run that could not be cut has no word, but its bytes stand between those of its neighbours.
