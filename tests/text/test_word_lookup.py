@@ -103,10 +103,37 @@ tricky = st.sampled_from(
 )
 
 
+any_texts = st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6)
+
+
 @settings(max_examples=150)
-@given(texts=st.lists(st.one_of(st.text(max_size=30), st.lists(tricky, max_size=12).map("".join)), max_size=6))
+@given(texts=any_texts)
 def test_any_unicode(units, texts):
     check_equal(units, texts)
+
+
+def naive_words(units, text):
+    """The words of a text that are in the vocabulary as they stand, and their places."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    words = [word for word in units.splitter(text) if word.form in units.tokens]
+    return [(units.tokens.index(word.form), word.start, word.end) for word in words]
+
+
+@settings(max_examples=60)
+@given(texts=any_texts)
+def test_exact_words_of_any_unicode(units, texts):
+    check_equal(units.exact, texts)
+    located = units.exact._make_fast().locate(Texts.of(texts), units.exact._locate_plainly)
+    found = zip(located.bags.ids.tolist(), located.starts.tolist(), located.ends.tolist(), strict=True)
+    assert list(found) == [word for text in texts for word in naive_words(units, text)]
+
+
+def test_exact_words_of_the_sample(units, sample):
+    texts = [text for column in sample.values() for text in column[:150]]
+    check_equal(units.exact, texts)
+    exact, found = units.exact.bags(texts), units.bags(texts)
+    assert [i for text in texts for i, _, _ in naive_words(units, text)] == exact.ids.tolist()
+    assert 0 < len(exact.ids) < len(found.ids)
 
 
 def test_very_long_words_and_runs(units):

@@ -18,6 +18,7 @@ from xswe.text.words import WordSplitter, WordUnits, most_frequent
 
 FUGASHI = {"zh": "jieba", "ja": "fugashi"}
 PIECES = {"zh": "teacher", "ja": "teacher"}
+METASPACE = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
 
 
 def forms(splitter, text):
@@ -80,13 +81,54 @@ def test_unknown_words_back_off_along_the_subwords(tokenizer, segmented):
     assert units.identify("zq") == -1
 
 
+@pytest.fixture(scope="module")
+def backing_off():
+    """Words whose back-off finds "at" in "attic" and "Gesamt" in "Gesamtbetrag"."""
+    marked = ("at", "tic", "Gesamt", "Über", "über", "gang")
+    scores = {"<unk>": -20.0, "▁": -2.0, **dict.fromkeys([*marked, *(f"▁{word}" for word in marked), "betrag"], -1.0)}
+    pieces = Tokenizer(models.Unigram(list(scores.items()), unk_id=0))
+    pieces.pre_tokenizer = METASPACE
+    words = ["at", "Gesamt", "über", "猫", "haus"]
+    return WordUnits(words, WordSplitter(("en", "de", "ja"), {"ja": "teacher"}, pieces), pieces)
+
+
+def test_exact_units_are_words_as_they_stand(backing_off):
+    text = "attic at Gesamtbetrag Gesamt Über Übergang über, HAUS haus (at)"
+    found, exact = backing_off.bags([text]), backing_off.exact.bags([text])
+    assert found.ids.tolist() == [0, 0, 1, 1, 2, 2, 2, 4, 4, 0]
+    assert exact.ids.tolist() == [0, 1, 2, 4, 0]
+    located = backing_off.exact.locate([text])
+    assert located.bags.ids.tolist() == exact.ids.tolist()
+    places = zip(located.starts.tolist(), located.ends.tolist(), strict=True)
+    assert [text[a:b] for a, b in places] == ["at", "Gesamt", "über", "haus", "at"]
+
+
+def test_exact_units_are_normalised_as_all_words_are():
+    splitter = WordSplitter(("en", "zh"), {"zh": "jieba"}, None, lowercase=True)
+    units = WordUnits(["haus", "abc", "我们"], splitter, None).exact
+    assert units.bags(["HAUS ＡＢＣ 我們"]).ids.tolist() == [0, 1, 2]
+
+
+def test_exact_units_are_made_once_and_are_their_own(backing_off, tmp_path):
+    exact = backing_off.exact
+    assert backing_off.exact is exact is exact.exact
+    assert exact.tokens == backing_off.tokens
+    assert exact.identity != backing_off.identity
+    assert exact.identity != WordUnits(exact.tokens, exact.splitter, None).identity
+    fewer, kept = exact.prune(2)
+    assert (fewer.tokens, kept.tolist()) == (["at", "Gesamt"], [0, 1])
+    exact.save(tmp_path)
+    write_json(tmp_path / "config.json", {"units": exact.settings})
+    for copy in (pickle.loads(pickle.dumps(exact)), pickle.loads(pickle.dumps(backing_off)).exact, load_units(tmp_path)):
+        assert copy.bags(["Haus attic at"]).ids.tolist() == [0]
+        assert copy.identity == exact.identity
+    assert fewer.bags(["attic at At"]).ids.tolist() == [0]
+
+
 def test_teacher_segments_tile_the_run(tokenizer):
     run = "我们今天去图书馆学习"
     spans = make_segmenter("teacher", "zh", tokenizer)(run)
     assert "".join(run[a:b] for a, b in spans) == run
-
-
-METASPACE = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
 
 
 @pytest.mark.parametrize("cutter", [METASPACE, pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), METASPACE])])

@@ -58,6 +58,14 @@ class Units(Protocol):
     def identity(self) -> str:
         """A fingerprint of all that decides what :meth:`bags` returns; made anew at each call."""
 
+    @property
+    def exact(self) -> Units:
+        """The same units, none of which is found in place of an unknown word; these units themselves if none ever is.
+
+        A sentence contains a unit if this finds it there: contexts are chosen, counted and harvested so. With the back-off,
+        "attic" would be a context of "at".
+        """
+
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; what is unknown is left out."""
 
@@ -216,6 +224,11 @@ class SubwordUnits:
     def identity(self) -> str:
         """A fingerprint of settings and tokenizer."""
         return fingerprint(self.settings, without_limits(self.state()))
+
+    @property
+    def exact(self) -> SubwordUnits:
+        """These units: a piece never stands in for another one."""
+        return self
 
     def bags(self, texts: Sequence[str]) -> Bags:
         """Look the texts up; unknown and special pieces are left out."""

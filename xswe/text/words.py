@@ -178,7 +178,8 @@ class WordUnits:
     """A vocabulary of words as units.
 
     A word is looked up as it stands, then in lower case; an unknown one backs off to its longest known prefix along the
-    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case.
+    teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case. That is how a
+    text is encoded; :attr:`exact` finds only what stands there.
 
     Args:
         vocabulary: the words; the place in the list is the id.
@@ -194,22 +195,30 @@ class WordUnits:
         self.splitter, self.pieces = splitter, pieces
         self.index = {word: i for i, word in enumerate(self.tokens)}
         self._backed_off: dict[str, int] = {}
+        self._exact: WordUnits | None = None
         self._fast: WordLookup | None = None
         self._worth = Worth()
         self._lock = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         # The compiled look-up is made again where it pays, and what was found out comes back by itself.
-        return {**self.__dict__, "_backed_off": {}, "_fast": None}
+        return {**self.__dict__, "_backed_off": {}, "_exact": None, "_fast": None}
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def exact(self) -> WordUnits:
+        """The same words without a back-off: a word is known as it stands, in its own case, or not at all."""
+        with self._lock:
+            self._exact = self._exact or _ExactWords(self.tokens, self.splitter, None)
+            return self._exact
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[WordUnits, np.ndarray]:
         """Return the most frequent words, and their old ids; without counts the first of the list."""
         order = np.arange(len(self)) if counts is None else np.argsort(-counts, kind="stable")
         kept = np.sort(order[:keep])
-        return WordUnits([self.tokens[i] for i in kept], self.splitter, self.pieces), kept
+        return type(self)([self.tokens[i] for i in kept], self.splitter, self.pieces), kept
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -318,11 +327,11 @@ class WordUnits:
         return LocatedBags(Bags.of(lists), where[:, 0], where[:, 1])
 
     def save(self, folder: Path) -> None:
-        """Write ``words.json`` (vocabulary and normaliser) and ``backoff.json`` (the sub-words of the back-off)."""
+        """Write ``words.json`` (vocabulary, normaliser) and ``backoff.json`` (the sub-words of back-off and segmenters)."""
         text = self._as_tokenizer(self.tokens).to_str()
         (folder / "words.json").write_text(text, encoding="utf-8", newline="")
-        if self.pieces is not None:
-            text = self.pieces.to_str(pretty=True)
+        if (pieces := self.pieces or self.splitter.tokenizer) is not None:
+            text = pieces.to_str(pretty=True)
             (folder / "backoff.json").write_text(text, encoding="utf-8", newline="")
 
     @classmethod
@@ -330,11 +339,28 @@ class WordUnits:
         """Load from a model folder (``config.json`` names the languages and segmenters)."""
         units = read_json(folder / "config.json")["units"]
         vocabulary, folding = _read_words(folder / "words.json")
-        pieces = load_tokenizer(folder / "backoff.json") if units["backoff"] else None
+        path = folder / "backoff.json"
+        pieces = load_tokenizer(path) if units["backoff"] or path.is_file() else None
         fold = units.get("folding", True) and (folding or True)
         lowercase = bool(units.get("lowercase"))
         splitter = WordSplitter(units["languages"], units["segmenters"], pieces, fold, lowercase)
-        return cls(vocabulary, splitter, pieces)
+        made = cls(vocabulary, splitter, pieces if units["backoff"] else None)
+        return made.exact if units.get("exact") else made
+
+
+class _ExactWords(WordUnits):
+    """See :attr:`WordUnits.exact`."""
+
+    @property
+    def exact(self) -> WordUnits:
+        return self
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings, "exact": True}
+
+    def find(self, form: str) -> int:
+        return self.index.get(form, -1)
 
 
 def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
