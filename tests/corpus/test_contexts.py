@@ -110,6 +110,21 @@ def test_units_that_are_not_wanted_get_no_contexts(lists, units):
     assert chosen == {u: expected[u] if u in units else [] for u in range(10)}
 
 
+sentences = st.lists(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=6), max_size=30)
+
+
+@given(sentences, st.integers(1, 4), st.booleans())
+def test_exact_units_tell_what_a_sentence_contains_and_all_of_them_how_long_it_is(lists, n, compiled):
+    """A word is in a sentence exactly or by a back-off, which only makes the sentence longer."""
+    bags = Bags.of([[unit for unit, _ in one] for one in lists])
+    exact = [[unit for unit, stands in one if stands] for one in lists]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contexts_module, "_FEW", 0 if compiled else contexts_module._FEW)
+        chosen = by_unit(choose_contexts(bags, 10, ContextConfig(per_unit=n), exact=Bags.of(exact)), 10)
+    holding = {unit: [row for row, one in enumerate(exact) if unit in one] for unit in range(10)}
+    assert chosen == {u: sorted(sorted(rows, key=lambda r: (len(lists[r]), r))[:n]) for u, rows in holding.items()}
+
+
 @given(st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=30), st.integers(1, 3), st.integers(0, 3))
 def test_sentences_are_drawn_by_unit(lists, n, seed):
     contexts = choose_contexts(Bags.of(lists), 5, ContextConfig(per_unit=100))

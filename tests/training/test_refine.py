@@ -208,6 +208,12 @@ def test_bags_are_numbered_alike_in_shares_and_at_once(monkeypatch, tmp_path, ma
     assert np.array_equal(distinct_rows(bags), rows)
 
 
+def test_rows_are_distinct_where_one_of_several_look_ups_tells_them_apart():
+    found, exact = Bags.of([[1, 2], [1, 2], [1, 2], [3], [3]]), Bags.of([[2], [1, 2], [2], [], []])
+    assert distinct_rows(found).tolist() == [0, 3]
+    assert distinct_rows(found, exact).tolist() == [0, 1, 3]
+
+
 def test_equal_bags_share_a_number():
     numbers = equal_bags(Bags.of([[1, 2], [2, 1], [1, 2], [], [1], [], [1, 2, 0]]))
     assert numbers[0] == numbers[2]

@@ -90,6 +90,7 @@ def choose_contexts(
     config: ContextConfig,
     among: np.ndarray | None = None,
     *,
+    exact: Bags | None = None,
     wanted: np.ndarray | None = None,
     lengths: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Contexts:
@@ -104,6 +105,8 @@ def choose_contexts(
         size: number of units.
         config: how to choose.
         among: int64, ascending rows that may be chosen; None for all.
+        exact: the same sentences looked up without a back-off, which tell what units they contain; ``bags`` then only tell
+            how long they are. None where units have no back-off.
         wanted: bool (size,), the units that get contexts; None for all.
         lengths: tells the lengths of sentences, given their ascending rows; asked once, of all candidates. None where
             ``config.length`` is units, and only there.
@@ -117,7 +120,8 @@ def choose_contexts(
     if len(bags) > _MOST_ROWS:
         raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
     rows = np.arange(len(bags)) if among is None else np.asarray(among, np.int64)
-    choice = (_Plainly if len(bags.ids) < _FEW else _Compiled)(bags, rows, size)
+    held, offsets = bags if exact is None else exact, np.asarray(bags.offsets)
+    choice = (_Plainly if len(held.ids) < _FEW else _Compiled)(held, offsets, rows, size)
     counts = choice.counts()
     if wanted is not None:
         counts[~wanted] = 0
@@ -130,9 +134,10 @@ def choose_contexts(
     if config.pick == "random":
         room = np.minimum(room, config.candidates)
     kept = choice.keep_least(np.minimum(counts, room), drawn, config.pick == "first", np.uint64(config.seed))
-    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else np.asarray(bags.offsets)
+    bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
     chosen = choice.settle(bounds, drawn & (config.pick == "shortest"), config.per_unit)
     bags.release()
+    held.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
     sentences, first = np.unique(sentence, return_index=True)
@@ -142,8 +147,9 @@ def choose_contexts(
 class _Compiled:
     """The choice in compiled code: the bags are read twice, and beside them no more is held than the keys kept."""
 
-    def __init__(self, bags: Bags, rows: np.ndarray, size: int) -> None:
+    def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
         self._bags, self._size = (np.asarray(bags.ids), np.asarray(bags.offsets), rows), size
+        self._bounds = bounds  # whose steps are the lengths of the sentences
 
     def counts(self) -> np.ndarray:
         """Count the sentences that hold each unit, int64 (units,)."""
@@ -155,7 +161,7 @@ class _Compiled:
         """Return the least keys of each unit, ``room`` of them; see :func:`_keep_least`."""
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(room)])
         self._kept = np.empty(self._starts[-1], np.uint64)
-        _keep_least(*self._bags, drawn, by_row, seed, self._starts, self._kept)
+        _keep_least(*self._bags, self._bounds, drawn, by_row, seed, self._starts, self._kept)
         return self._kept
 
     def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
@@ -168,11 +174,11 @@ class _Compiled:
 class _Plainly:
     """The same choice in numpy, from all (sentence, unit) pairs at once."""
 
-    def __init__(self, bags: Bags, rows: np.ndarray, size: int) -> None:
+    def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
         part, self._size = bags.take(rows), size
         pairs = np.unique(np.repeat(rows, part.lengths) * max(1, size) + part.ids)
         self._rows, self._units = np.divmod(pairs, max(1, size))
-        self._lengths = np.diff(bags.offsets)[self._rows]
+        self._lengths = np.diff(bounds)[self._rows]
 
     def counts(self) -> np.ndarray:
         """See :class:`_Compiled`."""
@@ -230,6 +236,7 @@ def _keep_least(
     ids: np.ndarray,
     offsets: np.ndarray,
     rows: np.ndarray,
+    bounds: np.ndarray,
     drawn: np.ndarray,
     by_row: bool,
     seed: np.uint64,
@@ -243,7 +250,7 @@ def _keep_least(
     last = np.full(len(drawn), -1, np.int64)
     filled = np.zeros(len(drawn), np.int64)
     for row in rows:
-        length = np.uint64(offsets[row + 1] - offsets[row]) << np.uint64(32)
+        length = np.uint64(bounds[row + 1] - bounds[row]) << np.uint64(32)
         for place in range(offsets[row], offsets[row + 1]):
             unit = ids[place]
             if last[unit] == row:

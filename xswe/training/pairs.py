@@ -180,12 +180,16 @@ def _hash(block: Bags, keys: np.ndarray) -> None:
     hash_texts(*Texts(ids.view(np.uint8), ids.itemsize * block.offsets).frozen, keys)
 
 
-def distinct_rows(bags: Bags) -> np.ndarray:
-    """Return the rows of which no earlier one has an equal bag, ascending, int64."""
-    first = RowSet(len(bags))
-    for rows, keys in _by_key(bags):
-        first.set(rows[np.unique(keys, return_index=True)[1]], True)
-    return first.rows(_room(bags, len(first), np.int64))
+def distinct_rows(*bags: Bags) -> np.ndarray:
+    """Return the rows of which no earlier one has an equal bag, ascending, int64.
+
+    Where the same texts are given as bags of several kinds, a row stays that is new in one of them.
+    """
+    first = RowSet(len(bags[0]))
+    for kind in bags:
+        for rows, keys in _by_key(kind):
+            first.set(rows[np.unique(keys, return_index=True)[1]], True)
+    return first.rows(_room(bags[0], len(first), np.int64))
 
 
 def _room(bags: Bags, size: int, dtype: type[np.generic]) -> np.ndarray:
