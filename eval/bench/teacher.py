@@ -64,10 +64,10 @@ def samples_of(teacher: TransformerTeacher, count: int) -> tuple[WordUnits, list
     units = WordUnits(most_frequent(counts, dict.fromkeys(LANGUAGES, 10_000)), splitter, pieces)
     samples = []
     for code, column in texts.items():
-        bags = units.bags(column)
-        contexts = choose_contexts(bags, len(units), ContextConfig())
+        exact = units.exact.bags(column)
+        contexts = choose_contexts(units.bags(column), len(units), ContextConfig(), exact=exact)
         chosen = [column[row] for row in contexts.sentences]
-        samples.append(LanguageSample(code, Texts.of(chosen), contexts, bags.counts(len(units))))
+        samples.append(LanguageSample(code, Texts.of(chosen), contexts, exact.counts(len(units))))
     return units, samples
 
 

@@ -7,10 +7,14 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.io.ragged import Bags, Texts
+from xswe.text.units import SubwordUnits, settle
 from xswe.text.words import WordSplitter, WordUnits
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 
@@ -23,10 +27,10 @@ def units():
 
 
 def sample_of(units, texts, code="en", n=100):
-    bags = units.bags(texts)
-    contexts = choose_contexts(bags, len(VOCABULARY), ContextConfig(per_unit=n))
+    exact = units.exact.bags(texts)
+    contexts = choose_contexts(units.bags(texts), len(units.tokens), ContextConfig(per_unit=n), exact=exact)
     chosen = Texts.of(texts[i] for i in contexts.sentences)
-    return LanguageSample(code, chosen, contexts, bags.counts(len(VOCABULARY)))
+    return LanguageSample(code, chosen, contexts, exact.counts(len(units.tokens)))
 
 
 def run(units, texts, teacher=None, n=100, **options):
@@ -48,6 +52,90 @@ def test_a_word_inside_a_longer_word_does_not_count(units):
     made = run(units, ["attic cats", "at"])
     assert made.matrix[1].tolist() == [0.5, 2.0, 1.0]
     assert made.contexts.tolist() == [0, 1, 0, 0, 0]
+
+
+def words_that_back_off(words, languages=("en", "de"), segmenters=None):
+    """Units of words that back off along the letters: what is unknown is the longest known beginning of it."""
+    letters = sorted(set("abcdefghijklmnopqrstuvwxyzüABCGHÜ猫語国かな"))
+    pieces = Tokenizer(models.Unigram([("<unk>", -20.0), *((letter, -1.0) for letter in letters)], unk_id=0))
+    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return WordUnits(words, WordSplitter(languages, segmenters or {}, pieces), pieces)
+
+
+def test_a_word_that_backs_off_to_another_is_none_of_its_contexts():
+    units = words_that_back_off(["at", "Gesamt", "über", "rare"])
+    texts = ["attic at", "attic", "Gesamtbetrag x Gesamt", "Gesamtbetrag", "Über über", "rarely Rare"]
+    assert units.bags(texts).ids.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    made = run(units, texts)
+    assert made.matrix[:3, 0].tolist() == [6.5, 17.5, 6.5]  # the middle of the word itself, in its own case
+    assert made.contexts.tolist() == [1, 1, 1, 0]
+    assert not made.matrix[3].any()
+
+
+def test_a_unit_found_by_the_back_off_alone_is_as_one_without_contexts():
+    units = words_that_back_off(["at", "dog"])
+    samples = [sample_of(units, ["attic dog"]), sample_of(units, ["dog at"], "de")]
+    assert [one.counts.tolist() for one in samples] == [[0, 1], [1, 1]]
+    for merge in ("average", "frequency"):
+        made = extract(FakeTeacher(), units, samples, ExtractConfig(merge, isolated=False))
+        assert made.matrix[0].tolist() == [4.5, 6.0, 1.0]  # German alone
+    separate = extract(FakeTeacher(), units, samples, ExtractConfig("separate", isolated=False)).matrix.reshape(2, 2, 3)
+    assert separate[:, 0].tolist() == [[4.5, 6.0, 1.0]] * 2
+    alone = extract(FakeTeacher(), units, samples[:1], ExtractConfig(isolated=True)).matrix
+    assert alone[0].tolist() == [0.5, 2.0, 1.0]
+
+
+def naive_places(units, text):
+    """Every unit of one text and its place, found one by one."""
+    if isinstance(units, WordUnits):
+        return [(units.tokens.index(w.form), w.start, w.end) for w in units.splitter(text) if w.form in units.tokens]
+    encoding = units.tokenizer.encode(text, add_special_tokens=False)
+    found = [(i, *settle(text, *span)) for i, span in zip(encoding.ids, encoding.offsets, strict=True)]
+    return [(i, start, end) for i, start, end in found if units.tokens[i] and start < end]
+
+
+def naive_extraction(units, texts, n):
+    """The mean over the n shortest texts that contain a unit of the mean place of its first occurrence."""
+    places, matrix = [naive_places(units, text) for text in texts], np.zeros((len(units.tokens), 3))
+    lengths = units.bags(texts).lengths
+    for unit in range(len(units.tokens)):
+        holding = [row for row, found in enumerate(places) if any(i == unit for i, _, _ in found)]
+        chosen = sorted(holding, key=lambda row: (lengths[row], row))[:n]
+        firsts = [next((a + b - 1) / 2 for i, a, b in places[row] if i == unit) for row in chosen]
+        if chosen:
+            matrix[unit] = np.mean(firsts), np.mean([len(texts[row]) for row in chosen]), 1.0
+    return matrix
+
+
+@pytest.fixture(scope="module")
+def kinds(tokenizer_json):
+    """Units of every kind, with a little of all that a text below can hold."""
+    words = ["at", "a", "b", "ab", "ba", "Ab", "ü", "Üb", "猫", "猫語", "か"]
+    every = ("en", "de", "zh", "ja")
+    made = {name: words_that_back_off(words, every, {"zh": name, "ja": name}) for name in ("teacher", "teacher-text")} | {
+        "no Han": words_that_back_off(words)
+    }
+    tokenizer = Tokenizer.from_str(tokenizer_json)
+    return [*made.values(), *(SubwordUnits(tokenizer, kind, every) for kind in ("teacher", "subwords"))]
+
+
+texts_of_parts = st.lists(
+    st.lists(st.sampled_from([*"abABtÜü猫語国か ,(", "ab", "attic", "at ", " Üb", "が\u3099"]), max_size=8).map("".join),
+    min_size=1,
+    max_size=8,
+    unique=True,
+)
+
+
+@settings(max_examples=100)
+@given(texts=texts_of_parts, n=st.integers(1, 3), compiled=st.booleans())
+def test_the_extraction_is_a_naive_one_for_units_of_every_kind(kinds, texts, n, compiled):
+    for units in kinds:
+        with pytest.MonkeyPatch.context() as patch:
+            for one in (units, units.exact):
+                patch.setattr(one, "_worth", lambda _: compiled)
+            made = run(units, texts, n=n).matrix
+        np.testing.assert_allclose(made, naive_extraction(units, texts, n), rtol=1e-5, err_msg=str(units.settings))
 
 
 def test_a_word_after_a_bracket_or_quote_counts(units):
@@ -155,6 +243,7 @@ class Slow(FakeTeacher):
 
 class SlowUnits(WordUnits):
     fails_at, spent = None, 0.0
+    exact = property(lambda self: self)
 
     def locate(self, texts):
         begun = time.monotonic()

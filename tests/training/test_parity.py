@@ -62,10 +62,10 @@ def extracted(e5_teacher, sample):
         texts = sample[language][:SENTENCES]
         cut = splitter(language, pieces)
         units = WordUnits(most_frequent({language: count_words(texts, cut)}, {language: 10_000}), cut, pieces)
-        bags = units.bags(texts)
-        contexts = choose_contexts(bags, len(units), ContextConfig(per_unit=PER_WORD))
+        exact = units.exact.bags(texts)
+        contexts = choose_contexts(units.bags(texts), len(units), ContextConfig(per_unit=PER_WORD), exact=exact)
         chosen = [texts[row] for row in contexts.sentences]
-        samples = [LanguageSample(language, Texts.of(chosen), contexts, bags.counts(len(units)))]
+        samples = [LanguageSample(language, Texts.of(chosen), contexts, exact.counts(len(units)))]
         matrix = extract(e5_teacher, units, samples, ExtractConfig(isolated=False)).matrix
         made[language] = Extracted(units, chosen, contexts, matrix)
     return made

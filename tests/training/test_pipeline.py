@@ -19,9 +19,11 @@ from tests.conftest import FakeTeacher
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError, Unfinished
+from xswe.io.files import read_json
 from xswe.io.settings import ExecutionConfig
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import TeacherConfig
+from xswe.text.words import WordUnits
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
 from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract
 from xswe.training.extract_shards import vectors_stage
@@ -162,6 +164,63 @@ def test_a_word_outside_of_a_languages_own_list_is_the_other_languages_alone(tmp
     ]
     expected = [np.mean(ends), np.mean([len(texts[code][row]) for row in rows]), 1.0]
     np.testing.assert_allclose(by_vocabulary.matrix[word], expected, rtol=1e-5, err_msg=tokens[word])
+
+
+FEW_WORDS = UnitsConfig(kind="words", most_frequent={"en": 60, "de": 60})
+
+
+def test_contexts_of_words_contain_them_and_those_of_an_earlier_version_are_not_taken(
+    tmp_path, config, fake_teacher, monkeypatch
+):
+    c = config(("en", "de"), units=FEW_WORDS, contexts=ContextConfig(per_unit=2), pca=PCAConfig(dim=2))
+    c = replace(c, extract=ExtractConfig(isolated=False), refine=RefineConfig(max_steps=0))
+    with monkeypatch.context() as patch:  # as it was: a sentence was a context of what its unknown words back off to
+        patch.setattr(WordUnits, "exact", property(lambda units: units))
+        before = run_stages(c, fake_teacher, tmp_path)
+    (old,) = (tmp_path / "stages").glob("contexts-*")
+    made = run_stages(c, fake_teacher, tmp_path)
+    (new,) = (stage for stage in (tmp_path / "stages").glob("contexts-*") if stage != old)
+    assert (made.stages["extraction"].matrix != before.stages["extraction"].matrix).any(1).sum() > 20
+    texts, units = _training(tmp_path, ("en", "de")), made.model.units
+
+    def without(stage, code):
+        chosen = Contexts.open(stage, code)
+        rows = np.repeat(chosen.sentences, np.diff(chosen.offsets)).tolist()
+        pairs = [(units.tokens[i], texts[code][row]) for i, row in zip(chosen.units.tolist(), rows, strict=True)]
+        return [pair for pair in pairs if pair[0] not in {word.form for word in units.splitter(pair[1])}], len(pairs)
+
+    for code in ("en", "de"):
+        assert len(without(old, code)[0]) > 20
+        assert without(new, code)[0] == []
+        assert without(new, code)[1] > 60
+    fresh = run_stages(c, fake_teacher, tmp_path / "fresh")
+    assert fresh.model.matrix.tobytes() == made.model.matrix.tobytes()
+
+
+def test_words_of_a_language_are_weighed_by_how_often_they_stand_there(tmp_path, config, fake_teacher):
+    c = config(("en", "de"), units=FEW_WORDS, pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
+    made = run_stages(replace(c, extract=ExtractConfig("frequency", isolated=False)), fake_teacher, tmp_path)
+    (stage,), units = (tmp_path / "stages").glob("contexts-*"), made.model.units
+    word, places, weights = units.tokens.index("die"), [], []
+    for code, texts in _training(tmp_path, ("en", "de")).items():
+        chosen, forms = Contexts.open(stage, code), [[word.form for word in units.splitter(text)] for text in texts]
+        rows = np.repeat(chosen.sentences, np.diff(chosen.offsets))[chosen.units == word].tolist()
+        assert all("die" in forms[row] for row in rows)
+        weights.append(sum(one.count("die") for one in forms))
+        places.append(np.mean([len(texts[row]) for row in rows]) if rows else 0.0)
+    assert weights[1] > 100 > weights[0]
+    expected = np.average(places, weights=weights)
+    np.testing.assert_allclose(made.stages["extraction"].matrix[word, 1], expected, rtol=1e-5)
+
+
+def test_sub_words_have_no_look_up_of_their_own_for_contexts(tmp_path, config, fake_teacher):
+    c = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0))
+    run_stages(c, fake_teacher, tmp_path)
+    stages = {path.name.rsplit("-", 1)[0]: path for path in (tmp_path / "stages").iterdir()}
+    assert "exact" not in stages
+    bags, chosen = (read_json(stages[name] / "stage.json") for name in ("bags", "contexts"))
+    # The name that runs of earlier versions have: what they left is taken.
+    assert chosen["inputs"] == [bags["identity"], {"per_unit": 100, "candidates": 2000, "pick": "shortest", "seed": 0}]
 
 
 def _training(folder, pair):

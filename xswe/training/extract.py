@@ -133,7 +133,7 @@ def harvest_batch(
     states: States, units: Units, texts: Texts, contexts: Contexts, sums: np.ndarray, counts: np.ndarray
 ) -> None:
     """Harvest one batch of token states."""
-    located = units.locate(texts.take(states.rows))
+    located = units.exact.locate(texts.take(states.rows))
     wanted = Bags(contexts.units, contexts.offsets).take(states.rows)
     _harvest(
         states.hidden,

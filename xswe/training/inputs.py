@@ -400,16 +400,39 @@ def make_bags(corpus: Corpus, units: Units, units_identity: str) -> tuple[Path, 
         for part in PARTS[:2]:
             for bitext in corpus.part(part):
                 for name, _, side in [*sides(bitext), *negatives_of(bitext)]:
-                    blocks = track(range(0, len(side), 8192), f"look up {bitext.name} {part} {name}", unit="block")
-                    jobs = (partial(units.bags, side[start : start + 8192]) for start in blocks)
-                    with bag_writer(folder, f"{part}.{bitext.name}.{name}", len(units.tokens)) as out:
-                        for bags in in_order(call, jobs, corpus.threads):
-                            out.append(bags.ids, bags.offsets)
-                            side.release()
+                    _look_up(units, side, folder, f"{part}.{bitext.name}.{name}", corpus.threads)
                 if isinstance(bitext, Bitext) and bitext.negatives is not None:
                     np.save(folder / f"{part}.{bitext.name}.bounds.npy", bitext.negatives.bounds)
 
     return corpus.stages.run("bags", [corpus.identity, units_identity], make)
+
+
+def make_exact_bags(corpus: Corpus, units: Units, bags: Path, bags_identity: str) -> tuple[Path, str]:
+    """Stage ``exact``: what units each training text contains, found without a back-off.
+
+    Where units have none, that is the stage ``bags``.
+    """
+    exact = units.exact
+    if exact is units:
+        return bags, bags_identity
+
+    def make(folder: Path, _: str) -> None:
+        """Look up each side, and save its bags."""
+        for bitext in corpus.part("train"):
+            for name, _, side in sides(bitext):
+                _look_up(exact, side, folder, f"train.{bitext.name}.{name}", corpus.threads)
+
+    return corpus.stages.run("exact", [bags_identity], make)
+
+
+def _look_up(units: Units, texts: Texts | TextView, folder: Path, name: str, threads: int) -> None:
+    """Write the bags of texts."""
+    blocks = track(range(0, len(texts), 8192), f"look up {name}", unit="block")
+    jobs = (partial(units.bags, texts[start : start + 8192]) for start in blocks)
+    with bag_writer(folder, name, len(units.tokens)) as out:
+        for bags in in_order(call, jobs, threads):
+            out.append(bags.ids, bags.offsets)
+            texts.release()
 
 
 def open_bags(folder: Path, part: str, pair: Pair) -> tuple[Bags, Bags | None]:

@@ -45,6 +45,7 @@ from xswe.training.inputs import (
     bags_of,
     make_bags,
     make_corpus,
+    make_exact_bags,
     make_units,
     open_bags,
     open_negatives,
@@ -227,10 +228,18 @@ class _Run:
         return {part: [next(made) for _ in self.pairs] for part in parts}
 
     @cached_property
+    def exact(self) -> tuple[Path, str]:
+        """Stage ``exact``: what units each training text contains."""
+        return make_exact_bags(self.corpus, self.units, self.bags, self.bags_id)
+
+    def exact_bags_of(self, language: str) -> Bags:
+        return bags_of(self.exact[0], self.pairs, language)
+
+    @cached_property
     def contexts(self) -> tuple[dict[str, Contexts], str]:
         """Stage ``contexts``: each language's context sentences, chosen among its distinct training sentences."""
         c, languages, teacher = self.config, self.config.languages, self.teacher
-        inputs: list[Any] = [self.bags_id, decisive(c.contexts)]
+        inputs: list[Any] = [self.exact[1], decisive(c.contexts)]
         own: Sequence[np.ndarray | None] = [None] * len(languages)
         if c.extract.shared == "vocabulary" and self.units.kind == "words":
             own = list(WordCounts.open(self.stages.folder / f"units-{self.units_id}").own)
@@ -243,11 +252,11 @@ class _Run:
             """Choose, and save the rows."""
             bitexts = self.corpus.part("train")
             for language, wanted in zip(languages, own, strict=True):
-                bags, texts = self.bags_of(language), texts_of(bitexts, language)
-                distinct = distinct_rows(bags)
+                texts, bags, exact = texts_of(bitexts, language), self.bags_of(language), self.exact_bags_of(language)
+                distinct = distinct_rows(bags) if self.units.exact is self.units else distinct_rows(bags, exact)
                 lengths = partial(token_lengths, teacher, texts, language) if teacher and by_tokens else None
                 chosen = choose_contexts(
-                    bags, len(self.units.tokens), c.contexts, among=distinct, wanted=wanted, lengths=lengths
+                    bags, len(self.units.tokens), c.contexts, distinct, exact=exact, wanted=wanted, lengths=lengths
                 )
                 chosen.save(folder, language)
 
@@ -260,7 +269,7 @@ class _Run:
         for language, chosen in contexts.items():
             texts = texts_of(bitexts, language).take(chosen.sentences)
             texts = Texts.of(map(LOWER.normalize_str, texts)) if self.config.units.lowercase else texts
-            yield LanguageSample(language, texts, chosen, self.bags_of(language).counts(len(self.units.tokens)))
+            yield LanguageSample(language, texts, chosen, self.exact_bags_of(language).counts(len(self.units.tokens)))
 
     def part(self, name: str) -> Sequence[Bitext | Sentences]:
         """Return the bitexts that the refinement learns from (``train``, ``development``), or is judged on."""
@@ -286,7 +295,7 @@ class _Run:
 
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         c, (contexts, _) = self.config, self.contexts
-        inputs = [self.bags_id, decisive(c.contexts), decisive(c.extract), teacher.identity]
+        inputs = [self.exact[1], decisive(c.contexts), decisive(c.extract), teacher.identity]
         execution = self.stages.execution
 
         def share(shards: Path) -> None:
