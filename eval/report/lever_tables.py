@@ -11,6 +11,7 @@ from xswe.io.results import markdown
 
 _SETS = ("tatoeba", "wmt23", "stsb-xling", "without bitext")
 QUESTIONS = ("translation", "paraphrase", "strict")
+SURE = 0.05  # a difference of a lower p is no chance
 _PAIR = " | "  # what stands between a set and the pair or language that one figure is of
 
 
@@ -90,6 +91,26 @@ def static(report: Mapping[str, Any]) -> str:
     return markdown(["variation", *columns.values(), "seeds", "processor seconds"], lines)
 
 
+EXACT = {"wmt23": "WMT23", "stsb-xling": "STS-B across", "stsb.en": "STS-B en", "stsb": "STS-B de, ja"}
+
+
+def exact(report: Mapping[str, Any]) -> str:
+    """Lay out figures before and after contexts were exact, a star where they differ (experiments/exact_contexts.py)."""
+    keys, lines = ("teacher", "pair", "step", "kind"), {}
+    rows = {tuple(row[key] for key in (*keys, "subset")): row for row in report["rows"]}
+    for (*line, kind, subset), row in rows.items():
+        if kind != "exact":
+            column = EXACT[subset if subset in EXACT else subset.partition(".")[0]]
+            means = " → ".join(f"{100 * one['mean']:.1f}" for one in (row, rows[*line, "exact", subset]))
+            lines.setdefault((*line, kind), {})[column] = means + (" *" if row["p"] < SURE else "")
+    body: list[list[Any]] = []
+    for (teacher, pair, step, kind), cells in lines.items():
+        counts = [one for one in report["contexts"] if (one["teacher"], one["pair"], one["kind"]) == (teacher, pair, kind)]
+        shares = " / ".join(f"{100 * one['contexts_without'] / one['contexts']:.1f}" for one in counts)
+        body.append([teacher, pair, step, kind, shares, *map(cells.get, EXACT.values())])
+    return markdown(["teacher", "pair", "after", "found before by", "% without the word", *EXACT.values()], body)
+
+
 def _percent(cell: Any) -> Any:
     return f"{100 * cell:.1f}" if isinstance(cell, float) else cell
 
@@ -102,6 +123,7 @@ LEVERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "family.large.pairs": ("family_large.json", partial(pairs, sets=_SETS)),
     "family.larger": ("family_larger.json", means),
     "family.similar": ("family_similar.json", means),
+    "exact": ("exact_contexts.json", exact),
     "static": ("static_levers.json", static),
     "static64": ("static_levers_64k.json", static),
     **{f"probe.{question}": ("probe.json", partial(probe, question=question)) for question in QUESTIONS},
