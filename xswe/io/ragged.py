@@ -9,6 +9,7 @@ now and then (they stay in the system's cache); whoever picks single spans reads
 
 from __future__ import annotations
 
+import io
 import math
 import mmap
 import os
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 
-from xswe.errors import XsweError
+from xswe.errors import XsweError, brief
 
 
 def mapped(array: np.ndarray) -> bool:
@@ -383,6 +384,31 @@ def joined(sides: Sequence[Texts | TextView]) -> Texts | TextView:
 HEADER = 128  # bytes of the .npy header of an array of one or two dimensions and simple type, whatever its length
 
 
+def header_of(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """Return the header of a ``.npy`` file; numpy leaves room in it for the length to grow."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    return stream.getvalue()
+
+
+def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
+    """Return of how many rows the header of a ``.npy`` file tells.
+
+    Raises:
+        ValueError: it is no header of an array with such rows.
+    """
+    with open(path, "rb") as stream:
+        head = stream.read(HEADER)
+    try:
+        np.lib.format.read_magic(opened := io.BytesIO(head))
+        shape, by_columns, kind = np.lib.format.read_array_header_1_0(opened)
+    except Exception as error:  # numpy parses what may be anything
+        raise ValueError(f"its header is damaged: {brief(error, 80)}") from None
+    if opened.tell() != HEADER or by_columns or kind != dtype or shape[1:] != row or not shape:
+        raise ValueError(f"its header tells of {kind} {shape}")
+    return int(shape[0])
+
+
 class GrowingArray:
     """A ``.npy`` file under construction.
 
@@ -396,8 +422,7 @@ class GrowingArray:
     def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.size = np.dtype(dtype), row, size
         self._stream = open(path, "r+b" if size else "w+b")  # noqa: SIM115 (closed by close)
-        if not size:
-            self._write_header()
+        self._write_header()  # first: it never tells of more rows than there are
         self._stream.truncate(HEADER + size * self._dtype.itemsize * math.prod(row))
         self._stream.seek(0, os.SEEK_END)
 
@@ -424,10 +449,8 @@ class GrowingArray:
         self._stream.close()
 
     def _write_header(self) -> None:
-        # numpy leaves room in the header for the length to grow.
         self._stream.seek(0)
-        description = {"descr": self._dtype.str, "fortran_order": False, "shape": (self.size, *self._row)}
-        np.lib.format.write_array_header_1_0(self._stream, description)
+        self._stream.write(header_of(self._dtype, (self.size, *self._row)))
 
 
 class FlatWriter:
