@@ -216,7 +216,7 @@ def test_a_disk_too_small_for_an_index_does_not_make_it_a_damaged_one(tmp_path):
 
     with pytest.raises(OSError, match=r"No space left.*a\.sqlite"):
         fill()
-    assert sentences.facts() == {"rows": 0}
+    assert sentences.state().facts == {"rows": 0}
 
 
 def content(folder):

@@ -2,15 +2,19 @@
 
 An index is a folder, of files that other tools read as well: ``vectors.npy`` (of ``storage=int8`` ``codes.npy`` alone),
 ``codes.npy`` and ``scales.npy`` (:mod:`xswe.search.kernels`), ``sentences.sqlite`` with texts and metadata, and the model.
-The database decides what belongs to it: numbers that an interrupted :meth:`Index.add` left behind it are written over.
+The database decides what belongs to it (:mod:`xswe.search.sentences`): arrays only grow, what a killed process left behind
+their end is cut off by the next change, and rows that were removed are left out when the index is opened.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,9 +22,10 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 
-from xswe.errors import ConfigError, ModelError
+from xswe.errors import ConfigError, ModelError, brief
+from xswe.io.checksums import Blocks, SummedArray, file_sums
 from xswe.io.execution import is_made, once
-from xswe.io.files import file_stamp, fingerprint, read_json, scratch, whole_folder, work_folder, write_json
+from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder, work_folder
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.products import largest, row_products
@@ -33,17 +38,18 @@ from xswe.progress import bar
 from xswe.search.index_shards import BLOCK, Numbers, columns_of, numbers_ahead, numbers_of
 from xswe.search.kernels import Coded, nearest
 from xswe.search.neighbours import Members, assign, mean_vector, train_centroids
-from xswe.search.sentences import Sentences
-from xswe.search.types import STORAGES, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
+from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
+from xswe.search.types import STORAGES, CheckedVectors, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
+from xswe.search.verification import REBUILD, check_array, check_files, check_there, sums_of_files, verify_index
 from xswe.text.sentences import as_lines, is_document
 
+logger = logging.getLogger(__name__)
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
-FORMAT_VERSION = 1
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
-_DOCUMENTS = "documents.json"  # which file an index is of, as that was then
+_DOCUMENTS = "documents.json"  # of an index of format 1: which file it is of, as that was then
 
 
 class Building(TypedDict, total=False):
@@ -68,6 +74,7 @@ class _Data(NamedTuple):
     """The numbers of an index at one moment."""
 
     coded: Coded
+    codes: Blocks | None  # of the file of the codes; None for an index of format 1
     centroids: np.ndarray | None
     mean: np.ndarray
     members: Members | None
@@ -90,27 +97,71 @@ class Index:
         self.folder, self.model = folder, model
         self._sentences = Sentences(folder / "sentences.sqlite")
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        facts = self._sentences.facts()
+        self._blocks: dict[str, Blocks] = {}  # of the files of its arrays; none of an index of format 1
+        facts = self._sentences.state().facts
         self.method: IndexMethod = facts["method"]
         self.storage: Storage = facts["storage"]
-        self._open(facts)
+        self._open()
 
-    def _open(self, facts: dict[str, Any]) -> None:
-        """Map the numbers into memory."""
-        rows, dim = facts["rows"], self.model.dim
-        try:
-            codes = _mapped(self.folder / "codes.npy", np.int8, (rows, dim))
-            scales = _mapped(self.folder / "scales.npy", np.float32, (rows,))
-            vectors = self._vectors(rows)
-            centroids, mean, members = None, np.zeros(dim, np.float32), None
-            if facts["clustered"]:
-                place = self.folder / f"clusters-{facts['clustered']}"
-                centroids, mean = np.load(place / "centroids.npy"), np.load(place / "mean.npy")
-                members = Members(np.load(place / "lines.npy", mmap_mode="r"), np.load(place / "bounds.npy"))
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{self.folder}: a damaged index ({error}); build it again") from None
-        self._removed = facts["removed"]
-        self._data = _Data(Coded(codes, scales, vectors, facts["error"]), centroids, mean, members, facts["clustered"])
+    def _open(self) -> None:
+        """Map the numbers into memory, as the database says they are."""
+        while True:
+            state = self._sentences.state()
+            try:
+                self._data = self._mapped(state)
+                self._removed = state.facts["removed"]
+                return
+            except (OSError, ValueError) as error:
+                problem = ModelError(f"{self.folder}: a damaged index ({brief(error)}); {REBUILD}")
+            except ModelError as error:
+                problem = error
+            if self._sentences.state().facts == state.facts:  # else another process has changed the index meanwhile
+                raise problem
+
+    def _mapped(self, state: State) -> _Data:
+        facts, arrays, blocks = state.facts, {}, {}
+        rows, clustered = facts["rows"], facts["clustered"]
+        for name, (kind, row) in columns_of(self.storage, self.dim).items():
+            path = self.folder / f"{name}.npy"
+            if rows:
+                check_array(path, kind, (rows, *row), header=state.sums is not None)
+            arrays[name] = _mapped(path, kind, (rows, *row))
+            if rows and state.sums is not None:
+                before = self._blocks.get(name)
+                blocks[name] = Blocks(path, state.sums[path.name], HEADER, advice=REBUILD, before=before)
+        scales = self._live_scales(arrays["codes"], state, blocks.get("scales"))
+        name = "codes" if self.storage == "int8" else "vectors"
+        vectors = CheckedVectors(arrays[name], blocks[name]) if blocks else Vectors(arrays[name])
+        centroids, mean, members = None, np.zeros(self.dim, np.float32), None
+        if clustered:
+            place = self.folder / f"clusters-{clustered}"
+            check_files(self.folder, state.sums or {}, place.name)
+            centroids, mean = np.load(place / "centroids.npy"), np.load(place / "mean.npy")
+            members = Members(np.load(place / "lines.npy", mmap_mode="r"), np.load(place / "bounds.npy"))
+        self._blocks = blocks
+        coded = Coded(arrays["codes"], scales, vectors, facts["error"])
+        return _Data(coded, blocks.get("codes"), centroids, mean, members, clustered)
+
+    def _live_scales(self, codes: np.ndarray, state: State, blocks: Blocks | None) -> np.ndarray:
+        """Return the scales, NaN for rows that were removed: a copy of the pages that have such rows."""
+        if not len(codes):
+            return np.zeros(0, np.float32)
+        if blocks is not None:
+            blocks.check()
+        scales = np.memmap(self.folder / "scales.npy", np.float32, "c", HEADER, (len(codes),))
+        if state.sums is None:
+            rows = self._hidden(codes, scales, state.facts["removed"])
+            scales[rows] = _scales_of(codes[rows])
+        scales[state.removed] = np.nan
+        scales.flags.writeable = False
+        return scales
+
+    def _hidden(self, codes: np.ndarray, scales: np.ndarray, removed: int) -> np.ndarray:
+        """Return the sentences that no search of an index of format 1 finds: a killed removal had only begun there."""
+        rows = np.flatnonzero(np.isnan(scales))
+        rows = rows[codes[rows].any(axis=1)]  # a text without a known word has no scale either
+        there = self._sentences.take(rows.tolist()) if len(rows) != removed else {}
+        return rows[[row in there for row in rows.tolist()]]
 
     def __len__(self) -> int:
         return len(self._data.coded.codes) - self._removed
@@ -200,6 +251,8 @@ class Index:
             order = largest(row_products(data.centroids, query - data.mean), probes)
             later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
             rows, repeats = np.concatenate([*(data.members[cluster] for cluster in order), later]), _HOMES
+        if data.codes is not None:
+            data.codes.check_rows(rows, self.dim, threads)
         return nearest(query, k, data.coded, rows, repeats, threads)
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
@@ -227,40 +280,78 @@ class Index:
 
     def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, Numbers]], threads: int | None) -> range:
         """Add blocks of texts, with their metadata and numbers."""
-        with self._sentences.writing() as writing, ExitStack() as stack:
-            facts = writing.facts()
-            first = facts["rows"]
-            columns = {
-                name: GrowingArray(self.folder / f"{name}.npy", kind, first, row)
-                for name, (kind, row) in columns_of(self.storage, self.dim).items()
-            }
-            for column in columns.values():  # after an error: what waits to be written belongs to no later addition
-                stack.callback(column.abandon)
+        with self._writing() as writing, ExitStack() as stack:
+            facts, sums = dict(writing.state.facts), writing.state.sums or {}
+            first, before = facts["rows"], facts["clustered"]
+            columns = {}
+            for name, (kind, row) in columns_of(self.storage, self.dim).items():
+                path = self.folder / f"{name}.npy"
+                columns[path.name] = SummedArray(path, kind, first, row, sums.get(path.name), advice=REBUILD)
+                # After an error: what waits to be written belongs to no later addition.
+                stack.callback(columns[path.name].abandon)
             with bar("index", unit="sentence") as progress:
                 for block, kept, numbers in blocks:
-                    for name, column in columns.items():
-                        column.append(numbers.arrays[name])
+                    for name, array in numbers.arrays.items():
+                        columns[f"{name}.npy"].append(array)
                     writing.add(facts["rows"], block, kept)
                     facts |= {"rows": facts["rows"] + len(block), "error": max(facts["error"], numbers.error)}
                     progress.update(len(block))
-            for column in columns.values():
+            for name, column in columns.items():
                 column.close()
-            before = facts["clustered"]
+                writing.note_sums(name, column.known, since=column.kept)
             if self.method == "clusters" and facts["rows"] >= max(_FEWEST, 1.25 * before):
-                facts["clustered"] = self._cluster(facts["rows"], threads or available_threads())
+                facts["clustered"] = self._cluster(facts["rows"], columns, threads or available_threads())
+                writing.forget_sums(f"clusters-{before}")
+                for name, known in sums_of_files(self.folder, self.folder / f"clusters-{facts['clustered']}").items():
+                    writing.note_sums(name, known)
             writing.note(facts)
         if facts["clustered"] != before:
             shutil.rmtree(self.folder / f"clusters-{before}", ignore_errors=True)
-        self._open(facts)
+        self._open()
         return range(first, facts["rows"])
 
-    def _vectors(self, rows: int) -> Vectors:
-        name = "codes" if self.storage == "int8" else "vectors"
-        return Vectors(_mapped(self.folder / f"{name}.npy", STORAGES[self.storage], (rows, self.dim)))
+    @contextmanager
+    def _writing(self) -> Iterator[Writing]:
+        """Open a change of the database, and remove what a killed process left beside it."""
+        with self._sentences.writing() as writing:
+            facts = writing.state.facts
+            if "documents" in facts:
+                (self.folder / _DOCUMENTS).unlink(missing_ok=True)
+            if writing.state.sums is None:
+                self._upgrade(writing)
+            remove_leftovers(self.folder)
+            for place in self.folder.glob("clusters-*"):
+                if place.name != f"clusters-{facts['clustered']}":
+                    shutil.rmtree(place, ignore_errors=True)
+            for name, (kind, row) in columns_of(self.storage, self.dim).items():
+                path, size = self.folder / f"{name}.npy", facts["rows"] * math.prod(row) * np.dtype(kind).itemsize
+                if size and path.stat().st_size > HEADER + size:
+                    GrowingArray(path, kind, facts["rows"], row).close()
+            yield writing
 
-    def _cluster(self, rows: int, threads: int) -> int:
+    def _upgrade(self, writing: Writing) -> None:
+        """Bring an index of format 1 to this version: find what no search found, and note all checksums."""
+        logger.info("%s: made by an earlier version; its checksums are noted, once", self.folder)
+        facts, sums = writing.state.facts, {}
+        if rows := facts["rows"]:
+            codes = _mapped(self.folder / "codes.npy", np.int8, (rows, self.dim))
+            scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
+            hidden = self._hidden(codes, scales, facts["removed"])
+            scales[hidden] = _scales_of(codes[hidden])
+            scales.flush()
+            for name, (kind, row) in columns_of(self.storage, self.dim).items():
+                size = math.prod(row) * np.dtype(kind).itemsize
+                sums[f"{name}.npy"] = file_sums(self.folder / f"{name}.npy", size, HEADER, rows * size)
+        for part in ("model", f"clusters-{facts['clustered']}"):
+            sums |= sums_of_files(self.folder, self.folder / part)
+        writing.upgrade(sums, {"documents": json.dumps(self._documents())})
+
+    def _cluster(self, rows: int, columns: dict[str, SummedArray], threads: int) -> int:
         """Write clusters of the first so many sentences, which is what is returned."""
-        vectors, generator = self._vectors(rows), np.random.default_rng(11)
+        path = self.folder / ("codes.npy" if self.storage == "int8" else "vectors.npy")
+        blocks = Blocks(path, columns[path.name].known, HEADER, advice=REBUILD)
+        vectors = CheckedVectors(_mapped(path, STORAGES[self.storage], (rows, self.dim)), blocks)
+        generator = np.random.default_rng(11)
         count = 2 ** round(np.log2(np.sqrt(len(vectors))))
         with whole_folder(self.folder / f"clusters-{len(vectors)}") as folder:
             sample = np.sort(generator.permutation(len(vectors))[: _SAMPLE * count])
@@ -279,17 +370,31 @@ class Index:
             ConfigError: there is no such sentence; nothing is removed then.
         """
         rows = sorted({int(row) for row in rows})
-        if missing := sorted(set(rows) - set(self._sentences.take(rows))):
-            raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
-        with self._sentences.writing() as writing:
-            facts = writing.facts()
-            scales = np.memmap(self.folder / "scales.npy", np.float32, "r+", HEADER, (facts["rows"],))
-            scales[rows] = np.nan  # first: a sentence that is found has a text
-            scales.flush()
-            facts["removed"] += len(rows)
+        with self._writing() as writing:
+            if missing := sorted(set(rows) - set(writing.take(rows))):
+                raise ConfigError(f"rows: there is no sentence {missing[0]}, or it was removed before")
             writing.remove(rows)
-            writing.note(facts)
-        self._open(facts)
+            writing.note({"removed": writing.state.facts["removed"] + len(rows)})
+        self._open()
+
+    def verify(self) -> None:
+        """Read the whole index, and compare it with its checksums.
+
+        A search compares what it reads, each block of a file when it is first read; this compares what no search has read
+        yet as well. An index of v0.2 or before has checksums from the first :meth:`add` or :meth:`remove` on.
+
+        Raises:
+            ModelError: something is not what was written; a line for each file says where, and what can be done.
+        """
+        verify_index(self.folder)
+
+    def _documents(self) -> Any:
+        """Return which file the index is of, as that was then: its name, size and time; None if it is of no file."""
+        facts = self._sentences.state().facts
+        if "documents" in facts:
+            return json.loads(facts["documents"])
+        note = self.folder / _DOCUMENTS
+        return read_json(note) if note.is_file() else None
 
     def save(self, folder: str | Path) -> None:
         """Copy the index to another folder, whole or not at all.
@@ -300,8 +405,26 @@ class Index:
         folder = Path(folder)
         _check_free(folder)
         with whole_folder(folder) as temporary:
-            self._sentences.copy(temporary / "sentences.sqlite")  # first: of what is added meanwhile it knows nothing
-            shutil.copytree(self.folder, temporary, ignore=lambda *_: ["sentences.sqlite"], dirs_exist_ok=True)
+            copy = Sentences(temporary / "sentences.sqlite")
+            while True:
+                self._sentences.copy(copy.path)  # first: of what is added meanwhile it knows nothing
+                facts = copy.state().facts
+                try:
+                    self._copy_files(temporary, facts)
+                    return
+                except OSError:
+                    if self._sentences.state().facts == facts:  # else another process has made other clusters meanwhile
+                        raise
+
+    def _copy_files(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Copy what the database with these facts tells of."""
+        for part in ("model", *([f"clusters-{facts['clustered']}"] if facts["clustered"] else ())):
+            shutil.copytree(self.folder / part, folder / part, dirs_exist_ok=True)
+        for name, (kind, row) in columns_of(self.storage, self.dim).items():
+            shutil.copy2(self.folder / f"{name}.npy", folder / f"{name}.npy")
+            GrowingArray(folder / f"{name}.npy", kind, facts["rows"], row).close()
+        if "documents" not in facts and (self.folder / _DOCUMENTS).is_file():
+            shutil.copy2(self.folder / _DOCUMENTS, folder / _DOCUMENTS)
 
 
 def index(
@@ -347,23 +470,30 @@ def index(
     check_storage(storage)
     if folder is None:
         temporary = scratch("xswe-index-")
-        made = _build(Path(temporary.name), model, method, storage)
+        made = _build(Path(temporary.name), model, method, storage, None)
         made._temporary = temporary
         made.add(texts, metadata, threads=threads)
         return made
     place = Path(folder)
     if execution.kind == "local":
-        _check_free(place)
         stamp = file_stamp(texts) if isinstance(texts, (str, Path)) and Path(texts).is_file() else None
-        with whole_folder(place) as unfinished:
-            _build(unfinished, model, method, storage).add(texts, metadata, threads=threads)
-            write_json(unfinished / _DOCUMENTS, stamp)
-        return Index(place, model)
+        return _index_here(model, texts, metadata, place, Building(method=method, storage=storage, threads=threads), stamp)
     check_here(place)
     if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
         raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file, without metadata")
     building = Building(method=method, storage=storage, threads=threads, execution=execution)
     return _index_by_shards(model, texts, place, building)
+
+
+def _index_here(
+    model: AnyModel, texts: Given, metadata: Iterable[Any] | None, place: Path, building: Building, stamp: Any
+) -> Index:
+    """Build the index of texts, or of a file of this stamp, in this process."""
+    _check_free(place)
+    with whole_folder(place) as unfinished:
+        made = _build(unfinished, model, building.get("method", "exact"), building.get("storage", "float32"), stamp)
+        made.add(texts, metadata, threads=building.get("threads"))
+    return Index(place, model)
 
 
 def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: Building) -> Index:
@@ -378,8 +508,7 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
             """Put the numbers of all shards and their texts together."""
             with whole_folder(place) as unfinished:
                 blocks = ((block, None, numbers) for block, numbers in encoded())
-                _build(unfinished, model, method, storage)._add(blocks, building["threads"])
-                write_json(unfinished / _DOCUMENTS, stamp)
+                _build(unfinished, model, method, storage, stamp)._add(blocks, building["threads"])
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
@@ -389,26 +518,36 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
     return Index(place, model)
 
 
-def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage) -> Index:
+def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage, stamp: Any) -> Index:
     model.save(folder / "model")
-    facts = {"format_version": FORMAT_VERSION, "method": method, "storage": storage, "identity": model.identity}
-    Sentences(folder / "sentences.sqlite").create({**facts, "rows": 0, "removed": 0, "error": 0.0, "clustered": 0})
+    facts: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "method": method,
+        "storage": storage,
+        "identity": model.identity,
+    }
+    facts |= {"rows": 0, "removed": 0, "error": 0.0, "clustered": 0, "documents": json.dumps(stamp)}
+    sentences = Sentences(folder / "sentences.sqlite")
+    sentences.create(facts)
+    with sentences.writing() as writing:
+        for name, known in sums_of_files(folder, folder / "model").items():
+            writing.note_sums(name, known)
     return Index(folder, model)
 
 
 def load_index(folder: str | Path) -> Index:
-    """Open an index that was built in, or saved to, a folder; nothing is read but what is asked for.
+    """Open an index that was built in, or saved to, a folder; of what is large nothing is read but what is asked for.
+
+    What a killed process left unfinished is undone first, and what is read is compared with its checksums.
 
     Raises:
-        ModelError: the folder is no index, is damaged, or of a newer version.
+        ModelError: the folder is no index, is damaged, or of a newer version; or a change is to be undone in a folder that
+            cannot be written.
     """
     check_here(folder, "index")
     folder = Path(folder)
-    if not (folder / "sentences.sqlite").is_file():
-        raise ModelError(f"{folder}: no index; build one with search model= documents= index=, or xswe.index")
-    facts = Sentences(folder / "sentences.sqlite").facts()
-    if facts.get("format_version", 0) > FORMAT_VERSION:
-        raise ModelError(f"{folder}: format version {facts['format_version']} is newer than {FORMAT_VERSION}; upgrade xswe")
+    check_there(folder)
+    check_files(folder, Sentences(folder / "sentences.sqlite").state().sums or {}, "model")
     return Index(folder, load_any(folder / "model"))
 
 
@@ -436,7 +575,6 @@ def open_index(
             build it from.
     """
     check_here(folder or "", "index")
-    note = Path(folder or "") / _DOCUMENTS
     stamp = file_stamp(documents) if documents not in (None, "-") else None
     if stamp and (split or (split is None and is_document(str(documents)))):
         stamp += ["sentences", language]
@@ -447,7 +585,7 @@ def open_index(
         found = load_index(folder)
         if model is not None and model.identity != found.model.identity:
             raise ConfigError(f"the index {folder} is of another model; leave model= out")
-        if documents and (not note.is_file() or read_json(note) != stamp):
+        if documents and found._documents() != stamp:
             raise ConfigError(
                 f"documents={documents}: the index {folder} is of another file, or the file has changed; "
                 "leave documents out, or remove the folder to build it again"
@@ -460,15 +598,20 @@ def open_index(
         raise ConfigError("give model= and documents= to search in, or the index= of an earlier search")
     with as_lines(str(documents), split, language, folder or "-") as lines:
         texts = (text or "" for _, text in read_lines("-")) if lines == "-" else lines
-        made = index(model, texts, folder=folder, **building)
-    if folder and not shared:
-        write_json(note, stamp)
-    return made
+        if folder and not shared:
+            return _index_here(model, texts, None, Path(folder), building, stamp)
+        return index(model, texts, folder=folder, **building)
 
 
 def _check_free(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: exists; give another name, or load_index and add to it")
+
+
+def _scales_of(codes: np.ndarray) -> np.ndarray:
+    """Return the scales of some codes, none of them zero, as :func:`xswe.search.kernels.make_codes` does."""
+    squares = np.square(codes.astype(np.int32)).sum(axis=1).astype(np.float32)
+    return np.float32(1.0) / np.sqrt(squares)
 
 
 def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,4 +1,9 @@
-"""The sentences of an index and what is known of each, in an SQLite database: added to and read in part, at any size."""
+"""The sentences of an index and what is known of each, in an SQLite database: added to and read in part, at any size.
+
+The database decides what belongs to an index: how many rows its arrays have, which of them were removed, and the checksums
+of all its files. Of its own content each sentence has a checksum, compared whenever it is read, and all else one together,
+which is made at the end of each change and compared whenever an index is opened.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,55 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
-from xswe.errors import ModelError, XsweError
+import numpy as np
 
-_SCHEMA = """
-CREATE TABLE sentences (row INTEGER PRIMARY KEY, text TEXT NOT NULL, metadata TEXT);
-CREATE TABLE info (key TEXT PRIMARY KEY, value);
-"""
+from xswe.errors import ModelError, XsweError, brief
+from xswe.io.checksums import FileSums, text_sums
+from xswe.io.ragged import Texts
+
+FORMAT_VERSION = 2  # 1, of v0.2 and before, has no checksums, and no table of what was removed
+_CHECKS = (
+    "CREATE TABLE text_checksums (part INTEGER PRIMARY KEY, sums BLOB NOT NULL)",
+    "CREATE TABLE removed (part INTEGER PRIMARY KEY, bits BLOB NOT NULL)",
+    "CREATE TABLE checksums (file TEXT, part INTEGER, size INTEGER, block INTEGER, sums BLOB, PRIMARY KEY (file, part)) "
+    "WITHOUT ROWID",
+)
+_SCHEMA = (
+    "CREATE TABLE sentences (row INTEGER PRIMARY KEY, text TEXT NOT NULL, metadata TEXT)",
+    "CREATE TABLE info (key TEXT PRIMARY KEY, value)",
+    *_CHECKS,
+)
+_FACTS = {"method", "storage", "rows", "removed", "error", "clustered"}
+_ROOT = "checksum"  # of all but the sentences, among the facts
+_MEMORY = 65_536  # KiB of changed pages, beyond which a change is written before it is whole
 _WAIT = 60.0  # seconds for another process that writes
 _AT_ONCE, _ADDED = 500, 100  # rows that a statement asks for, and that one adds, in six tenths of the time of one a row
+_PART = 1 << 16  # rows whose removal is noted together, a bit each
+_SUMS, _TEXT_SUMS = 1024, 256  # checksums of blocks, and of sentences, that are noted together
+# Of a sentence of the row that the query is at.
+_KNOWN = f"(SELECT substr(sums, row % {_TEXT_SUMS} * 4 + 1, 4) FROM text_checksums WHERE part = row / {_TEXT_SUMS})"
+_UPGRADED = 8192  # sentences at a time
+_CHANGED = "what it says of the index is not what was written"
+_LOST = "restore it from a copy; what can be read of it, sqlite3 prints with .recover"
+
+
+class State(NamedTuple):
+    """What the database says of an index, beside its sentences."""
+
+    facts: dict[str, Any]
+    removed: np.ndarray  # int64, rows, rising
+    sums: dict[str, FileSums] | None  # by file; None for an index of format 1
 
 
 class Sentences:
-    """Sentences by row, and a few facts of the index; a change is there as a whole or not at all.
+    """Sentences by row, and what is known of the index; a change is there as a whole or not at all.
 
     Args:
         path: the database: ``sentences(row, text, metadata)``, the last as JSON, and ``info(key, value)``.
@@ -31,87 +67,335 @@ class Sentences:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._has_sums: bool | None = None  # None: not known yet
 
     def create(self, facts: dict[str, Any]) -> None:
         """Make an empty database."""
         with closing(sqlite3.connect(self.path)) as database, database:
-            database.executescript(_SCHEMA)
+            for statement in _SCHEMA:
+                database.execute(statement)
             _note(database, facts)
+            _seal(database)
 
-    def facts(self) -> dict[str, Any]:
-        """Return the facts."""
+    def state(self) -> State:
+        """Return what is known of the index.
+
+        Raises:
+            ModelError: the database is damaged, or of a newer version.
+        """
         with self._reading() as database:
-            return dict(database.execute("SELECT key, value FROM info"))
+            state = _state(database)
+        self._has_sums = state.sums is not None
+        return state
 
     def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
-        """Return the text and metadata of those of the rows that are there."""
-        found: dict[int, tuple[str, Any]] = {}
-        with self._reading() as database:
-            for start in range(0, len(rows), _AT_ONCE):
-                some = [int(row) for row in rows[start : start + _AT_ONCE]]
-                places = ",".join("?" * len(some))
-                query = f"SELECT row, text, metadata FROM sentences WHERE row IN ({places})"
-                for row, text, metadata in database.execute(query, some):
-                    found[row] = text, None if metadata is None else json.loads(metadata)
-        return found
+        """Return the text and metadata of those of the rows that are there.
+
+        Raises:
+            ModelError: a text is not what was written, or a sentence is missing that nobody removed.
+        """
+        if self._has_sums is None:
+            self.state()
+        with self._open() as database:
+            return _take(database, rows, bool(self._has_sums))
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """Open a change: no other process changes anything until it is left, and an error undoes it."""
-        with self._open("rw") as database:
-            database.execute("PRAGMA cache_size=-65536")
+        with self._open() as database:
+            database.execute(f"PRAGMA cache_size=-{_MEMORY}")
             database.execute("BEGIN IMMEDIATE")
             with database:
                 yield Writing(database)
+                _seal(database)
 
     def copy(self, path: Path) -> None:
         """Copy the database as it stands between two changes."""
-        with self._reading() as database, closing(sqlite3.connect(path)) as other:
+        with self._open() as database, closing(sqlite3.connect(path)) as other:
             database.backup(other)
 
-    def _reading(self) -> Any:
-        return self._open("ro")
+    def damage(self) -> list[str]:
+        """Read everything, and return a line for each thing that is not what was written."""
+        try:
+            with self._reading() as database:
+                found = [str(line) for (line,) in database.execute("PRAGMA integrity_check(5)") if line != "ok"]
+                if found:
+                    return [f"{self.path}: {found[0]}; {_LOST}"]
+                _state(database)
+                return _damaged_sentences(database, self.path)
+        except ModelError as error:
+            return [str(error)]
 
     @contextmanager
-    def _open(self, mode: str) -> Iterator[sqlite3.Connection]:
-        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Open the database as it is between two changes."""
+        with self._open() as database:
+            database.execute("BEGIN")
+            yield database
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """Connect, so that a change which a killed process left unfinished is undone, where the folder can be written."""
+        address = f"{self.path.absolute().as_uri()}?mode=rw"
         try:
             with closing(sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None)) as database:
                 yield database
+        except _Refused as error:
+            raise ModelError(f"{self.path}: {error}") from None
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from None
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise XsweError(f"{self.path}: another process adds to the index; ask again when it has done") from None
-            raise ModelError(f"{self.path}: no database of an index, or a damaged one ({error}); build it again") from None
+            self._refuse(error)
+
+    def _refuse(self, error: sqlite3.Error) -> NoReturn:
+        """Raise what an error of SQLite means to the user."""
+        code = getattr(error, "sqlite_errorcode", 0)
+        kind = code & 0xFF
+        if kind == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from None
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise XsweError(f"{self.path}: another process adds to the index; ask again when it has done") from None
+        if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            journal = self.path.with_name(f"{self.path.name}-journal")
+            if journal.exists():
+                raise ModelError(
+                    f"{self.path}: a killed process left a change unfinished, which is undone where the folder can be "
+                    f"written: open the index once as a user who may, or copy the folder with {journal.name} in it and "
+                    "open the copy; without that file the index is lost"
+                ) from None
+            raise ModelError(f"{self.path}: cannot be opened or written ({error}); check who may, or use a copy") from None
+        if kind == sqlite3.SQLITE_IOERR:
+            raise ModelError(f"{self.path}: cannot be read or written ({error}); check the disk, or use a copy") from None
+        raise ModelError(f"{self.path}: no database of an index, or a damaged one ({brief(error, 120)}); {_LOST}") from None
+
+
+class _Refused(Exception):
+    """A problem of the database, and what the user can do about it."""
+
+    def __init__(self, problem: str, advice: str = _LOST) -> None:
+        super().__init__(f"{problem}; {advice}")
 
 
 class Writing:
-    """A change under way."""
+    """A change under way.
+
+    Attributes:
+        state: what was known of the index before it.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-
-    def facts(self) -> dict[str, Any]:
-        """Return the facts as they are now."""
-        return dict(self._database.execute("SELECT key, value FROM info"))
+        self.state = _state(database)
 
     def note(self, facts: dict[str, Any]) -> None:
         """Change facts."""
         _note(self._database, facts)
 
+    def take(self, rows: Sequence[int]) -> dict[int, tuple[str, Any]]:
+        """Return the text and metadata of those of the rows that are there."""
+        return _take(self._database, rows, self.state.sums is not None)
+
     def add(self, first: int, texts: Iterable[str], metadata: Sequence[Any] | None) -> None:
         """Add sentences under the numbers from ``first`` on."""
-        packed = [] if metadata is None else [(None if one is None else _json(one) for one in metadata)]
+        texts = Texts.of(texts)
+        packed = [] if metadata is None else [[None if one is None else _json(one) for one in metadata]]
+        sums = text_sums(texts)
+        for values in packed:
+            sums[:] = [_with_metadata(*both) for both in zip(sums.tolist(), values, strict=True)]
+        self._note_text_sums(first, sums)
         names, place = ("row, text", "(?, ?)") if metadata is None else ("row, text, metadata", "(?, ?, ?)")
         rows = zip(count(first), texts, *packed, strict=False)
         while some := tuple(islice(rows, _ADDED)):
-            places, values = ", ".join([place] * len(some)), tuple(chain.from_iterable(some))
-            self._database.execute(f"INSERT INTO sentences ({names}) VALUES {places}", values)
+            query = f"INSERT INTO sentences ({names}) VALUES {', '.join([place] * len(some))}"
+            self._database.execute(query, tuple(chain.from_iterable(some)))
 
-    def remove(self, rows: Iterable[int]) -> None:
+    def _note_text_sums(self, first: int, sums: np.ndarray) -> None:
+        """Note the checksums, uint32 (n,), of the sentences from ``first`` on, of which none after them are noted yet."""
+        part, before = divmod(first, _TEXT_SUMS)
+        if before:
+            ((known,),) = self._database.execute("SELECT sums FROM text_checksums WHERE part = ?", (part,))
+            sums = np.concatenate([np.frombuffer(known, "<u4", before), sums])
+        data, size = sums.astype("<u4").tobytes(), 4 * _TEXT_SUMS
+        parts = ((part + start // size, data[start : start + size]) for start in range(0, len(data), size))
+        self._database.executemany("INSERT OR REPLACE INTO text_checksums VALUES (?, ?)", parts)
+
+    def remove(self, rows: Sequence[int]) -> None:
         """Remove sentences."""
         self._database.executemany("DELETE FROM sentences WHERE row = ?", ((row,) for row in rows))
+        self._mark(np.array(rows, np.int64))
+
+    def _mark(self, rows: np.ndarray) -> None:
+        """Note which rows were removed."""
+        for part in np.unique(rows // _PART).tolist():
+            bits = np.zeros(_PART // 8, np.uint8)
+            for (known,) in self._database.execute("SELECT bits FROM removed WHERE part = ?", (part,)):
+                bits[:] = np.frombuffer(known, np.uint8)
+            own = rows[rows // _PART == part] % _PART
+            np.bitwise_or.at(bits, own // 8, (128 >> own % 8).astype(np.uint8))
+            self._database.execute("INSERT OR REPLACE INTO removed VALUES (?, ?)", (part, bits.tobytes()))
+
+    def note_sums(self, file: str, known: FileSums, since: int = 0) -> None:
+        """Note the checksums of a file, of which those of the blocks before ``since`` are noted already."""
+        first = since // _SUMS
+        self._database.execute("DELETE FROM checksums WHERE file = ? AND part >= ?", (file, first))
+        for part in range(first, -(-len(known.sums) // _SUMS)):
+            start = part * _SUMS * known.block
+            size, sums = min(_SUMS * known.block, known.size - start), known.sums[part * _SUMS : (part + 1) * _SUMS]
+            values = (file, part, size, known.block, sums.astype("<u8").tobytes())
+            self._database.execute("INSERT INTO checksums VALUES (?, ?, ?, ?, ?)", values)
+
+    def forget_sums(self, folder: str) -> None:
+        """Forget the checksums of the files of a folder."""
+        self._database.execute("DELETE FROM checksums WHERE file LIKE ?", (f"{folder}/%",))
+
+    def upgrade(self, sums: Mapping[str, FileSums], facts: dict[str, Any]) -> None:
+        """Note what an index of format 1 does not: checksums, of each sentence as well, and which rows were removed.
+
+        Args:
+            sums: of its files.
+            facts: what else is to be noted.
+        """
+        for statement in _CHECKS:
+            self._database.execute(statement)
+        there = np.zeros(self.state.facts["rows"], bool)
+        for start in range(0, len(there), _UPGRADED):
+            known = np.zeros(min(_UPGRADED, len(there) - start), np.uint32)
+            query = "SELECT row, text, metadata FROM sentences WHERE row >= ? AND row < ?"
+            for row, *sentence in self._database.execute(query, (start, start + len(known))):
+                there[row], known[row - start] = True, _sentence_sum(*sentence)
+            self._note_text_sums(start, known)
+        removed = np.flatnonzero(~there)
+        self._mark(removed)
+        for file in sums:
+            self.note_sums(file, sums[file])
+        self.note({**facts, "format_version": FORMAT_VERSION, "removed": len(removed)})
+        _seal(self._database)
+        self.state = _state(self._database)
+
+
+def _facts(database: sqlite3.Connection) -> dict[str, Any]:
+    """Read all facts; one alone would be sought in SQLite's index of them, which may be sound where the fact is not."""
+    return dict(_fetched(database, "SELECT key, value FROM info"))
+
+
+def _state(database: sqlite3.Connection) -> State:
+    try:
+        return _read_state(database)
+    except (TypeError, ValueError):  # UnicodeDecodeError among them
+        raise _Refused(_CHANGED) from None
+
+
+def _read_state(database: sqlite3.Connection) -> State:
+    facts = _facts(database)
+    root, version = facts.pop(_ROOT, None), facts.get("format_version", FORMAT_VERSION)
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise _Refused(f"format version {version} is newer than {FORMAT_VERSION}", "upgrade xswe")
+    if root is None and version == 1 and facts.keys() >= _FACTS:
+        return State(facts, np.zeros(0, np.int64), None)
+    files, removed = _noted(database)
+    if root != _root(facts, files, removed):
+        raise _Refused(_CHANGED)
+    parts: dict[str, list[Any]] = {}
+    for file, *part in files:
+        parts.setdefault(file, []).append(part)
+    rows = [_PART * part + np.flatnonzero(np.unpackbits(np.frombuffer(bits, np.uint8))) for part, bits in removed]
+    sums = {file: _joined(noted) for file, noted in parts.items()}
+    return State(facts, np.concatenate([np.zeros(0, np.int64), *rows]), sums)
+
+
+def _noted(database: sqlite3.Connection) -> tuple[list[Any], list[Any]]:
+    """Return the checksums of files, and the rows that were removed, as they are noted."""
+    files = database.execute("SELECT file, part, size, block, sums FROM checksums").fetchall()
+    return sorted(files), sorted(database.execute("SELECT part, bits FROM removed").fetchall())
+
+
+def _joined(parts: list[Any]) -> FileSums:
+    """Return the checksums of a file of which these are noted: part, size, block, sums."""
+    sums = np.frombuffer(b"".join(noted for *_, noted in parts), "<u8").astype(np.uint64)
+    return FileSums(sum(size for _, size, *_ in parts), parts[0][2], sums)
+
+
+def _root(facts: dict[str, Any], files: list[Any], removed: list[Any]) -> int:
+    """Return one checksum of facts, of the checksums of files, and of which rows were removed."""
+    value = zlib.crc32(repr(sorted(facts.items())).encode("utf-8", "backslashreplace"))
+    for *about, noted in (*files, *removed):
+        value = zlib.crc32(noted, zlib.crc32(repr(about).encode("utf-8", "backslashreplace"), value))
+    return value
+
+
+def _seal(database: sqlite3.Connection) -> None:
+    """Note the checksum of what was noted, unless that is in format 1."""
+    facts = _facts(database)
+    facts.pop(_ROOT, None)
+    if facts.get("format_version") != 1:
+        _note(database, {_ROOT: _root(facts, *_noted(database))})
+
+
+def _take(database: sqlite3.Connection, rows: Sequence[int], checked: bool) -> dict[int, tuple[str, Any]]:
+    found: dict[int, tuple[str, Any]] = {}
+    columns = f"row, text, metadata, {_KNOWN}" if checked else "row, text, metadata, NULL"
+    for start in range(0, len(rows), _AT_ONCE):
+        some = [int(row) for row in rows[start : start + _AT_ONCE]]
+        query = f"SELECT {columns} FROM sentences WHERE row IN ({','.join('?' * len(some))})"
+        for row, text, metadata, known in _fetched(database, query, some):
+            if checked and not _is_sound(text, metadata, known):
+                raise _Refused(f"the text of sentence {row} is not what was written")
+            found[row] = text, None if metadata is None else json.loads(metadata)
+    if checked and len(found) < len(rows):
+        size = _facts(database)["rows"]
+        _check_removed(database, [int(row) for row in rows if row not in found and 0 <= row < size])
+    return found
+
+
+def _fetched(database: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> Iterator[Any]:
+    """Iterate over what a query finds."""
+    try:
+        yield from database.execute(query, values)
+    except UnicodeDecodeError as error:  # of the schema; a text would be an error of SQLite
+        raise _Refused(f"damaged ({error})") from None
+
+
+def _check_removed(database: sqlite3.Connection, missing: Sequence[int]) -> None:
+    """Raise unless these sentences were removed."""
+    parts: dict[int, np.ndarray] = {}
+    for row in missing:
+        part, place = divmod(row, _PART)
+        if part not in parts:
+            noted = database.execute("SELECT bits FROM removed WHERE part = ?", (part,)).fetchone()
+            parts[part] = np.unpackbits(np.frombuffer(noted[0] if noted else bytes(_PART // 8), np.uint8))
+        if not parts[part][place]:
+            raise _Refused(f"sentence {row} is missing, and was not removed")
+
+
+def _damaged_sentences(database: sqlite3.Connection, path: Path) -> list[str]:
+    """Return a line if sentences are missing or not what was written."""
+    state, there, damaged = _state(database), 0, []
+    checked = state.sums is not None
+    query = f"SELECT row, text, metadata, {_KNOWN if checked else 'NULL'} FROM sentences ORDER BY row"
+    for row, text, metadata, known in _fetched(database, query):
+        there += 1
+        if checked and not _is_sound(text, metadata, known):
+            damaged.append(row)
+    if damaged:
+        count = f"{len(damaged):,} sentences are not what was written, the first of them number {damaged[0]}"
+        return [f"{path}: {count}; {_LOST}"]
+    if there != (wanted := state.facts["rows"] - state.facts["removed"]):
+        return [f"{path}: {there:,} sentences are there, and {wanted:,} should be; {_LOST}"]
+    return []
+
+
+def _is_sound(text: Any, metadata: Any, known: Any) -> bool:
+    """Return True if this is a sentence, and of this checksum as it is noted."""
+    sentence = isinstance(text, str) and isinstance(metadata, (str, type(None)))
+    return sentence and bool(known == _sentence_sum(text, metadata).to_bytes(4, "little"))
+
+
+def _sentence_sum(text: str, metadata: str | None) -> int:
+    """Return the checksum of a sentence: the CRC-32 of its text, a zero byte and its metadata, if it has some."""
+    return _with_metadata(zlib.crc32(text.encode("utf-8", "replace")), metadata)
+
+
+def _with_metadata(value: int, metadata: str | None) -> int:
+    """Return the checksum of a text and its metadata, given that of the text."""
+    return value if metadata is None else zlib.crc32(b"\0" + metadata.encode("utf-8", "replace"), value)
 
 
 def _json(value: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from xswe.errors import ConfigError, InputError
+from xswe.io.checksums import Blocks
 from xswe.io.parallel import available_threads
 from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
@@ -128,6 +129,29 @@ class Vectors:
         for _, block in self.blocks():
             state.update(block.data)
         return state.hexdigest()
+
+
+class CheckedVectors(Vectors):
+    """Vectors of a file whose blocks are compared with their checksums when they are first read.
+
+    Args:
+        array: see :class:`Vectors`.
+        blocks: of its rows.
+    """
+
+    def __init__(self, array: np.ndarray, blocks: Blocks) -> None:
+        super().__init__(array)
+        self._blocks = blocks
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return rows as :meth:`Vectors.read` does, or raise a ModelError where they are damaged."""
+        self._blocks.check_rows(np.arange(start, min(stop, len(self))), self.array.strides[0])
+        return super().read(start, stop)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows as :meth:`Vectors.take` does, or raise a ModelError where they are damaged."""
+        self._blocks.check_rows(rows, self.array.strides[0])
+        return super().take(rows)
 
 
 def as_vectors(given: Vectors | np.ndarray | str | Path) -> Vectors:

@@ -1,0 +1,130 @@
+"""Whether the files of an index are what was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from xswe.errors import ModelError, brief
+from xswe.io.checksums import Blocks, FileSums, file_sums
+from xswe.io.ragged import HEADER, rows_in_header
+from xswe.progress import bar
+from xswe.search.index_shards import columns_of
+from xswe.search.sentences import Sentences, State
+
+REBUILD = "restore it from a copy, or build the index again of its sentences, which are in sentences.sqlite"
+_MODEL = "restore it from a copy, or put the model there again that the index was built with"
+
+
+def advice_for(file: str) -> str:
+    """Return what the user can do where a file of an index is damaged."""
+    return _MODEL if file.startswith("model/") else REBUILD
+
+
+def sums_of_files(folder: Path, part: Path) -> dict[str, FileSums]:
+    """Return the checksums of the files in a part of an index, by their names in its folder; the card may be edited."""
+    files = [path for path in sorted(part.rglob("*")) if path.is_file() and path.name != "README.md"]
+    return {path.relative_to(folder).as_posix(): file_sums(path) for path in files}
+
+
+def check_files(folder: Path, sums: Mapping[str, FileSums], part: str) -> None:
+    """Read the files in a part of an index, and raise a ModelError where one is not what was written."""
+    for name, known in sums.items():
+        if name.startswith(f"{part}/"):
+            Blocks(folder / name, known, advice=advice_for(name)).check()
+
+
+def damage(folder: Path) -> list[str]:
+    """Read an index, and return a line for each file that is not what was written: which, where, and what can be done.
+
+    Of an index of format 1, which has no checksums, only the database and the sizes of arrays can be looked at.
+    """
+    sentences = Sentences(folder / "sentences.sqlite")
+    found = sentences.damage()
+    try:
+        state = sentences.state()
+    except ModelError:  # which is among them
+        return found
+    with bar("verify", len(state.sums or ()), unit="file") as progress:
+        for name, known in (state.sums or {}).items():
+            found += _damaged_blocks(folder / name, known, HEADER if "/" not in name else 0, advice_for(name))
+            progress.update(1)
+    return found + _damaged_headers(folder, state)
+
+
+def verify_index(folder: str | Path) -> str:
+    """Read an index, without its model, and compare it with its checksums.
+
+    Returns:
+        A line that says what was compared.
+
+    Raises:
+        ModelError: there is none, or something is not what was written; a line for each file says where, and what can be
+            done.
+    """
+    check_there(Path(folder))
+    if found := damage(Path(folder)):
+        raise ModelError("\n".join(found))
+    facts, _, sums = Sentences(Path(folder) / "sentences.sqlite").state()
+    count = f"{facts['rows'] - facts['removed']:,} sentences"
+    if sums is None:
+        return f"{folder}: {count}; it has no checksums yet, which the next sentence that is added or removed notes"
+    return f"{folder}: {count} and {len(sums):,} files are what was written"
+
+
+def check_there(folder: Path) -> None:
+    """Raise a ModelError unless a folder has the database of an index."""
+    if not (folder / "sentences.sqlite").is_file():
+        raise ModelError(f"{folder}: no index; build one with search model= documents= index=, or xswe.index")
+
+
+def _damaged_blocks(path: Path, known: FileSums, first: int, advice: str) -> list[str]:
+    blocks = Blocks(path, known, first, advice=advice)
+    try:
+        damaged = blocks.damaged()
+    except ModelError as error:
+        return [str(error)]
+    if not damaged:
+        return []
+    count = f"{len(damaged):,} of {len(known.sums):,} blocks are not what was written"
+    return [f"{path}: {count}, the first at {blocks.place(damaged[0])}; {advice}"]
+
+
+def check_array(path: Path, kind: type, shape: tuple[int, ...], header: bool = True) -> None:
+    """Raise a ModelError unless a file can hold an array.
+
+    Args:
+        path: the file.
+        kind: of its numbers.
+        shape: of the array; a killed addition may have left more rows.
+        header: whether its header must be one of such an array; no version of this library reads it.
+    """
+    try:
+        size = HEADER + math.prod(shape) * np.dtype(kind).itemsize
+        if (there := path.stat().st_size) < size:
+            problem = f"has {there:,} bytes, not {size:,}"
+        elif header and (rows := rows_in_header(path, np.dtype(kind), shape[1:])) < shape[0]:
+            problem = f"its header tells of {rows:,} rows, not {shape[0]:,}"
+        else:
+            return
+    except (OSError, ValueError) as error:
+        problem = brief(error)
+    raise ModelError(f"{path}: {problem}; {REBUILD}")
+
+
+def _damaged_headers(folder: Path, state: State) -> list[str]:
+    """Return a line for each array whose header does not fit what is there."""
+    found, rows = [], state.facts["rows"]
+    if state.sums is None or not rows:
+        return []
+    for name, (kind, row) in columns_of(state.facts["storage"], state.sums["codes.npy"].size // rows).items():
+        path = folder / f"{name}.npy"
+        try:
+            check_array(path, kind, (rows, *row))
+            check_array(path, kind, (rows_in_header(path, np.dtype(kind), row), *row))
+        except ModelError as error:
+            found.append(str(error))
+    return found
