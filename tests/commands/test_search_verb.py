@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 
 import pytest
 from test_compare import settings
 
 from xswe.commands.search import run
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError, InputError, ModelError
 
 
 @pytest.fixture
@@ -49,6 +50,23 @@ def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
     assert said.count("> ") == 3
 
 
+def test_an_index_is_verified_without_a_question(documents, capsys):
+    run(settings("search", "model=mini", "documents=de.txt", "queries=late", "index=kept"))
+    said = run(settings("search", "index=kept", "verify=true"))
+    assert re.fullmatch(r"kept: 4 sentences and \d+ files are what was written", said)
+    for name in ("codes.npy", "model/config.json"):
+        data = bytearray((documents / "kept" / name).read_bytes())
+        data[200] ^= 1
+        (documents / "kept" / name).write_bytes(data)
+    with pytest.raises(ModelError, match="kept: 2 files are not what was written; see the lines above"):
+        run(settings("search", "index=kept", "verify=true"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["kept/codes.npy", "kept/model/config.json"]
+    (documents / "kept" / "codes.npy").unlink()
+    with pytest.raises(ModelError, match=r"kept/model/config.json: bytes 0 to"):
+        run(settings("search", "index=kept", "queries=late"))
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
@@ -61,6 +79,9 @@ def test_without_queries_a_terminal_is_asked(documents, monkeypatch, capsys):
         ),
         (["model=mini", "documents=de.txt", "queries=late", "output=a.html"], ConfigError, "the suffix says the format"),
         (["index=kept", "documents=other.txt", "queries=late"], ConfigError, "of another file"),
+        (["verify=true"], ConfigError, "^verify=true: give the index= that is to be read"),
+        (["index=kept", "verify=true", "k=3"], ConfigError, "k does nothing with verify=true"),
+        (["index=absent", "verify=true"], ModelError, "absent: no index"),
     ],
 )
 def test_mistakes_are_named(documents, words, error, message):

@@ -10,6 +10,7 @@ from typing import Any
 
 import xswe
 from xswe.commands.config import is_cut, open_judge, refuse_unused
+from xswe.errors import ConfigError, ModelError
 from xswe.io.files import check_output
 from xswe.io.results import Rows, check_suffix
 from xswe.io.settings import arguments
@@ -19,6 +20,7 @@ from xswe.phrases.find import mark_best
 from xswe.phrases.in_files import read_queries
 from xswe.search.index import Index, open_index
 from xswe.search.types import Hits
+from xswe.search.verification import verify_index
 
 
 def run(values: dict[str, Any]) -> str:
@@ -26,6 +28,11 @@ def run(values: dict[str, Any]) -> str:
     names = (values[name] for name in ("index", "documents", "output"))
     folder, documents, output = (None if name is None else str(name) for name in names)
     check_here(folder or "", "index")
+    if values["verify"]:
+        refuse_unused("search", values, {"with verify=true": set(values) - {"index", "verify"}})
+        if folder is None:
+            raise ConfigError("verify=true: give the index= that is to be read")
+        return _verify(folder)
     built = bool(folder and Path(folder).exists())
     unused = {
         "without rerank=": () if values["rerank"] else ["candidates"],
@@ -51,6 +58,17 @@ def run(values: dict[str, Any]) -> str:
     rows = [(hits.query, hit.score, hit.text, hit.row) for hits in found for hit in hits]
     Rows(("query", "score", "text", "row"), rows).write(output)
     return f"{len(asked):,} queries, {len(rows):,} hits: {output}"
+
+
+def _verify(folder: str) -> str:
+    """Read an index, and say that it is what was written; where several files are not, print a line for each."""
+    try:
+        return verify_index(folder)
+    except ModelError as error:
+        if not (more := str(error).splitlines()[1:]):
+            raise
+        sys.stdout.write(f"{error}\n")
+        raise ModelError(f"{folder}: {len(more) + 1} files are not what was written; see the lines above") from None
 
 
 def _prompt(index: Index, mark: bool, asking: dict[str, Any]) -> str:
