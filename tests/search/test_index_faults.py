@@ -1,0 +1,363 @@
+"""Indexes whose process is killed, or files damaged, or folder not to be written: the right answer, or one error."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xswe
+from tests.conftest import eval_script
+from xswe.errors import ModelError
+from xswe.io.ragged import HEADER
+from xswe.search import index as module
+from xswe.search import sentences as sentences_module
+from xswe.search.sentences import Sentences, Writing
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+
+
+@pytest.fixture(scope="module")
+def mini():
+    return xswe.load("mini")
+
+
+@pytest.fixture(scope="module")
+def texts(sample):
+    return list(dict.fromkeys(sample["en"]))[:300]
+
+
+@pytest.fixture(scope="module")
+def faults():
+    return eval_script("experiments.index_faults")
+
+
+@pytest.fixture(scope="module")
+def bench(faults, tmp_path_factory):
+    with faults.small_steps():
+        return faults.Bench(tmp_path_factory.mktemp("faults"), 120, random.Random(8))
+
+
+def killed(work):
+    """Call a function in another process, which must be killed in it."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def in_other_process(work):
+    """Call a function in another process; returns its result, or the error, as a string."""
+    return eval_script("experiments.index_faults").in_child(work)[1]
+
+
+def end(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def assert_holds(index, texts, gone=()):
+    """An index holds these texts but those of some rows, and finds each by itself."""
+    live = [row for row in range(len(texts)) if row not in gone]
+    assert len(index) == len(live)
+    found = index.search([texts[row] for row in live], k=1, probes=10_000)
+    assert [hits[0].row for hits in found] == live
+    assert [index[row].text for row in live] == [texts[row] for row in live]
+    for row in gone:
+        with pytest.raises(IndexError):
+            index[row]
+
+
+def spoil(path, place, change=1):
+    data = bytearray(path.read_bytes())
+    data[place] ^= change
+    path.write_bytes(data)
+
+
+def test_whatever_moment_a_process_is_killed_at_an_index_is_as_before_or_after(faults, bench):
+    with faults.small_steps():
+        rows = faults.kills(bench, 12)
+    assert not [row for row in rows if row["found"].startswith("wrong")]
+    assert sum(row["killed"] for row in rows) >= 6
+
+
+def test_whatever_byte_is_damaged_answers_are_right_or_an_error_names_the_file(faults, bench):
+    with faults.small_steps():
+        rows = faults.flips(bench, 60)
+    assert not [row for row in rows if row["found"].startswith("wrong")]
+    assert not [row for row in rows if row["found"] == "error" and not row["named"]]
+    assert sum(row["found"] == "error" for row in rows) >= 40
+
+
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_a_killed_removal_hides_nothing(mini, texts, tmp_path, monkeypatch, storage):
+    xswe.index(mini, texts, folder=tmp_path / "a", storage=storage, threads=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Writing, "remove", end)
+        killed(lambda: xswe.load_index(tmp_path / "a").remove(range(100)))
+    assert_holds(xswe.load_index(tmp_path / "a"), texts)
+    xswe.load_index(tmp_path / "a").remove(range(10))
+    assert_holds(xswe.load_index(tmp_path / "a"), texts, gone=range(10))
+
+
+def test_what_a_killed_addition_leaves_is_removed_by_the_next_change(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    xswe.index(mini, texts[:200], folder=tmp_path / "a", method="clusters", threads=1)
+    before = (tmp_path / "a" / "vectors.npy").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(Writing, "forget_sums", end)  # when the arrays have grown, and clusters are made anew
+        killed(lambda: xswe.load_index(tmp_path / "a").add(texts[200:], threads=1))
+    assert sorted(path.name for path in (tmp_path / "a").glob("clusters-*")) == ["clusters-200", "clusters-300"]
+    assert len((tmp_path / "a" / "vectors.npy").read_bytes()) > len(before)
+    index = xswe.load_index(tmp_path / "a")
+    assert_holds(index, texts[:200])
+    index.remove([7])
+    assert [path.name for path in (tmp_path / "a").glob("clusters-*")] == ["clusters-200"]
+    assert (tmp_path / "a" / "vectors.npy").read_bytes() == before
+    index.verify()
+
+
+def interrupt(folder):
+    """Kill a process that has written a part of a change of many texts into the database."""
+
+    def work():
+        database = sqlite3.connect(folder / "sentences.sqlite", isolation_level=None)
+        database.execute("PRAGMA cache_size=2")
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("UPDATE sentences SET text = text || 'long ' || text || text || text")
+        end()
+
+    killed(work)
+    assert (folder / "sentences.sqlite-journal").stat().st_size > 0
+
+
+def test_an_unfinished_change_of_the_database_is_undone_when_an_index_is_opened(mini, texts, tmp_path):
+    xswe.index(mini, texts, folder=tmp_path / "a", threads=1)
+    interrupt(tmp_path / "a")
+    assert_holds(xswe.load_index(tmp_path / "a"), texts)
+    assert not (tmp_path / "a" / "sentences.sqlite-journal").exists()
+
+
+def as_a_reader(folder, work):
+    """Call a function in another process, of a user who may read a folder and not write it."""
+
+    def read():
+        if os.geteuid() == 0:
+            os.setgid(65_534)
+            os.setuid(65_534)
+        return work()
+
+    for path in (*folder.rglob("*"), folder):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        return in_other_process(read)
+    finally:
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_a_folder_that_cannot_be_written_opens_and_nothing_in_it_is_given_up(mini, texts):
+    with tempfile.TemporaryDirectory() as place:  # which other users may enter, as they may not pytest's
+        Path(place).chmod(0o755)
+        folder = Path(place) / "a"
+        xswe.index(mini, texts, folder=folder, threads=1)
+
+        def ask():
+            return xswe.load_index(folder).search(texts[9], k=1, threads=1)[0].row
+
+        assert as_a_reader(folder, ask) == "9"
+        assert "cannot be opened or written" in as_a_reader(folder, lambda: xswe.load_index(folder).remove([0]))
+        interrupt(folder)
+        said = as_a_reader(folder, ask)
+        assert said.startswith(f"ModelError: {folder}/sentences.sqlite: a killed process left a change unfinished")
+        assert "sentences.sqlite-journal" in said
+        assert "build" not in said
+        shutil.copytree(folder, Path(place) / "b")
+        assert_holds(xswe.load_index(Path(place) / "b"), texts)  # as the message advises
+
+
+def test_a_copy_takes_nothing_of_a_change_under_way(mini, texts, tmp_path):
+    index = xswe.index(mini, texts, folder=tmp_path / "a", threads=1)
+    with index._sentences.writing() as writing:
+        writing.add(len(texts), ["not yet " * 1000] * 50, None)
+        assert (tmp_path / "a" / "sentences.sqlite-journal").exists()
+        index.save(tmp_path / "b")
+        assert not list((tmp_path / "b").glob("*-journal"))
+    assert_holds(xswe.load_index(tmp_path / "b"), texts)
+    xswe.load_index(tmp_path / "b").verify()
+
+
+def test_each_damaged_file_is_named_with_its_place(mini, texts, tmp_path):
+    index = xswe.index(mini, texts, folder=tmp_path / "a", metadata=range(300), threads=1)
+    index.verify()
+    folder = tmp_path / "a"
+    spoil(folder / "vectors.npy", HEADER + 1024 * 20)
+    spoil(folder / "model" / "tokenizer.json", 20_000)
+    database = (folder / "sentences.sqlite").read_bytes()
+    spoil(folder / "sentences.sqlite", database.index(texts[5].encode()))
+    with pytest.raises(ModelError) as raised:
+        index.verify()
+    lines = str(raised.value).splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [
+        str(folder / name) for name in ("sentences.sqlite", "model/tokenizer.json", "vectors.npy")
+    ]
+    assert "1 sentences are not what was written, the first of them number 5" in lines[0]
+    assert "1 of 19 blocks are not what was written, the first at bytes 16,512 to 32,895" in lines[2]
+    with pytest.raises(ModelError, match=r"tokenizer.json: bytes 16,384 to"):
+        xswe.load_index(folder)
+
+
+def test_damage_is_noticed_where_it_is_read_and_nowhere_else(mini, texts, tmp_path):
+    xswe.index(mini, texts, folder=tmp_path / "a", threads=1)
+    spoil(tmp_path / "a" / "vectors.npy", HEADER + 1024 * 20)
+    index = xswe.load_index(tmp_path / "a")
+    assert index.search(texts[200], k=1)[0].row == 200
+    for _ in range(2):
+        with pytest.raises(ModelError, match=r"vectors.npy: bytes .* are not what was written; restore it"):
+            index.search(texts[20], k=1)
+    with pytest.raises(ModelError, match=r"vectors.npy: bytes"):
+        index.search(texts, k=1)
+
+
+def test_damaged_texts_and_missing_sentences_are_no_answers(mini, texts, tmp_path):
+    index = xswe.index(mini, texts, folder=tmp_path / "a", metadata=range(300), threads=1)
+    with sqlite3.connect(tmp_path / "a" / "sentences.sqlite") as database:
+        database.execute("UPDATE sentences SET text = 'Something else.' WHERE row = 5")
+        database.execute("UPDATE sentences SET metadata = '7' WHERE row = 6")
+        database.execute("DELETE FROM sentences WHERE row = 7")
+    for row in (5, 6):
+        with pytest.raises(ModelError, match=rf"sentences.sqlite: the text of sentence {row} is not what was written"):
+            index[row]
+    with pytest.raises(ModelError, match=r"sentence 7 is missing, and was not removed"):
+        index.search(texts[7], k=1)
+    assert index[8].metadata == 8
+
+
+def test_damage_does_not_spread_into_what_is_added(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 300)
+    index = xswe.index(mini, texts[:290], folder=tmp_path / "a", method="clusters", threads=1)
+    spoil(tmp_path / "a" / "codes.npy", HEADER + 256 * 289)  # in a block to which rows are added
+    with pytest.raises(ModelError, match=r"codes.npy: bytes"):
+        xswe.load_index(tmp_path / "a").add(["A new sentence."], threads=1)
+    spoil(tmp_path / "a" / "codes.npy", HEADER + 256 * 289)
+    spoil(tmp_path / "a" / "vectors.npy", HEADER)  # in one that clusters are made of
+    with pytest.raises(ModelError, match=r"vectors.npy: bytes"):
+        xswe.load_index(tmp_path / "a").add(texts[290:], threads=1)
+    spoil(tmp_path / "a" / "vectors.npy", HEADER)
+    assert_holds(xswe.load_index(tmp_path / "a"), texts[:290])
+    index.add(texts[290:], threads=1)
+    assert_holds(xswe.load_index(tmp_path / "a"), texts)
+
+
+def test_sentences_that_another_process_removed_are_not_called_missing(mini, texts, tmp_path):
+    index = xswe.index(mini, texts, folder=tmp_path / "a", threads=1)
+    xswe.load_index(tmp_path / "a").remove([0, 1])
+    assert {hit.row for hit in index.search(texts[0], k=300)} == set(range(2, 300))
+    with pytest.raises(IndexError, match="row 1"):
+        index[1]
+
+
+def test_an_index_that_changes_while_it_is_opened_is_opened_as_it_is_then(mini, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    index = xswe.index(mini, texts[:200], folder=tmp_path / "a", method="clusters", threads=1)
+    state = Sentences.state
+
+    def changed_after(self):
+        found = state(self)
+        monkeypatch.setattr(Sentences, "state", state)
+        xswe.load_index(tmp_path / "a").add(texts[200:], threads=1)  # by which the clusters become others
+        return found
+
+    monkeypatch.setattr(Sentences, "state", changed_after)
+    index._open()
+    assert_holds(index, texts)
+
+
+def as_format_1(folder, removed, hidden=()):
+    """Write an index as v0.2 did: no checksums, and no scale of a sentence that was removed, or whose removal had begun."""
+    with sqlite3.connect(folder / "sentences.sqlite") as database:
+        for name in ("text_checksums", "removed", "checksums"):
+            database.execute(f"DROP TABLE {name}")
+        database.execute("UPDATE info SET value = 1 WHERE key = 'format_version'")
+        ((stamp,),) = database.execute("SELECT value FROM info WHERE key = 'documents'")
+        database.execute("DELETE FROM info WHERE key IN ('checksum', 'documents')")
+        database.executemany("DELETE FROM sentences WHERE row = ?", [(row,) for row in removed])
+        database.execute("UPDATE info SET value = ? WHERE key = 'removed'", (len(removed),))
+        (rows,) = database.execute("SELECT value FROM info WHERE key = 'rows'").fetchone()
+    scales = np.memmap(folder / "scales.npy", np.float32, "r+", HEADER, (rows,))
+    scales[[*removed, *hidden]] = np.nan
+    scales.flush()
+    (folder / "documents.json").write_text(stamp, encoding="utf-8")
+
+
+@pytest.mark.parametrize("method", ["exact", "clusters"])
+@pytest.mark.parametrize("storage", ["float32", "int8"])
+def test_an_index_of_v0_2_opens_and_has_checksums_from_its_first_change_on(
+    mini, texts, tmp_path, monkeypatch, method, storage
+):
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    folder = tmp_path / "a"
+    xswe.index(mini, tmp_path / "a.txt", folder=folder, method=method, storage=storage, threads=1)
+    scales = (folder / "scales.npy").read_bytes()
+    as_format_1(folder, removed=[3, 4], hidden=[10, 11])
+    index = module.open_index(folder, mini, tmp_path / "a.txt")
+    assert_holds(index, texts, gone=[3, 4])
+    assert index.verify() is None
+    index.save(tmp_path / "b")
+    assert_holds(xswe.load_index(tmp_path / "b"), texts, gone=[3, 4])
+    assert (folder / "documents.json").exists()
+    assert index.add(["A sentence of its own, about hovercrafts."]) == range(300, 301)
+    index.remove([5])
+    texts = [*texts, "A sentence of its own, about hovercrafts."]
+    for each in (index, xswe.load_index(folder), module.open_index(folder, None, tmp_path / "a.txt")):
+        assert_holds(each, texts, gone=[3, 4, 5])
+    assert not (folder / "documents.json").exists()
+    np.testing.assert_array_equal(
+        np.load(folder / "scales.npy")[5:300], np.frombuffer(scales, np.float32, offset=HEADER)[5:]
+    )
+    index.verify()
+    spoil(folder / "codes.npy", HEADER + 256 * 200)
+    with pytest.raises(ModelError, match=r"codes.npy"):
+        index.verify()
+
+
+def test_a_killed_upgrade_leaves_what_was_there(mini, texts, tmp_path, monkeypatch):
+    xswe.index(mini, texts, folder=tmp_path / "a", metadata=range(300), threads=1)
+    as_format_1(tmp_path / "a", removed=[3])
+    with monkeypatch.context() as patched:
+        patched.setattr(sentences_module, "_seal", end)
+        killed(lambda: xswe.load_index(tmp_path / "a").add(["More."]))
+    assert Sentences(tmp_path / "a" / "sentences.sqlite").state().sums is None
+    assert_holds(xswe.load_index(tmp_path / "a"), texts, gone=[3])
+
+
+def test_a_newer_format_is_no_damage(mini, texts, tmp_path):
+    index = xswe.index(mini, texts[:9], folder=tmp_path / "a", threads=1)
+    with sqlite3.connect(tmp_path / "a" / "sentences.sqlite") as database:
+        database.execute("UPDATE info SET value = 3 WHERE key = 'format_version'")
+    for work in (lambda: xswe.load_index(tmp_path / "a"), index.verify):
+        with pytest.raises(ModelError, match="format version 3 is newer than 2; upgrade xswe"):
+            work()
+
+
+def test_the_file_that_an_index_is_of_is_noted_with_it(mini, texts, tmp_path, monkeypatch):
+    (tmp_path / "a.md").write_text("One is here. Two are there.\n", encoding="utf-8")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "Index", end)  # as soon as the folder is in its place, at the latest
+        how = {"split": True, "language": "en", "threads": 1}
+        killed(lambda: module.open_index(tmp_path / "a", mini, tmp_path / "a.md", **how))
+    module.open_index(tmp_path / "a", mini, tmp_path / "a.md", **how)
+    assert len(module.open_index(tmp_path / "a", mini, tmp_path / "a.md", **how)) == 2
+    stamp = json.loads(Sentences(tmp_path / "a" / "sentences.sqlite").state().facts["documents"])
+    assert stamp[-2:] == ["sentences", "en"]
