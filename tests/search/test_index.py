@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import xswe
-from tests.clusters import slices
+from tests.clusters import damage, slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
+from xswe.io.execution import shards_ahead
 from xswe.io.settings import ExecutionConfig
 from xswe.search import index as module
+from xswe.search import index_shards
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Vectors
@@ -149,6 +152,17 @@ def test_metadata_holds_any_text(mini, texts, tmp_path):
     assert [index[0].metadata, index[1].metadata] == [{"file": "caf\udce9.txt"}, "é"]
 
 
+def test_an_index_of_nothing_grows(mini, texts, tmp_path):
+    index = xswe.index(mini, [], folder=tmp_path / "a")
+    for each in (index, xswe.load_index(tmp_path / "a")):
+        assert [len(each), len(each.search("train")), each.verify()] == [0, 0, None]
+    assert index.add(texts[:3]) == range(3)
+    assert index.add([]) == range(3, 3)
+    index.remove([])
+    assert [hit.row for hit in xswe.load_index(tmp_path / "a").search(texts[1], k=1)] == [1]
+    index.verify()
+
+
 def test_other_tools_read_the_files(mini, texts, tmp_path):
     xswe.index(mini, texts, folder=tmp_path / "a", metadata=[{"n": 1}] * len(texts))
     np.testing.assert_array_equal(np.load(tmp_path / "a" / "vectors.npy"), mini.encode(texts))
@@ -250,6 +264,27 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
     with pytest.raises(ConfigError, match="give a file"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
+
+
+@pytest.mark.parametrize("name", ["codes", "scales", "bytes", "offsets"])
+def test_a_shard_that_was_damaged_since_is_not_put_into_an_index(mini, texts, tmp_path, monkeypatch, name):
+    (tmp_path / "a.txt").write_text("\n".join(texts[:600]), encoding="utf-8")
+    how = {"execution": slices(1, shard=20_000)[0], "threads": 1}
+    with monkeypatch.context() as patched:
+
+        @contextmanager
+        def damaged(stage, *given):
+            with shards_ahead(stage, *given) as wait:
+                damage(index_shards.array_file(stage.path(1), name))
+                yield wait
+
+        patched.setattr(index_shards, "shards_ahead", damaged)
+        with pytest.raises(XsweError, match=r"000001.codes.npy: gone or damaged since it was written; the same command"):
+            xswe.index(mini, tmp_path / "a.txt", folder=tmp_path / "many", **how)
+    assert not (tmp_path / "many").exists()
+    made = xswe.index(mini, tmp_path / "a.txt", folder=tmp_path / "many", **how)
+    alone = xswe.index(mini, tmp_path / "a.txt", folder=tmp_path / "alone", threads=1)
+    assert content(made.folder) == content(alone.folder)
 
 
 def test_an_index_that_a_cluster_encodes_for(ray_cluster, mini, texts, tmp_path):

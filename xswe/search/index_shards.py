@@ -121,7 +121,7 @@ def _numbers(stage: Stage, names: Sequence[str], wait: Callable[[int], None]) ->
         wait(shard)
         stage.sound(shard)
         error = read_json(stage.side_car(shard))["counts"]["worst"]
-        texts = Texts.open(stage.folder, f"{shard:06d}")
+        texts = Texts.open(stage.folder, stage.path(shard).name.partition(".")[0])
         arrays = {name: np.load(array_file(stage.path(shard), name), mmap_mode="r") for name in names}
         for start in range(0, len(texts), BLOCK):
             block = slice(start, start + BLOCK)
