@@ -74,7 +74,7 @@ def bare(mini: xswe.StaticModel) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def server(app: object) -> Iterator[SimpleNamespace]:
     """The application behind uvicorn, as ``serve`` runs it."""
-    from xswe.serving.guard import patient_for
+    from xswe.serving.connections import patient_for
 
     config = uvicorn.Config(app, port=0, http=patient_for(1.0), ws="none", log_level="error", access_log=False)
     running = uvicorn.Server(config)

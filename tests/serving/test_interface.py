@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
@@ -50,6 +52,24 @@ def test_an_ensemble_is_served_too(mini):
         found = post(client, "/v1/embeddings", input=["A cat sleeps."])
         assert np.allclose(found["data"][0]["embedding"], both.encode("A cat sleeps."), atol=1e-6)
         assert post(client, "/compare", left=["A cat."], right=["Eine Katze."])["cosines"][0][0] > 0.5
+
+
+def test_the_application_needs_no_uvicorn():
+    program = (
+        "import sys\n"
+        "sys.modules.update(dict.fromkeys(('uvicorn', 'httptools', 'uvloop')))\n"
+        "import xswe\n"
+        "from xswe.errors import DependencyError\n"
+        "assert callable(xswe.make_app('mini'))\n"
+        "try:\n"
+        "    xswe.serve('mini', port=0)\n"
+        "except DependencyError as error:\n"
+        "    assert 'uvicorn' in str(error) and 'xswe[serve]' in str(error), error\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_official_client_gets_its_vectors(server, mini):

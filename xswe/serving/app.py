@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from xswe.serving.passages import Entry
 
 logger = logging.getLogger(__name__)
-_NEEDED = ("starlette", "uvicorn", "msgspec", "httptools")
 
 
 def make_app(
@@ -50,9 +49,7 @@ def make_app(
         app = xswe.make_app("mini", ["memory.tmx"])  # in app.py;  uvicorn app:app
     """
     config = changed(config or ServeConfig(), settings, "serve")
-    for library in _NEEDED:
-        if find_spec(library) is None:
-            raise DependencyError(library, "serve", "serving")
+    _need("starlette", "msgspec")
     from xswe.serving.guard import Guard
     from xswe.serving.service import Service
 
@@ -83,11 +80,12 @@ def serve(
         DependencyError: a library is missing.
     """
     config = changed(config or ServeConfig(), settings, "serve")
+    _need("starlette", "msgspec", "uvicorn", "httptools")
     with _listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)
         import uvicorn
 
-        from xswe.serving.guard import patient_for
+        from xswe.serving.connections import patient_for
 
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
@@ -105,6 +103,12 @@ def serve(
         )
         with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
             uvicorn.Server(server).run(sockets=[place])
+
+
+def _need(*libraries: str) -> None:
+    for library in libraries:
+        if find_spec(library) is None:
+            raise DependencyError(library, "serve", "serving")
 
 
 def _listening(config: ServeConfig) -> socket.socket:
