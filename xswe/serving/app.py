@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from xswe.serving.passages import Entry
 
 logger = logging.getLogger(__name__)
+_UNREAD = 1 << 18  # bytes of answers that the system keeps for a client that does not read
 
 
 def make_app(
@@ -56,7 +57,7 @@ def make_app(
     name = str(model) if isinstance(model, str) else "xswe"
     loaded = load_any(locate(model)) if isinstance(model, (str, Path)) else model
     service = Service(loaded, Path(name).name, corpora, config)
-    return Guard(service.app(), config, service.metrics)
+    return Guard(service.app(), config, service.metrics, service.budget)
 
 
 def serve(
@@ -92,7 +93,7 @@ def serve(
         logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
         server = uvicorn.Config(
             app,
-            http=patient_for(config.seconds),
+            http=patient_for(config),
             ws="none",
             lifespan="on",
             log_level="info" if config.access_log else "warning",
@@ -119,6 +120,7 @@ def _listening(config: ServeConfig) -> socket.socket:
     """
     place = socket.socket(socket.AF_INET6 if ":" in config.host else socket.AF_INET)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD)  # of each connection; else the system makes it megabytes
     try:
         place.bind((config.host, config.port))
     except OSError as error:

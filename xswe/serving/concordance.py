@@ -34,6 +34,7 @@ from xswe.search.index import Index, index
 from xswe.search.types import Vectors
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
 from xswe.serving.passages import Corpus, Passages, read_corpora
+from xswe.serving.refusals import Refused
 from xswe.text.languages import has_cjk, has_kana
 from xswe.version import __version__
 
@@ -76,12 +77,26 @@ class Words:
             other.spans.extend(span for span in spans if span is not None)
 
 
+class _Room:
+    """How many bytes of passages an answer may still hold."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise Refused(422, f"more than {self._most:,} bytes of passages: ask for fewer, by a smaller k=", "k")
+
+
 class Concordance:
     """Corpora that can be asked.
 
     Attributes:
         corpora: the names of the files.
         passages: the passages by language.
+
+    ``most`` bounds what is found: bytes of passages.
     """
 
     def __init__(
@@ -92,7 +107,9 @@ class Concordance:
         words: Words,
         part: StaticModel,
         keep: bool = False,
+        most: int = 16 << 20,
     ) -> None:
+        self._most = most
         self.corpora = [corpus.name for corpus in corpora]
         self._words, self._threads, self._encode = words, threads, model.encode
         self.passages, self._postings, self._indexes = open_corpora(model, part, corpora, threads, keep)
@@ -106,10 +123,10 @@ class Concordance:
     def search(self, request: SearchRequest) -> Found:
         """Return the sentences nearest to a text, of each language."""
         started = time.perf_counter()
-        hits, vector = [], self._encode([request.query])
+        hits, vector, room = [], self._encode([request.query]), _Room(self._most)
         for code in self._wanted(request.languages):
             hits += [
-                Line(round(score, 4), self._marked(code, row), list(self._translations(code, row)))
+                Line(round(score, 4), self._marked(code, row, room), list(self._translations(code, row, room)))
                 for score, row in self._nearest(code, vector, request)
             ]
         return Found(request.query, hits, round(time.perf_counter() - started, 4))
@@ -136,14 +153,17 @@ class Concordance:
         near = self._words.near(request.query)
         if not len(near[0]):
             return Phrases(request.query, [], round(time.perf_counter() - started, 4))
+        room = _Room(self._most)
         tasks: list[Callable[[], list[Variant]]] = [
-            partial(self._variants, code, request, *near) for code in self._wanted(request.languages)
+            partial(self._variants, code, request, *near, room) for code in self._wanted(request.languages)
         ]
         variants = [variant for found in run(tasks, self._threads) for variant in found]
         self._words.mark_counterparts([line for variant in variants for line in variant.lines])
         return Phrases(request.query, variants, round(time.perf_counter() - started, 4))
 
-    def _variants(self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray) -> list[Variant]:
+    def _variants(
+        self, code: str, request: PhrasesRequest, units: np.ndarray, cosines: np.ndarray, room: _Room
+    ) -> list[Variant]:
         """Return what says a phrase in one language."""
         own = self.passages[code]
         weights = self._postings[code].weigh(units, cosines, len(own))
@@ -155,25 +175,28 @@ class Concordance:
             rows = rows[largest(weights[rows], LOOKED_AT)]
         terms = self._words.terms(request.query, list(own.texts.take(rows)), request)
         return [
-            variant_of(term, code, more, [self._line(term, place, code, rows) for place in term.places]) for term in terms
+            variant_of(
+                term, code, more, [self._line(term, place, code, int(rows[place.passage]), room) for place in term.places]
+            )
+            for term in terms
         ]
 
-    def _line(self, term: Term, place: Place, code: str, rows: np.ndarray) -> Line:
-        row = int(rows[place.passage])
-        passage = self._marked(code, row)
+    def _line(self, term: Term, place: Place, code: str, row: int, room: _Room) -> Line:
+        passage = self._marked(code, row, room)
         passage.spans.append((place.start, place.end))
-        return Line(round(term.score, 4), passage, list(self._translations(code, row)))
+        return Line(round(term.score, 4), passage, list(self._translations(code, row, room)))
 
-    def _marked(self, code: str, row: int) -> Marked:
+    def _marked(self, code: str, row: int, room: _Room) -> Marked:
         own = self.passages[code]
+        room.take(int(own.texts.offsets[row + 1] - own.texts.offsets[row]))
         return Marked(own.texts[row], code, self.corpora[own.corpora[row]], int(own.lines[row]), [])
 
-    def _translations(self, code: str, row: int) -> Iterator[Marked]:
+    def _translations(self, code: str, row: int, room: _Room) -> Iterator[Marked]:
         """Yield the passages of other languages that are of the same unit."""
         unit = int(self.passages[code].units[row])
         for other, passages in self.passages.items():
             if other != code and (place := passages.row_of(unit)) is not None:
-                yield self._marked(other, place)
+                yield self._marked(other, place, room)
 
     def _wanted(self, languages: Sequence[str]) -> list[str]:
         return [code for code in self.passages if not languages or code in languages]
@@ -188,13 +211,14 @@ def variant_of(term: Term, code: str, more: bool, lines: list[Line]) -> Variant:
     return Variant(term.text, code, round(term.score, 4), term.times, more, list(term.variants), lines)
 
 
-def phrases_in(words: Words, request: PhrasesRequest) -> Phrases:
-    """Return what says a phrase in passages that came with the request."""
+def phrases_in(words: Words, most: int, request: PhrasesRequest) -> Phrases:
+    """Return what says a phrase in passages that came with the request, which repeats at most so many bytes of them."""
     started = time.perf_counter()
-    variants = []
+    variants, room = [], _Room(most)
     for term in words.terms(request.query, request.passages, request):
         lines = []
         for place in term.places:
+            room.take(len(place.context))
             passage = Marked(place.context, _script(place.context), "", place.passage + 1, [(place.start, place.end)])
             lines.append(Line(round(term.score, 4), passage))
         variants.append(variant_of(term, _script(term.text), False, lines))

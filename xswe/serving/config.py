@@ -24,8 +24,11 @@ class ServeConfig:
         max_bytes: the largest body of a request (413).
         max_texts: texts, or lines, of a request (422).
         max_characters: of a text (422).
+        max_buffered: bytes of requests that are worked on and of answers that are not yet read, in all; half of them for a
+            client. What has no room waits for ``seconds`` at most (503), and clients that stall then give way.
+        max_connections: beyond these, that which has been idle for longest is closed; :func:`xswe.serve` alone does.
         waiting: requests that may wait for a thread; what comes on top is turned away (429).
-        seconds: that a request's head and body, and the sending of an answer, may take.
+        seconds: that a request's head may take, its body, and a client to read 64 KB of an answer.
         threads: how many requests are worked on at once; null for all processors.
         access_log: log every request.
         keep: leave the indexes of corpora in the cache folder (``XSWE_CACHE``, else ``~/.cache/xswe``), and open them when
@@ -40,6 +43,8 @@ class ServeConfig:
     max_bytes: int = 16 << 20
     max_texts: int = 20_000
     max_characters: int = 100_000
+    max_buffered: int = 32 << 20
+    max_connections: int = 500
     waiting: int = 64
     seconds: float = 30.0
     threads: int | None = None
@@ -49,9 +54,10 @@ class ServeConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
             raise ConfigError(f"port={self.port}: give one below 65536, or 0 for any that is free")
-        for name in ("max_bytes", "max_texts", "max_characters", "waiting"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name}={getattr(self, name)}: must be at least 1")
+        least = dict.fromkeys(("max_bytes", "max_texts", "max_characters", "max_connections", "waiting"), 1)
+        for name, value in (least | {"max_buffered": 4 << 20}).items():
+            if getattr(self, name) < value:
+                raise ConfigError(f"{name}={getattr(self, name)}: must be at least {value}")
         if not self.seconds > 0:
             raise ConfigError(f"seconds={self.seconds}: must be above 0")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip()):

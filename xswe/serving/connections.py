@@ -1,44 +1,79 @@
-"""Connections of uvicorn's: what an ASGI application cannot see of those who ask, and give up on."""
+"""Connections of uvicorn's: what an ASGI application does not see of those who ask, and cannot give up on."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
+import socket
+import struct
+from collections import Counter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from xswe.serving.config import ServeConfig
+from xswe.serving.guard import ABORT
+
 _MOST_HEAD = 64 << 10  # bytes
+_MOST_FIELDS = 100  # of a head
+_MOST_AHEAD = 16  # requests of a connection that wait for the answer to an earlier one
+_RESET = struct.pack("ii", 1, 0)  # closed at once, with whatever the client has not read
 
 
 class Patient(HttpToolsProtocol):
-    """A connection that is given up on, after so many seconds for a head or without progress in reading an answer.
+    """A connection that is given up on: after so many seconds for a head, or without progress in reading what was sent.
 
-    uvicorn waits for a request's head, and for a client to read, for ever; its own time-out is for connections that do
-    nothing between two requests.
+    uvicorn waits for both for ever (its own time-out is for connections that do nothing between two requests), reads any
+    number of fields of a head, and of requests ahead of their answers, and has room for any number of connections. How
+    long a body may take, and an answer that is being sent, is the application's to watch.
     """
 
     seconds = 30.0
+    most = 500  # connections
 
     _alarm: asyncio.TimerHandle | None = None
-    _stalled: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _head = 0  # bytes of the head that is under way
+    _answers = 0
+    _idle_since = 0.0
+    _deaf = False  # whether what comes is of no interest any more
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a head."""
+        """Begin to wait for a head; close another connection if there are too many."""
         super().connection_made(transport)
+        self._idle_since = self.loop.time()
         self._expect()
+        if len(self.connections) > self.most:
+            self._make_room()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; of a head only so many."""
-        if not self._reads_body():
+        if self._deaf:
+            return
+        if not self._answering():
             self._head += len(data)
             self._expect()
         super().data_received(data)
-        if self._reads_body():
+        if self._answering():
             self._head = 0
             self._calm()
         elif self._head > _MOST_HEAD and not self.transport.is_closing():
             self.send_400_response("The head of the request is too long.")
+
+    def on_message_begin(self) -> None:
+        """Begin a request, unless too many of this connection wait already: then no more than these are answered."""
+        if len(self.pipeline) == _MOST_AHEAD:
+            self.cycle.keep_alive, self._deaf = False, True
+            raise ValueError("too many requests ahead of their answers")
+        super().on_message_begin()
+        self.scope["extensions"] = {ABORT: self.give_up}  # type: ignore[dict-item]
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head, of so many."""
+        if len(self.headers) == _MOST_FIELDS:
+            raise ValueError("too many fields")  # as for whatever else is no request, uvicorn answers with 400
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Stop waiting: the time of the body is the application's to watch."""
@@ -46,36 +81,60 @@ class Patient(HttpToolsProtocol):
         self._head = 0
         self._calm()
 
-    def pause_writing(self) -> None:
-        """Begin to wait for the client to read."""
-        super().pause_writing()
-        if self._stalled is None:
-            self._stalled = self.loop.call_later(self.seconds, self._look, self.transport.get_write_buffer_size())
+    def on_response_complete(self) -> None:
+        """Begin to wait for the client to read what was sent."""
+        super().on_response_complete()
+        self._answers += 1
+        self._idle_since = self.loop.time()
+        self._watch()
 
-    def _look(self, before: int) -> None:
-        """Go on waiting if the client has read something, else give it up."""
-        left = self.transport.get_write_buffer_size()
-        if left < before:
-            self._stalled = self.loop.call_later(self.seconds, self._look, left)
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, unless this would stand amid the answer to an earlier one."""
+        if self._deaf:
+            return
+        if self._answering():
+            self.give_up()
         else:
-            self.transport.abort()
+            super().send_400_response(msg)
+            self._watch()
 
-    def resume_writing(self) -> None:
-        """Stop waiting."""
-        super().resume_writing()
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+    def give_up(self) -> None:
+        """End the connection, whatever of an answer has not been read."""
+        self._idle_since = math.inf
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        with contextlib.suppress(OSError, ValueError):  # where it is closed already
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._calm()
-        if self._stalled is not None:
-            self._stalled.cancel()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(exc)
 
-    def _reads_body(self) -> bool:
+    def _make_room(self) -> None:
+        """Close a connection of the client that has most of them: the one that has been idle for longest, if any is."""
+        others: list[Any] = list(self.connections)
+        most = Counter(one.client and one.client[0] for one in others).most_common(1)[0][0]
+        own = [one for one in others if (one.client and one.client[0]) == most]
+        min(own, key=lambda one: (one._answering(), one._idle_since)).give_up()
+
+    def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        if self._unread is None and (size := self.transport.get_write_buffer_size()):
+            self._unread = self.loop.call_later(self.seconds, self._look, size, self._answers)
+
+    def _look(self, size: int, answers: int) -> None:
+        """Give the client up if it has read nothing, and no answer was begun meanwhile, which the application watches."""
+        self._unread = None
+        if 0 < size <= self.transport.get_write_buffer_size() and answers == self._answers and not self._answering():
+            self.give_up()
+        else:
+            self._watch()
 
     def _expect(self) -> None:
         if self._alarm is None:
@@ -87,6 +146,6 @@ class Patient(HttpToolsProtocol):
             self._alarm = None
 
 
-def patient_for(seconds: float) -> type[Patient]:
-    """Return the protocol with a patience of so many seconds."""
-    return type("Patient", (Patient,), {"seconds": seconds})
+def patient_for(config: ServeConfig) -> type[Patient]:
+    """Return the protocol with the patience, and for as many connections, as is set."""
+    return type("Patient", (Patient,), {"seconds": config.seconds, "most": config.max_connections})

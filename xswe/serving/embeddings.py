@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from starlette.responses import Response
 
+from xswe.io.ragged import Texts
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
+from xswe.serving.budget import BLOCK, Reservation
 from xswe.serving.config import ServeConfig
-from xswe.serving.guard import Gate, Metrics, Refused
+from xswe.serving.guard import Gate, Metrics, Stream
 from xswe.serving.messages import EmbeddingsRequest, Usage
+from xswe.serving.refusals import Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
-_TOKENS = (
-    "token ids are of another model's tokenizer: send texts "
-    "(in LangChain: OpenAIEmbeddings(check_embedding_ctx_length=False))"
-)
+_NUMBER, _MARKUP = 25, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
 
 
 class _Vector(msgspec.Struct):
@@ -40,16 +41,28 @@ class _Answer(msgspec.Struct):
     object: str = "list"
 
 
+class _Many(NamedTuple):
+    """Texts that are answered block by block."""
+
+    texts: Texts
+    size: int  # of a block
+    dim: int
+    form: str
+
+
 class Embedder:
-    """Encodes texts: those of small requests that come at the same time together, large ones on a thread of the gate."""
+    """Encodes texts: those of small requests that come at the same time together, others on a thread of the gate.
+
+    An answer of more than a block is not made before it is read: each block when the one before has been sent.
+    """
 
     def __init__(self, model: AnyModel, name: str, config: ServeConfig, gate: Gate, metrics: Metrics) -> None:
         self._model, self._name, self._config, self._gate, self._metrics = model, name, config, gate, metrics
         self._waiting: list[tuple[list[str], asyncio.Future[tuple[np.ndarray, int]]]] = []
         self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
 
-    async def __call__(self, request: EmbeddingsRequest) -> bytes:
-        """Return the answer as JSON.
+    async def __call__(self, request: EmbeddingsRequest, reservation: Reservation) -> Response:
+        """Return the answer; that to many texts is made while it is read.
 
         Raises:
             Refused: the input is no text, or too much of it.
@@ -58,21 +71,43 @@ class Embedder:
         dim = request.dimensions or self._model.dim
         if dim > self._model.dim:
             raise Refused(422, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions")
+        form = request.encoding_format
+        each = _MARKUP + dim * (6 if form == "base64" else _NUMBER)
+        if each * len(texts) > BLOCK:
+            many = _Many(Texts.of(texts), max(1, BLOCK // each), dim, form)
+            del texts  # which take several times as much
+            request.input = ""
+            size = BLOCK + many.texts.data.nbytes + many.texts.offsets.nbytes
+            await reservation.reserve(size)
+            reservation.resize(size)
+            return Stream(self._blocks(many, *await self._gate.run(self._block, many, 0)), "application/json")
+        await reservation.reserve(each * len(texts))
         if sum(map(len, texts)) <= _AT_ONCE:
             vectors, tokens = await self._together(texts)
         else:
             vectors, tokens = await self._gate.run(self._encoded, texts)
         self._metrics.texts += len(texts)
-        if dim < self._model.dim:
-            vectors = vectors[:, :dim] / np.maximum(np.linalg.norm(vectors[:, :dim], axis=1, keepdims=True), 1e-12)
-        if len(texts) * dim > 1 << 17:
-            return await self._gate.run(self._written, vectors, tokens, request.encoding_format)
-        return self._written(vectors, tokens, request.encoding_format)
+        content = msgspec.json.encode(_Answer(_rows(vectors, dim, form), self._name, Usage(tokens, tokens)))
+        reservation.resize(len(content))
+        return Response(content, media_type="application/json")
 
-    def _written(self, vectors: np.ndarray, tokens: int, form: str) -> bytes:
-        rows: Any = map(bytes, vectors.astype("<f4", copy=False)) if form == "base64" else vectors.tolist()
-        data = [_Vector(index, row) for index, row in enumerate(rows)]
-        return msgspec.json.encode(_Answer(data, self._name, Usage(tokens, tokens)))
+    async def _blocks(self, many: _Many, rows: bytes, tokens: int) -> AsyncIterator[bytes | memoryview]:
+        """Yield the answer to many texts, of which the first block is made."""
+        yield b'{"data":['
+        yield memoryview(rows)[1:-1]
+        for start in range(many.size, len(many.texts), many.size):
+            rows, more = await self._gate.run(self._block, many, start)
+            tokens += more
+            yield b","
+            yield memoryview(rows)[1:-1]
+        yield msgspec.json.encode(_Answer([], self._name, Usage(tokens, tokens))).removeprefix(b'{"data":[')
+
+    def _block(self, many: _Many, start: int) -> tuple[bytes, int]:
+        """Return the rows of one block of texts as a list, and how many units these have."""
+        texts = many.texts[start : start + many.size]
+        vectors, tokens = self._encoded(texts)
+        self._metrics.texts += len(texts)
+        return msgspec.json.encode(_rows(vectors, many.dim, many.form, start)), tokens
 
     def _checked(self, request: EmbeddingsRequest) -> list[str]:
         texts = [request.input] if isinstance(request.input, str) else request.input
@@ -81,10 +116,8 @@ class Embedder:
         if len(texts) > self._config.max_texts:
             raise Refused(422, f"{len(texts):,} texts: send at most {self._config.max_texts:,} at a time", "input")
         for row, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise Refused(422, f"input[{row}]: {_TOKENS}", "input")
             check_length(text, self._config, f"input[{row}]")
-        return texts  # type: ignore[return-value]
+        return texts
 
     def _together(self, texts: list[str]) -> asyncio.Future[tuple[np.ndarray, int]]:
         """Encode with whatever else came in this turn of the loop: of short texts most of the cost is that of a call."""
@@ -99,7 +132,7 @@ class Embedder:
         waiting, self._waiting = self._waiting, []
         texts = [text for texts, _ in waiting for text in texts]
         if len(waiting) > 1 and sum(map(len, texts)) > _AT_ONCE:
-            done = self._gate.submit(self._encode, texts)
+            done = self._gate.run(self._encode, texts)
             done.add_done_callback(lambda done: _share(waiting, done.result) if not done.cancelled() else None)
         else:
             _share(waiting, lambda: self._encode(texts))
@@ -133,6 +166,14 @@ def _share(waiting: _Waiting, encoded: Callable[[], tuple[np.ndarray, np.ndarray
     for (a, b), (_, future) in zip(pairwise(bounds), waiting, strict=True):
         if not future.done():
             future.set_result((vectors[a:b], int(tokens[a:b].sum())))
+
+
+def _rows(vectors: np.ndarray, dim: int, form: str, first: int = 0) -> list[_Vector]:
+    """Return vectors, cut to some dimensions, as they are written; they are numbered from ``first`` on."""
+    if dim < vectors.shape[1]:
+        vectors = vectors[:, :dim] / np.maximum(np.linalg.norm(vectors[:, :dim], axis=1, keepdims=True), 1e-12)
+    rows: Any = map(bytes, vectors.astype("<f4", copy=False)) if form == "base64" else vectors.tolist()
+    return [_Vector(index, row) for index, row in enumerate(rows, first)]
 
 
 def check_length(text: str, config: ServeConfig, where: str) -> None:

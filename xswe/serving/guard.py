@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import msgspec
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from xswe.errors import XsweError
+from xswe.serving.budget import BLOCK, PIECE, Budget, Reservation
 from xswe.serving.config import ServeConfig
-from xswe.serving.messages import Failure, Fault
+from xswe.serving.refusals import Refused, failure
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,76 +32,115 @@ _HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
+ABORT = "xswe.abort"  # an extension of ASGI: what ends a connection, whatever of an answer it has not taken
+_RESERVATION = "xswe.reservation"
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 
 
-class Refused(Exception):
-    """A request that is not answered: HTTP's status, what was found and what cures it, and the field to blame."""
-
-    def __init__(self, status: int, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.param = status, param
+def reservation_of(request: Request) -> Reservation:
+    """Return the bytes that a request has in the budget."""
+    found: Reservation = request.scope[_RESERVATION]
+    return found
 
 
-def failure(status: int, message: str, param: str | None = None) -> Response:
-    """Return an answer that says what is wrong, in the form of OpenAI's interface."""
-    kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
-    fault = Fault(message, "server_error" if status >= 500 else kind, param, None)
-    headers = {429: {"retry-after": "1"}, 401: {"www-authenticate": "Bearer"}}.get(status, {})
-    if status in (408, 413):
-        headers = {"connection": "close"}  # the rest of the body is of no interest
-    return Response(msgspec.json.encode(Failure(fault)), status, headers, "application/json")
-
-
-async def read_body(request: Request, most: int, seconds: float) -> bytes:
-    """Read the body of a request.
+async def read_body(request: Request, most: int, seconds: float) -> bytearray:
+    """Read the body of a request, when there is room for it and for what is made of it.
 
     Raises:
-        Refused: it is larger than ``most`` bytes (413), or takes longer than that (408).
+        Refused: it is larger than ``most`` bytes (413), takes longer than that (408), or there is no room for it (503).
     """
     too_large = Refused(413, f"the body is larger than {most:,} bytes; send less at a time, or serve with max_bytes=")
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > most:
         raise too_large
-    body = bytearray()
+    reservation, body = reservation_of(request), bytearray()
+    if told.isdecimal() and 2 * int(told) > PIECE:
+        await _room_for_body(request, int(told), seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as limit:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > most:
                     raise too_large
+                if not reservation.size and 2 * len(body) > PIECE:  # its length was not told
+                    limit.reschedule(None)
+                    await _room_for_body(request, most, seconds)
+                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
     except TimeoutError:
         raise Refused(408, f"the body did not come within {seconds:g} s") from None
-    return bytes(body)
+    return body
+
+
+async def _room_for_body(request: Request, size: int, seconds: float) -> None:
+    """Wait for room for a body, for what is made of it, and for a block of the answer."""
+    try:
+        await reservation_of(request).reserve(2 * size + BLOCK)
+    except Refused:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                async for _ in request.stream():  # else the client, still sending, would not see why it is refused
+                    pass
+        raise
 
 
 class Gate:
     """So many requests at once on threads, so many that wait, and no more."""
 
     def __init__(self, config: ServeConfig) -> None:
-        self._pool = ThreadPoolExecutor(config.workers, thread_name_prefix="xswe-serve")
         self._most = config.workers + config.waiting
+        self._slots = asyncio.Semaphore(config.workers)
+        self._quick, self._slow = (ThreadPoolExecutor(config.workers, f"xswe-{name}") for name in ("quick", "slow"))
         self.busy = 0
 
-    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Do something on a thread; too many that wait already are refused (429)."""
+    async def answer(self, reservation: Reservation, size: int, work: Callable[..., bytes], *arguments: Any) -> bytes:
+        """Make an answer on a thread when there is room for so many bytes, and count those that it has.
+
+        Raises:
+            Refused: too many wait already (429), or there was no room for too long (503).
+        """
         if self.busy >= self._most:
             raise Refused(429, f"{self.busy} requests are being worked on; ask again in a second")
-        return await self.submit(work, *arguments)
-
-    def submit(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Do something on a thread, however many wait."""
         self.busy += 1
-        future = asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
-        future.add_done_callback(self._done)  # also where nobody waits for it any more
-        return future
+        try:
+            while True:
+                async with self._slots:
+                    if reservation.take(size):
+                        made = await asyncio.get_running_loop().run_in_executor(self._slow, work, *arguments)
+                        reservation.resize(len(made))
+                        return made
+                await reservation.room(size)
+        finally:
+            self.busy -= 1
 
-    def _done(self, future: asyncio.Future[Any]) -> None:
-        self.busy -= 1
+    def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Do something on a thread that takes milliseconds, beside answers that may take seconds."""
+        return asyncio.get_running_loop().run_in_executor(self._quick, work, *arguments)
 
     def close(self) -> None:
         """Let the threads go."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._quick, self._slow):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Stream(Response):
+    """An answer that is made block by block, each when the client has taken the one before."""
+
+    def __init__(self, blocks: AsyncIterator[bytes | memoryview], media_type: str) -> None:
+        self.status_code, self.media_type, self.background, self._blocks = 200, media_type, None, blocks
+        self.init_headers()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        gone = asyncio.ensure_future(receive())  # the body is read: what comes now is that the client has left
+        try:
+            async for block in self._blocks:
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
 
 
 class Metrics:
@@ -141,11 +179,54 @@ class Metrics:
         return "\n".join([*lines, f"xswe_busy {self._gate.busy}", ""])
 
 
+class _Exchange:
+    """A request and its answer as they pass, of which it is noted when the client's turn is."""
+
+    def __init__(self, receive: Any, send: Any, reservation: Reservation) -> None:
+        self._receive, self._send, self.reservation = receive, send, reservation
+        self.status: int | None = None  # of the answer, once it has begun
+        self._complete = False  # whether the whole body has been read
+
+    async def receive(self) -> Any:
+        """Take a part of the body."""
+        if self._complete:
+            return await self._receive()
+        self.reservation.expect()
+        message = await self._receive()
+        if message.get("more_body"):
+            self.reservation.move(len(message["body"]))
+        else:
+            self.reservation.rest()
+            self._complete = True
+        return message
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+        body = message.get("body", b"")
+        if len(body) <= PIECE:
+            await self._pass(message if isinstance(body, bytes) else {**message, "body": bytes(body)})
+            return
+        if len(body) > self.reservation.size:
+            self.reservation.resize(len(body))
+        for start in range(0, len(body), PIECE):
+            await self._pass({"type": message["type"], "body": bytes(body[start : start + PIECE]), "more_body": True})
+        if not message.get("more_body"):
+            await self._pass({"type": message["type"], "body": b""})  # waits as long as too much of the answer does
+
+    async def _pass(self, message: MutableMapping[str, Any]) -> None:
+        self.reservation.expect()
+        await self._send(message)
+        self.reservation.rest()
+
+
 class Guard:
     """The outermost layer: names, keys, headers, counts, and an answer for whatever goes wrong."""
 
-    def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: Callable[..., Awaitable[None]], config: ServeConfig, metrics: Metrics, budget: Budget) -> None:
+        self._app, self._metrics, self._budget = app, metrics, budget
         self._names = config.names
         self._key = None if config.api_key is None else f"Bearer {config.api_key}".encode()
 
@@ -154,32 +235,42 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 499
-
-        async def sending(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
-            await send(message)
-
+        started = time.perf_counter()
+        reservation = scope[_RESERVATION] = self._budget.open((scope.get("client") or ("",))[0])
+        exchange = _Exchange(receive, send, reservation)
         try:
-            if (refusal := self._refusal(scope)) is not None:
-                await refusal(scope, receive, sending)
-            else:
-                await self._app(scope, receive, sending)
+            async with reservation.deadline:
+                await self._answer(scope, exchange)
+        except TimeoutError:
+            await self._end(scope, exchange, 408, "the rest of the body did not come in time")
+        except asyncio.CancelledError:
+            await self._end(scope, exchange, 503, "this server is being stopped")
+        finally:
+            self._budget.close(reservation)
+            self._metrics.add(scope["path"], exchange.status or 499, time.perf_counter() - started)
+
+    async def _answer(self, scope: Any, exchange: _Exchange) -> None:
+        try:
+            await (self._refusal(scope) or self._app)(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             pass
         except Exception:
             logger.exception("%s %s", scope["method"], scope["path"])
-            if status == 499:  # nothing was sent yet
-                await failure(500, "something went wrong here; the log says what")(scope, receive, sending)
-        finally:
-            self._metrics.add(scope["path"], status, time.perf_counter() - started)
+            if exchange.status is None:
+                await failure(500, "something went wrong here; the log says what")(scope, exchange.receive, exchange.send)
+
+    async def _end(self, scope: Any, exchange: _Exchange, status: int, message: str) -> None:
+        """Say why a request is given up; once an answer has begun, end the connection, where the server lets us."""
+        if exchange.status is None:
+            await failure(status, message)(scope, exchange.receive, exchange.send)
+        elif (abort := scope.get("extensions", {}).get(ABORT)) is not None:
+            abort()
 
     def _refusal(self, scope: Any) -> Response | None:
         """Return why a request is not let in; None if it is."""
         headers = dict(scope["headers"])
+        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+            return failure(400, "asked for under several names: send one Host header")
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._names and name not in self._names:
@@ -189,19 +280,3 @@ class Guard:
         if scope["method"] == "OPTIONS" or secrets.compare_digest(headers.get(b"authorization", b""), self._key):
             return None
         return failure(401, "give the key of this server, as in  Authorization: Bearer KEY")
-
-
-def refused(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that failed for a reason that the one who asks can cure."""
-    if isinstance(error, Refused):
-        return failure(error.status, str(error), error.param)
-    if isinstance(error, HTTPException):
-        return failure(error.status_code, f"{request.method} {request.url.path}: {error.detail}; /api lists what there is")
-    if isinstance(error, msgspec.ValidationError):
-        return failure(422, str(error), str(error).rpartition("`$.")[2].rstrip("`") or None)
-    if isinstance(error, XsweError):
-        return failure(422, str(error))
-    return failure(400, f"not JSON: {error}")
-
-
-KNOWN = (Refused, HTTPException, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, XsweError)

@@ -18,7 +18,7 @@ Count = Annotated[int, Meta(ge=1, le=1000)]
 class EmbeddingsRequest(Struct):
     """Texts to encode, as OpenAI's interface takes them."""
 
-    input: str | list[str | int | list[int]]
+    input: str | list[str]
     model: str = ""
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Meta(ge=1)] | None = None
@@ -37,7 +37,7 @@ class SearchRequest(Struct):
 class PhrasesRequest(Struct):
     """A word or phrase whose translations are sought in the corpora, or in passages that come with the request.
 
-    The best ``k`` forms of each language, and ``lines`` passages of each form.
+    The best ``k`` forms of each language, and ``lines`` passages of each form; ``k`` times ``lines`` is at most 20,000.
     """
 
     query: str

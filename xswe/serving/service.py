@@ -29,16 +29,22 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report.page import asset
 from xswe.serving import messages as m
+from xswe.serving.budget import BLOCK, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ServeConfig
 from xswe.serving.embeddings import Embedder, check_length
-from xswe.serving.guard import KNOWN, Gate, Metrics, Refused, read_body, refused
+from xswe.serving.guard import Gate, Metrics, read_body, reservation_of
 from xswe.serving.messages import Operation, describe
 from xswe.serving.passages import Corpus, Entry
+from xswe.serving.refusals import KNOWN, Refused, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
 _PAGES = Path(__file__).parent / "static"
 _MOST_PAIRS = 1_000_000  # of texts, or of their words, that are compared with each other
+_MOST_LINES = 20_000  # of the forms of a phrase
+_MOST_PARTS = 32  # quotation marks, or lists, of a large request for each text that it may have
+_HIT = 1 << 10  # bytes that a passage and its translations take in an answer, or so
+_LARGE = 1 << 20  # bytes of a body
 _MEDIA = {".css": "text/css", ".js": "text/javascript"}
 
 
@@ -48,6 +54,7 @@ class Service:
     def __init__(self, model: AnyModel, name: str, corpora: Sequence[Entry], config: ServeConfig) -> None:
         self.model, self.name, self.config = model, name, config
         self.part = model if isinstance(model, StaticModel) else model.parts[0]
+        self.budget = Budget(config)
         self.gate = Gate(config)
         self.words = Words(self.part)
         files = [Corpus.of(entry) for entry in corpora]
@@ -57,7 +64,7 @@ class Service:
             )
         self.corpora: Concordance | None = None
         if files:
-            self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep)
+            self.corpora = Concordance(model, files, config.workers, self.words, self.part, config.keep, config.max_bytes)
         self.operations = self._operations()
         paths = {operation.path for operation, _ in self.operations} | {"/", "/api"}
         self.metrics = Metrics(paths, self.gate)
@@ -122,6 +129,8 @@ class Service:
         if told != "application/json":
             raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
         body = await read_body(request, self.config.max_bytes, self.config.seconds)
+        if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
+            raise Refused(422, "the body is of too many parts: send less at a time")  # each takes many times its bytes
         return msgspec.json.decode(body, type=kind)
 
     def _checked(self, texts: Sequence[str], where: str) -> None:
@@ -131,24 +140,29 @@ class Service:
         for row, text in enumerate(texts):
             check_length(text, self.config, f"{where}[{row}]")
 
-    async def _answer(self, work: Callable[[Any], Any], message: Any) -> Response:
-        """Do something on a thread, and answer with its result."""
-        return _response(await self.gate.run(lambda: msgspec.json.encode(work(message))))
+    async def _answer(self, request: Request, work: Callable[[Any], Any], message: Any, size: int = BLOCK) -> Response:
+        """Do something on a thread, and answer with its result, which takes about so many bytes."""
+        reservation = reservation_of(request)
+        return _response(await self.gate.answer(reservation, size, lambda: msgspec.json.encode(work(message))))
 
     async def _embeddings(self, request: Request) -> Response:
-        return _response(await self.embedder(await self._asked(request, m.EmbeddingsRequest)))
+        return await self.embedder(await self._asked(request, m.EmbeddingsRequest), reservation_of(request))
 
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
         self._checked([message.query], "query")
-        return await self._answer(self._opened().search, message)
+        return await self._answer(request, self._opened().search, message, _HIT * message.k * len(self.model.languages))
 
     async def _phrases(self, request: Request) -> Response:
         message = await self._asked(request, m.PhrasesRequest)
         self._checked([message.query], "query")
         self._checked(message.passages, "passages")
-        work = partial(phrases_in, self.words) if message.passages else self._opened().phrases
-        return await self._answer(work, message)
+        if message.k * message.lines > _MOST_LINES:
+            raise Refused(422, f"k={message.k} times lines={message.lines} is over {_MOST_LINES:,}: ask for fewer", "lines")
+        own = partial(phrases_in, self.words, self.config.max_bytes)
+        work = own if message.passages else self._opened().phrases
+        size = _HIT * message.k * message.lines * len(self.model.languages)
+        return await self._answer(request, work, message, size)
 
     def _opened(self) -> Any:
         if self.corpora is None:
@@ -166,18 +180,19 @@ class Service:
             raise Refused(422, f"pair ({i}, {j}) is not among {len(message.left)} and {len(message.right)} texts", "pair")
         if len(message.left) * len(message.right) > _MOST_PAIRS:
             raise Refused(422, "over a million pairs: send shorter lists", "left")
-        return await self._answer(partial(compare, self.model, self.part), message)
+        return await self._answer(request, partial(compare, self.model, self.part), message)
 
     async def _mine(self, request: Request) -> Response:
         message = await self._asked(request, m.MineRequest)
         self._checked(message.source, "source")
         self._checked(message.target, "target")
-        return await self._answer(partial(mine_lines, self.model), message)
+        return await self._answer(request, partial(mine_lines, self.model), message)
 
     async def _export(self, request: Request) -> Response:
         message = await self._asked(request, m.ExportRequest)
         named = {"content-disposition": f'attachment; filename="xswe.{message.format}"'}
-        return Response(await self.gate.run(export, message), 200, named, KINDS[message.format])
+        content = await self.gate.answer(reservation_of(request), BLOCK, export, message)
+        return Response(content, 200, named, KINDS[message.format])
 
     async def _models(self, request: Request) -> Response:
         return _response(
@@ -203,6 +218,12 @@ class Service:
 
     async def _metrics(self, request: Request) -> Response:
         return PlainTextResponse(self.metrics.render(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _parts(body: bytearray, kind: type[Any]) -> int:
+    """Return a number that grows with the strings of a document in JSON, and with its lists where these may be empty."""
+    lists = body.count(b"[") if kind is m.ExportRequest else 0
+    return max(lists, body.count(b'"') - body.count(b'\\"'))
 
 
 def _response(content: Any) -> Response:
@@ -250,6 +271,8 @@ def _table(units: Sequence[Sequence[m.Saying]]) -> str:
     codes = [code for code in LANGUAGES if any(saying.language == code for unit in units for saying in unit)]
     others = sorted({saying.language for unit in units for saying in unit} - set(codes))
     columns = [*codes, *others]
+    if sum(map(len, units)) * len(columns) > _MOST_PAIRS:
+        raise Refused(422, f"a table of {len(units):,} units in {len(columns):,} languages: send fewer", "units")
     lines = [[*(code or "text" for code in columns), "note"]]
     for unit in units:
         said = (" | ".join(saying.text for saying in unit if saying.language == code) for code in columns)
@@ -296,13 +319,18 @@ def compare(model: AnyModel, part: StaticModel, request: m.CompareRequest) -> m.
         raise Refused(422, f"texts of {len(words):,} and {len(others):,} words: send shorter ones to be explained", "pair")
     shares = products(vectors, theirs)
     return m.Comparison(
-        np.round(cosines.astype(np.float64), 4).tolist(),
+        _written(cosines, 4),
         (i, j),
         [m.Word(*word, round(float(share), 5)) for word, share in zip(words, shares.sum(1), strict=True)],
         [m.Word(*word, round(float(share), 5)) for word, share in zip(others, shares.sum(0), strict=True)],
-        np.round(shares.astype(np.float64), 5).tolist(),
+        _written(shares, 5),
         link_vectors(vectors, theirs, method="intersection", prior=0.0, min_score=_LINKED),
     )
+
+
+def _written(numbers: np.ndarray, digits: int) -> Any:
+    """Return rows as JSON, rounded: a list of numbers takes five times as much."""
+    return [msgspec.Raw(msgspec.json.encode(np.round(row.astype(np.float64), digits).tolist())) for row in numbers]
 
 
 def explained(model: StaticModel, text: str) -> tuple[list[tuple[str, int, int]], np.ndarray]:

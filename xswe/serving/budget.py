@@ -1,0 +1,230 @@
+"""How many bytes of requests and answers are in memory at once, of one client and of all; who waits, and who gives way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from xswe.serving.config import ServeConfig
+from xswe.serving.refusals import Refused
+
+PIECE = 1 << 16  # bytes that are sent at a time; a request that takes no more in all is not counted
+BLOCK = 1 << 18  # bytes of an answer that are made before they are sent, where it is made block by block
+_LARGE = 0.75  # what part of the budget requests of more than a block may fill, so that others find room beside them
+_GRACE = 0.5  # seconds to send or to read a piece, where others wait for room
+_TICK = 0.25  # seconds between two looks for clients that have stalled
+_FULL = "requests and answers fill the memory that they may take (max_buffered); ask again in a second"
+
+
+class Reservation:
+    """The bytes of one request: its body and what is made of it, then its answer until the client has taken it.
+
+    Attributes:
+        client: whose they are.
+        size: how many; 0 where they are too few to be counted.
+        deadline: ends the request when its client has stalled.
+        ended: whether it did.
+    """
+
+    __slots__ = ("_budget", "_moved", "_since", "client", "deadline", "ended", "size")
+
+    def __init__(self, budget: Budget, client: str) -> None:
+        self._budget, self.client, self.size, self.ended = budget, client, 0, False
+        self.deadline = asyncio.timeout(None)
+        self._since: float | None = None  # when the client began to send or to read a piece; None where it has not to
+        self._moved = 0  # bytes of the piece
+
+    async def reserve(self, size: int) -> None:
+        """Wait for room for so many bytes, unless the request has some already.
+
+        Raises:
+            Refused: there was none for too long (503).
+        """
+        self.rest()
+        if not self.size and size > PIECE and not self._budget.take(self, size):
+            await self._budget.wait(self, size, take=True)
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, or keep what the request has; return whether all that is taken is within the budget."""
+        return size <= PIECE or self._budget.take(self, size)
+
+    async def room(self, size: int) -> None:
+        """Wait until :meth:`take` can do so.
+
+        Raises:
+            Refused: it could not for too long (503).
+        """
+        await self._budget.wait(self, size, take=False)
+
+    def resize(self, size: int) -> None:
+        """Count so many bytes, whether there is room for them or not."""
+        self._budget.resize(self, size if size > PIECE else 0)
+
+    def expect(self) -> None:
+        """Note that the client has to send or to read something, unless that is noted already."""
+        if self._since is None:
+            self._since = time.monotonic()
+
+    def move(self, size: int) -> None:
+        """Note that the client has sent so many bytes; its time begins anew with each piece."""
+        self._moved += size
+        if self._moved >= PIECE:
+            self.rest()
+
+    def rest(self) -> None:
+        """Note that nothing is expected of the client."""
+        self._since, self._moved = None, 0
+
+    def waited(self, now: float) -> float:
+        """Return for how many seconds the client has kept the server waiting."""
+        return 0.0 if self._since is None or self.ended else now - self._since
+
+    def end(self) -> None:
+        """Give the client up."""
+        self.ended = True
+        self.deadline.reschedule(0.0)
+
+
+class _Waiting:
+    """A request that waits for room."""
+
+    def __init__(self, reservation: Reservation, size: int, take: bool) -> None:
+        self.client, self.reservation, self.size, self.take = reservation.client, reservation, size, take
+        self.admitted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class _Account:
+    """How many bytes are used, by each client and in all, of how many."""
+
+    def __init__(self, most: int, used: int = 0, by_client: Mapping[str, int] | None = None) -> None:
+        self.most, self.used, self._by_client = most, used, dict(by_client or {})
+
+    def copy(self) -> _Account:
+        return _Account(self.most, self.used, self._by_client)
+
+    def of(self, client: str) -> int:
+        return self._by_client.get(client, 0)
+
+    def add(self, client: str, size: int) -> None:
+        self.used += size
+        if own := self.of(client) + size:
+            self._by_client[client] = own
+        else:
+            self._by_client.pop(client, None)
+
+    def is_full(self, size: int) -> bool:
+        """Tell whether there is no room for so many bytes, whosever they are."""
+        return self.used + size > (self.most if size <= BLOCK else _LARGE * self.most)
+
+    def fits(self, client: str, size: int) -> bool:
+        """Tell whether a client has room for so many bytes: within half of them all, unless it has none yet."""
+        own = self.of(client)
+        return not self.is_full(size) and (not own or not size or own + size <= self.most / 2)
+
+
+class Budget:
+    """The bytes of all requests.
+
+    A client has at most half of them. Of those who wait, the client that has least is let in first, and its requests of no
+    more than a block before others. Clients that do not read an answer, or do not send a body, are given up after
+    ``seconds``; where others wait for room, sooner, those that have most first.
+    """
+
+    def __init__(self, config: ServeConfig) -> None:
+        self._seconds, self._account = config.seconds, _Account(config.max_buffered)
+        self._open: set[Reservation] = set()
+        self._waiting: list[_Waiting] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, client: str) -> Reservation:
+        """Begin a request, and look after its client."""
+        reservation = Reservation(self, client)
+        self._open.add(reservation)
+        loop = asyncio.get_running_loop()
+        if self._timer is None or self._loop is not loop:
+            self._loop, self._timer = loop, loop.call_later(_TICK, self._look)
+        return reservation
+
+    def close(self, reservation: Reservation) -> None:
+        """End a request."""
+        self._open.discard(reservation)
+        self.resize(reservation, 0)
+
+    def take(self, reservation: Reservation, size: int) -> bool:
+        """Take room without waiting: see :meth:`Reservation.take`. There is none that another waits for and could use."""
+        size = self._needed(reservation, size)
+        if not self._account.fits(reservation.client, size):
+            return False
+        self.resize(reservation, reservation.size + size)
+        return True
+
+    async def wait(self, reservation: Reservation, size: int, take: bool) -> None:
+        """Wait for room, and take it: see :meth:`Reservation.reserve`, and ``room`` where it is not taken."""
+        own = _Waiting(reservation, self._needed(reservation, size), take)
+        self._waiting.append(own)
+        self._admit()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await own.admitted
+        except TimeoutError:
+            raise Refused(503, _FULL) from None
+        finally:
+            if own in self._waiting:
+                self._waiting.remove(own)
+
+    def resize(self, reservation: Reservation, size: int) -> None:
+        """Count other bytes: see :meth:`Reservation.resize`."""
+        more, reservation.size = size - reservation.size, size
+        if more:
+            self._account.add(reservation.client, more)
+        if more < 0 and self._waiting:
+            self._admit()
+
+    def _needed(self, reservation: Reservation, size: int) -> int:
+        """Return how many bytes more a request takes; the largest is alone with those of no more than a block."""
+        return 0 if reservation.size else min(size, int(_LARGE * self._account.most))
+
+    def _admit(self) -> None:
+        """Let in those who have room."""
+        after = self._account.copy()
+        for one in self._in_order():
+            if not one.admitted.done() and after.fits(one.client, one.size):
+                after.add(one.client, one.size)
+                if one.take:
+                    self.resize(one.reservation, one.size)
+                self._waiting.remove(one)
+                one.admitted.set_result(None)
+
+    def _in_order(self) -> list[_Waiting]:
+        return sorted(self._waiting, key=lambda one: (self._account.of(one.client), one.size > BLOCK))
+
+    def _look(self) -> None:
+        """Give up clients that have kept the server waiting for too long."""
+        self._timer = None
+        if not self._open or self._loop is None:
+            return
+        self._timer = self._loop.call_later(_TICK, self._look)
+        now, slow = time.monotonic(), []
+        for one in self._open:
+            if (waited := one.waited(now)) > self._seconds:
+                one.end()
+            elif waited > _GRACE and one.size:
+                slow.append((self._account.of(one.client), waited, one))
+        if slow and self._waiting:
+            slow.sort(key=lambda row: row[:2], reverse=True)
+            self._make_room([one for *_, one in slow])
+
+    def _make_room(self, slow: list[Reservation]) -> None:
+        """Give up as many of the slow clients, from the first on, as is needed for those who wait."""
+        after = self._account.copy()
+        for waiting in self._in_order():
+            for one in slow.copy():
+                if after.fits(waiting.client, waiting.size):
+                    break
+                if one.client == waiting.client or after.is_full(waiting.size):
+                    slow.remove(one)
+                    after.add(one.client, -one.size)
+                    one.end()
+            after.add(waiting.client, waiting.size)
