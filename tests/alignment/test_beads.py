@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import xswe
 from tests.conftest import eval_script
-from xswe.alignment.beads import AlignConfig, Band, Lines, Part, Prices, align_lines, best_cells, line_sums, usual_shapes
+from xswe.alignment.beads import (
+    AlignConfig,
+    Band,
+    Constraints,
+    Lines,
+    Part,
+    Prices,
+    align_lines,
+    best_cells,
+    line_sums,
+    usual_shapes,
+)
 from xswe.errors import ConfigError
 
 
@@ -66,6 +81,83 @@ def test_the_compiled_path_scores_as_the_best_of_all_paths(seed):
     steps = [tuple(step) for step in np.diff(cells, axis=0).tolist()]
     best = max(score_of(path, part, prices, config) for path in every_path(n, m, most))
     assert score_of(steps, part, prices, config) == pytest.approx(best, abs=1e-4)
+
+
+def is_allowed(i: int, j: int, a: int, b: int, known: Constraints) -> bool:
+    """Whether a bead of so many lines from a cell on holds no line in a gap, and no rejected pair."""
+    rows, columns = set(range(i, i + a)), set(range(j, j + b))
+    if rows & set(known.source_gaps.tolist()) or columns & set(known.target_gaps.tolist()):
+        return False
+    pairs = ((set(range(p, q)), set(range(r, s))) for p, q, r, s in known.rejected.tolist())
+    return not any(x <= rows and y <= columns for x, y in pairs)
+
+
+def best_score(part: Part, prices: Prices, config: AlignConfig, known: Constraints) -> float:
+    """The score of the best path, by trying all beads that are allowed at all cells."""
+    n, m = len(part.source), len(part.target)
+
+    def bead(i: int, j: int, a: int, b: int) -> float:
+        lines = Part(part.source.part(i, i + a), part.target.part(j, j + b), part.band)
+        return score_of([(a, b)], lines, prices, config)
+
+    @lru_cache(None)
+    def best(i: int, j: int, in_gap: bool) -> float:
+        if (i, j) == (n, m):
+            return 0.0
+        opening = 0.0 if in_gap else config.prior * prices.doubt * np.log(prices.gaps)
+        gaps = [opening + best(i + a, j + b, True) for a, b in ((1, 0), (0, 1)) if i + a <= n and j + b <= m]
+        sizes = [(a, b) for a in range(1, config.most + 1) for b in range(1, config.most + 1) if i + a <= n and j + b <= m]
+        return max(gaps + [bead(i, j, a, b) + best(i + a, j + b, False) for a, b in sizes if is_allowed(i, j, a, b, known)])
+
+    return best(0, 0, False)
+
+
+@st.composite
+def constrained(draw):
+    """A seed, the sizes of two texts, the largest bead, and what is known of them."""
+    n, m, most = draw(st.integers(1, 7)), draw(st.integers(1, 7)), draw(st.integers(1, 5))
+    gaps = [np.array(sorted(draw(st.sets(st.integers(0, size - 1), max_size=3))), np.int64) for size in (n, m)]
+    runs = [
+        st.tuples(st.integers(0, size - 1), st.integers(1, 3)).map(lambda one, size=size: (one[0], min(sum(one), size)))
+        for size in (n, m)
+    ]
+    pairs = sorted(draw(st.sets(st.tuples(*runs), max_size=12)), key=lambda pair: pair[0][1])
+    rejected = np.array([[*a, *b] for a, b in pairs], np.int64).reshape(-1, 4)
+    return draw(st.integers(0, 2**32 - 1)), n, m, most, Constraints((), *gaps, rejected)
+
+
+@settings(max_examples=300, deadline=None)
+@given(constrained())
+def test_the_compiled_path_scores_as_the_best_of_those_that_are_allowed(given):
+    seed, n, m, most, known = given
+    rng = np.random.default_rng(seed)
+    source, target = random_lines(rng, n), random_lines(rng, m)
+    if min(n, m) > 1:  # some lines are like some others, so that a bead is worth it
+        target.sums[: min(n, m)] += source.sums[: min(n, m)]
+    # So low a price that beads are worth it that are like nothing.
+    config, prices = AlignConfig(most=most, length=0.2, gap=0.0), Prices(-0.3, 0.5, 0.1, 0.2, 0.4)
+    for side, gaps in ((source, known.source_gaps), (target, known.target_gaps)):
+        side.clear(gaps)
+    part = Part(source, target, Band.full(n, m), known)
+    cells = best_cells(part, prices, config, most)
+    steps = [tuple(step) for step in np.diff(cells, axis=0).tolist()]
+    for (i, j), (a, b) in zip(cells[:-1].tolist(), steps, strict=True):
+        assert not (a and b) or is_allowed(i, j, a, b, known)
+    assert score_of(steps, part, prices, config) == pytest.approx(best_score(part, prices, config, known), abs=1e-4)
+
+
+def test_what_is_known_of_a_part_is_counted_from_its_corner():
+    known = Constraints(
+        (),
+        np.array([2, 5, 9]),
+        np.array([0, 7]),
+        np.array([[1, 2, 4, 5], [4, 6, 5, 8], [3, 7, 2, 3], [6, 8, 7, 9], [9, 10, 9, 10]]),
+    )
+    part = known.within((4, 5), (8, 9))
+    assert part.source_gaps.tolist() == [1]
+    assert part.target_gaps.tolist() == [2]
+    assert part.rejected.tolist() == [[0, 2, 0, 3], [2, 4, 2, 4]]
+    assert part.within((0, 0), (4, 4)).rejected.tolist() == part.rejected.tolist()
 
 
 def test_a_narrow_band_that_holds_the_path_gives_the_same_path():

@@ -12,7 +12,7 @@ import pytest
 
 import xswe
 from xswe.alignment import windows
-from xswe.alignment.beads import AlignConfig
+from xswe.alignment.beads import AlignConfig, Constraints
 from xswe.alignment.windows import align_texts
 from xswe.io.ragged import Texts
 
@@ -66,7 +66,7 @@ def test_windows_are_joined_to_the_path_of_the_whole(sides, small, monkeypatch):
 
 def test_anchors_are_kept_in_long_texts(sides, small):
     anchors = [((500, 480), (501, 483)), ((501, 483), (502, 484)), ((2000, 2000 - MISSING), (2001, 2001 - MISSING))]
-    (cells, cosines, _), _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), anchors)
+    (cells, cosines, _), _ = align_texts(xswe.load("mini"), *sides, AlignConfig(), Constraints(anchors))
     assert is_path(cells)
     ends = zip(cells[:-1].tolist(), cells[1:].tolist(), strict=True)
     steps = {(tuple(a), tuple(b)): cosine for (a, b), cosine in zip(ends, cosines, strict=True)}

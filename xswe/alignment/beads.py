@@ -11,8 +11,11 @@ cost: from the path found with usual prices, two turns over; where nothing was l
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +60,10 @@ class AlignConfig:
         threads: null for all processors.
         languages: of source and target; needed to cut running text, and for TMX and XLIFF. A model of two knows them.
         split: cut both sides into sentences; null for files of running text only.
+        fixed: corrections: a ladder (``[0]:[0,1]``), JSON lines or a TMX file, a folder of them for folders; in Python also
+            a list, as in ``[((0,), (0, 1)), ((1,), ())]``. Its pairs hold, and lines that it has without a counterpart have
+            none; pairs with the status ``rejected`` are not found again.
+        uncorrected: what ``fixed`` was made of: pairs that it has and ``fixed`` has no more are rejected.
     """
 
     most: int = 5
@@ -71,6 +78,8 @@ class AlignConfig:
     threads: int | None = None
     languages: tuple[str, ...] = ()
     split: bool | None = None
+    fixed: str | Path | Sequence[Any] | None = None
+    uncorrected: str | Path | Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.most <= 5:
@@ -98,6 +107,10 @@ class Lines:
     def part(self, start: int, stop: int) -> Lines:
         """Return some of the lines, without a copy."""
         return Lines(self.sums[start:stop], self.sizes[start:stop])
+
+    def clear(self, rows: np.ndarray) -> None:
+        """Make some of the lines empty, so that they are like nothing; in place."""
+        self.sums[rows], self.sizes[rows] = 0, 0
 
     def halved(self) -> Lines:
         """Return every two lines as one."""
@@ -218,7 +231,7 @@ class Band:
         rows = np.arange(n + 1)
         low = np.maximum(first[np.maximum(0, (rows - search) // 2)] - search, 0)
         high = last[np.minimum(len(last) - 1, (rows + search + 1) // 2)] + search + 1
-        return cls._rising(np.minimum(low, m), np.minimum(high, m + 1), m)
+        return cls.rising(np.minimum(low, m), np.minimum(high, m + 1), m)
 
     @classmethod
     def near(cls, cells: np.ndarray, n: int, m: int, columns: int) -> Band:
@@ -227,10 +240,10 @@ class Band:
         np.minimum.at(low, cells[:, 0], cells[:, 1])
         np.maximum.at(high, cells[:, 0], cells[:, 1])
         low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
-        return cls._rising(np.maximum(low - columns, 0), np.minimum(high + columns, m) + 1, m)
+        return cls.rising(np.maximum(low - columns, 0), np.minimum(high + columns, m) + 1, m)
 
     @classmethod
-    def _rising(cls, low: np.ndarray, high: np.ndarray, m: int) -> Band:
+    def rising(cls, low: np.ndarray, high: np.ndarray, m: int) -> Band:
         """Return a band that holds both corners, and whose bounds rise."""
         low[0], high[-1] = 0, m + 1
         return cls(np.maximum.accumulate(low), np.ascontiguousarray(np.minimum.accumulate(high[::-1])[::-1]))
@@ -242,6 +255,42 @@ class Band:
         return out
 
 
+def _no_lines() -> np.ndarray:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What is known of two texts before they are aligned.
+
+    Attributes:
+        anchors: beads that are known, from cell to cell, in order.
+        source_gaps: int64 (a,), lines of the source without a counterpart, rising.
+        target_gaps: int64 (b,), likewise of the target.
+        rejected: int64 (k, 4), runs of lines that no bead may hold both of: begin and end in the source, begin and end in
+            the target; in the order of their ends in the source.
+    """
+
+    anchors: Sequence[tuple[Cell, Cell]] = ()
+    source_gaps: np.ndarray = field(default_factory=_no_lines)
+    target_gaps: np.ndarray = field(default_factory=_no_lines)
+    rejected: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+
+    def within(self, start: Cell, stop: Cell) -> Constraints:
+        """Return what is known of the lines between two cells, counted from the first."""
+        (a, b), (c, d) = start, stop
+        first, last = (bisect_left(self.anchors, (cell,)) for cell in (start, stop))
+        anchors = [((p - a, q - b), (r - a, s - b)) for (p, q), (r, s) in self.anchors[first:last] if r <= c and s <= d]
+        source, target = (
+            lines[np.searchsorted(lines, begin) : np.searchsorted(lines, end)] - begin
+            for lines, begin, end in ((self.source_gaps, a, c), (self.target_gaps, b, d))
+        )
+        ends = self.rejected[:, 1]  # rising
+        near = self.rejected[np.searchsorted(ends, a, "right") : np.searchsorted(ends, c, "right")]
+        inside = (near[:, 0] >= a) & (near[:, 2] >= b) & (near[:, 3] <= d)
+        return Constraints(anchors, source, target, near[inside] - np.repeat(start, 2))
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Two runs of lines that are aligned with each other: all, or those between two anchors."""
@@ -249,6 +298,7 @@ class Part:
     source: Lines  # the lines
     target: Lines  # the lines
     band: Band  # where the path is sought
+    constraints: Constraints = field(default_factory=Constraints)  # lines in gaps are empty
 
 
 def best_of_each_other(part: Part) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -304,6 +354,10 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
         inverse, logs = np.empty((most, len(side) + 1), np.float32), np.empty((most, len(side) + 1), np.float32)
         run_properties(side.sums, side.sizes, inverse, logs, np.empty(side.sums.shape[1], np.float32))
         properties.append((inverse, logs))
+    known = part.constraints
+    for size, inverse in enumerate(properties[0][0], 1):
+        for end in range(1, size + 1):  # a run of this size with a line without a counterpart ends so many cells behind it
+            inverse[np.minimum(known.source_gaps + end, n)] = 0.0
     shapes = usual_shapes(most) if prices.shapes is None else prices.shapes
     further = np.add.outer(np.arange(most), np.arange(most)).astype(np.float32)
     doubt = config.prior * prices.doubt
@@ -316,14 +370,23 @@ def best_cells(part: Part, prices: Prices, config: AlignConfig, most: int) -> np
     width = int((band.high[np.minimum(np.arange(n + 1) + most, n)] - band.low).max()) + 2 * most + 2
     rows = np.empty((most, width), np.float32), np.empty((most, width), np.float32)
     room = np.empty((most + 1, width)), np.empty((2, width)), *rows, np.empty(width, np.float32), np.zeros(most, np.int64)
+    boxes = np.empty((len(known.target_gaps) + len(known.rejected), 3), np.int64)
     starts = band.starts()
     back, steps = np.empty(starts[-1], np.uint8), np.empty(n + m, np.uint8)
     table = (1 + further / 2, losses.astype(np.float32), numbers)
-    best_path(source.sums, target.sums, *properties, (band.low, band.high, starts), table, room, back)
+    cells, work = (band.low, band.high, starts), (*room, np.empty(width), boxes)
+    best_path(source.sums, target.sums, *properties, cells, table, _forbidden(known, n, m), work, back)
     count = trace(band.low, starts, back, m, steps)
     assert count >= 0
     sizes = np.stack([steps[:count] // 16, steps[:count] % 16], 1).astype(np.int64)[::-1]
     return np.concatenate([np.zeros((1, 2), np.int64), np.cumsum(sizes, 0)])
+
+
+def _forbidden(known: Constraints, n: int, m: int) -> tuple[np.ndarray, ...]:
+    """Return what no bead holds, see :func:`xswe.alignment.kernels.best_path`."""
+    gaps_before = np.searchsorted(known.target_gaps, np.arange(m + 1))
+    rejected_before = np.searchsorted(known.rejected[:, 1], np.arange(n + 1), "right")
+    return known.target_gaps, gaps_before, known.rejected, rejected_before
 
 
 def band_of(source: Lines, target: Lines, config: AlignConfig) -> Band:
@@ -345,26 +408,29 @@ def coarse_cells(part: Part, config: AlignConfig) -> np.ndarray:
 
 
 def align_lines(
-    source: Lines, target: Lines, config: AlignConfig, anchors: Sequence[tuple[Cell, Cell]] = ()
+    source: Lines, target: Lines, config: AlignConfig, constraints: Constraints | None = None
 ) -> tuple[np.ndarray, Prices]:
-    """Align two texts; their sums are centred in place.
+    """Align two texts; their sums are centred in place, and lines known to have no counterpart are made empty.
 
     Args:
         source: the lines.
         target: the lines.
         config: how.
-        anchors: beads that are known, from cell to cell, in order.
+        constraints: what is known; None for nothing.
 
     Returns:
         int64 (k, 2), the path's cells from (0, 0) to (n, m), how many lines come before; and what was learnt.
     """
-    for side in (source, target):
+    constraints = constraints or Constraints()
+    for side, gaps in ((source, constraints.source_gaps), (target, constraints.target_gaps)):
         side.centre()
-    rooms = between(anchors, len(source), len(target))
-    parts = [part_of(source.part(a, c), target.part(b, d), config) for (a, b), (c, d) in rooms]
+        side.clear(gaps)
+    parts = parts_between(source, target, constraints, config)
+    beads = [np.subtract(stop, start) for start, stop in constraints.anchors]
+    whole = joined(source, target, constraints.anchors, parts, config.search)
     with bar("align", total=_TURNS * (len(source) + len(target)), unit="line") as progress:
-        found, prices = best_of_parts(parts, config, progress.update)
-    return np.concatenate([cells + np.array(corner) for cells, (corner, _) in zip(found, rooms, strict=True)]), prices
+        found, prices = best_of_parts([part for _, part in parts], beads, estimate([whole]), config, progress.update)
+    return path_through(constraints.anchors, parts, found), prices
 
 
 def between(anchors: Sequence[tuple[Cell, Cell]], n: int, m: int) -> list[tuple[Cell, Cell]]:
@@ -373,25 +439,72 @@ def between(anchors: Sequence[tuple[Cell, Cell]], n: int, m: int) -> list[tuple[
     return list(zip(ends[::2], ends[1::2], strict=True))
 
 
-def part_of(source: Lines, target: Lines, config: AlignConfig) -> Part:
-    """Find where the path of two runs of lines, which are centred, lies."""
-    return Part(source, target, band_of(source, target, config))
+def parts_between(source: Lines, target: Lines, constraints: Constraints, config: AlignConfig) -> list[tuple[Cell, Part]]:
+    """Return the parts before, between and after known beads that have lines, one at least, and where each begins."""
+    rooms = between(constraints.anchors, len(source), len(target))
+    return [
+        ((a, b), part_of(source.part(a, c), target.part(b, d), config, constraints.within((a, b), (c, d))))
+        for (a, b), (c, d) in [room for room in rooms if room[0] != room[1]] or rooms[:1]
+    ]
+
+
+def path_through(
+    anchors: Sequence[tuple[Cell, Cell]], parts: Sequence[tuple[Cell, Part]], found: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return the path that known beads and the paths of the parts between them make, int64 (k, 2)."""
+    cells = np.concatenate(
+        [
+            np.array(anchors, np.int64).reshape(-1, 2),
+            *(own + np.array(corner) for (corner, _), own in zip(parts, found, strict=True)),
+        ]
+    )
+    return cells[np.unique(cells.sum(1), return_index=True)[1]]  # of which each has more lines before it than the last
+
+
+def joined(
+    source: Lines, target: Lines, anchors: Sequence[tuple[Cell, Cell]], parts: Sequence[tuple[Cell, Part]], search: int
+) -> Part:
+    """Return texts as one part, to learn from: its band holds those of the parts, and the known beads between these."""
+    if not anchors:
+        return parts[0][1]
+    n, m = len(source), len(target)
+    low, high = np.full(n + 1, m, np.int64), np.zeros(n + 1, np.int64)
+    rows, columns = np.array(anchors, np.int64).reshape(-1, 2).T
+    np.minimum.at(low, rows, columns)
+    np.maximum.at(high, rows, columns + 1)
+    for (a, b), part in parts:
+        own = slice(a, a + len(part.source) + 1)
+        low[own] = np.minimum(low[own], part.band.low + b)
+        high[own] = np.maximum(high[own], part.band.high + b)
+    low, high = np.minimum.accumulate(low[::-1])[::-1], np.maximum.accumulate(high)
+    return Part(source, target, Band.rising(np.maximum(low - search, 0), np.minimum(high + search, m + 1), m))
+
+
+def part_of(source: Lines, target: Lines, config: AlignConfig, constraints: Constraints | None = None) -> Part:
+    """Find where the path of two runs of lines, which are centred, lies; known gaps are empty lines."""
+    return Part(source, target, band_of(source, target, config), constraints or Constraints())
 
 
 def best_of_parts(
-    parts: Sequence[Part], config: AlignConfig, tell: Callable[[int], object]
+    parts: Sequence[Part],
+    beads: Sequence[np.ndarray],
+    prices: Prices,
+    config: AlignConfig,
+    tell: Callable[[int], object],
 ) -> tuple[list[np.ndarray], Prices]:
-    """Align parts of two texts, and learn from all of them what translations, beads and gaps are like.
+    """Align parts of two texts, and learn from all of them what beads and gaps are like.
 
     Args:
         parts: what to align.
+        beads: int64 (2,) each, how many lines the known beads have between the parts.
+        prices: what translations are like.
         config: how.
         tell: is told of lines that were looked at: of all, once a turn.
 
     Returns:
         For each part int64 (k, 2), its path's cells; and what was learnt.
     """
-    prices = estimate(parts)
+    known = [bead[None] for bead in beads if max(bead) <= config.most]
     for _ in range(_TURNS):
         found, narrowed = [], []
         for part in parts:
@@ -400,7 +513,7 @@ def best_of_parts(
             narrowed.append(replace(part, band=Band.near(cells, len(part.source), len(part.target), config.search)))
             tell(len(part.source) + len(part.target))
         parts = narrowed
-        prices = _learnt(np.concatenate([np.diff(cells, axis=0) for cells in found]), prices, config.most)
+        prices = _learnt(np.concatenate([*(np.diff(cells, axis=0) for cells in found), *known]), prices, config.most)
     return found, prices
 
 

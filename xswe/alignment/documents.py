@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from xswe.alignment.beads import AlignConfig, Lines, line_sums
+from xswe.alignment.corrections import SUFFIXES
 from xswe.alignment.sentences import AlignedTexts, align, bead_format, bead_rows, read_side
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_output, file_stamp, fingerprint
@@ -242,11 +243,12 @@ def align_documents(
             :func:`pair_documents`.
         manifest: file of ``source<TAB>target``, names within the folders, in the place of either.
         format: see :func:`xswe.align`; in a folder ``auto`` is ``laser``.
-        config: likewise.
+        config: likewise; ``fixed`` and ``uncorrected`` are folders, with files as an output folder has them: of any pairs
+            of documents, as ladders, JSON lines or TMX.
         settings: likewise.
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or no two documents belong together.
+        ConfigError: a setting is unknown or impossible, no two documents belong together, or corrections to none of them.
         InputError: a document is missing or damaged.
     """
     config, begun = changed(config or AlignConfig(), settings, "align"), time.monotonic()
@@ -259,12 +261,15 @@ def align_documents(
     pairs, names = _pairs(model, folders, pairing, manifest, config)
     if not pairs:
         raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
+    suffix = {"laser": "tsv", "markdown": "md", "latex": "tex"}.get(kind, kind)
+    outputs = _outputs(pairs, suffix)
+    configs = _with_corrections(config, [name.removesuffix(f".{suffix}") for name in outputs], into)
     alone = tuple(tuple(sorted(set(names[k]) - {pair[1 + k] for pair in pairs})) for k in (0, 1))
     if single:
         check_output(into)
-        found = _into_file(model, folders, pairs, str(output), kind, config)
+        found = _into_file(model, folders, pairs, str(output), kind, configs)
         return AlignedDocuments(tuple(found), alone, str(output), 0, time.monotonic() - begun)  # type: ignore[arg-type]
-    done, kept = _into_folder(model, folders, pairs, into, kind, config)
+    done, kept = _into_folder(model, folders, list(zip(pairs, outputs, configs, strict=True)), into, kind)
     result = AlignedDocuments(tuple(done), alone, str(output), kept, time.monotonic() - begun)  # type: ignore[arg-type]
     result.write(into / _TABLE)
     (into / _STATE).unlink(missing_ok=True)
@@ -361,14 +366,50 @@ def _row(found: AlignedTexts, pair: Named, output: str | None) -> AlignedPair:
     return AlignedPair(pair[1], pair[2], pair[0], *sizes, int((steps > 0).all(1).sum()), round(held, 4), output)
 
 
+def _with_corrections(config: AlignConfig, names: list[str], output: Path) -> list[AlignConfig]:
+    """Return how each pair is aligned: with the corrections that have the name of its beads' file."""
+    fixed = _corrections("fixed", config.fixed, names, output)
+    before = _corrections("uncorrected", config.uncorrected, names, output)
+    if before and not fixed:
+        raise ConfigError(f"uncorrected={config.uncorrected}: is what fixed= was made of; give fixed=")
+    before = {name: path for name, path in before.items() if name in fixed}
+    return [replace(config, fixed=fixed.get(name), uncorrected=before.get(name)) for name in names]
+
+
+def _corrections(setting: str, given: Any, names: list[str], output: Path) -> dict[str, Path]:
+    """Return the files of a folder of corrections by their names without suffixes, which are those of beads' files."""
+    if given is None:
+        return {}
+    where = f"{setting}={given}"
+    if not isinstance(given, (str, Path)) or not Path(given).is_dir():
+        raise ConfigError(f"{where}: of folders of documents, give a folder with a file a pair, as output= has them")
+    if output.is_dir() and output.samefile(given):
+        raise ConfigError(f"{where}: is also output=, and would be overwritten; give another name")
+    files: dict[str, Path] = {}
+    for name in _documents(Path(given)):
+        bare = without_packing(name)
+        stem = bare.with_suffix("").as_posix()
+        if bare.suffix.lower() not in SUFFIXES:
+            continue
+        if stem not in names:
+            cure = f"give files of the names that output= has, as in {names[0]}{SUFFIXES[0]}"
+            raise ConfigError(f"{where}: {name} is of no pair of documents; {cure}")
+        if stem in files:
+            raise ConfigError(f"{where}: {name} and {files[stem].name} are of one pair; take one of them out")
+        files[stem] = Path(given) / name
+    if not files:
+        raise ConfigError(f"{where}: holds no file of {', '.join(SUFFIXES)}; give a folder that does")
+    return files
+
+
 def _into_file(
-    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, config: AlignConfig
+    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], output: str, kind: str, configs: list[AlignConfig]
 ) -> list[AlignedPair]:
     if kind in ("ladder", "jsonl"):
         raise ConfigError(f"format={kind} numbers the lines of one pair of texts: give output=FOLDER")
     done: list[AlignedPair] = []
 
-    def rows(pair: Named) -> Iterator[Any]:
+    def rows(pair: Named, config: AlignConfig) -> Iterator[Any]:
         found = align(model, folders[0] / pair[1], folders[1] / pair[2], config=config)
         done.append(_row(found, pair, None))
         return bead_rows(found, (f"{pair[1]}:", f"{pair[2]}:"))
@@ -376,32 +417,31 @@ def _into_file(
     with bar("documents", total=len(pairs), unit="pair") as progress:
 
         def counted() -> Iterator[Iterator[Any]]:
-            for pair in pairs:
-                yield rows(pair)
+            for pair, config in zip(pairs, configs, strict=True):
+                yield rows(pair, config)
                 progress.update(1)
 
-        write_rows(output, kind, chain.from_iterable(counted()), config.languages)
+        write_rows(output, kind, chain.from_iterable(counted()), configs[0].languages)
     return done
 
 
 def _into_folder(
-    model: AnyModel, folders: tuple[Path, Path], pairs: list[Named], into: Path, kind: str, config: AlignConfig
+    model: AnyModel, folders: tuple[Path, Path], plan: list[tuple[Named, str, AlignConfig]], into: Path, kind: str
 ) -> tuple[list[AlignedPair], int]:
-    """Align each pair into a file of its own; pairs that an earlier run did in the same way are kept."""
+    """Align each pair into the file of its name; pairs that an earlier run did in the same way are kept."""
     into.mkdir(parents=True, exist_ok=True)
-    suffix = {"laser": "tsv", "markdown": "md", "latex": "tex"}.get(kind, kind)
     state, known = into / _STATE, {}
     if state.is_file():
         known = dict(json.loads(line) for line in state.read_text("utf-8").splitlines() if line.endswith("]"))
     done, kept = [], 0
-    signature = __version__, model.identity, kind, asdict(config) | {"threads": None}
     with (
-        bar("documents", total=len(pairs), unit="pair") as progress,
+        bar("documents", total=len(plan), unit="pair") as progress,
         state.open("a", encoding="utf-8", errors="backslashreplace") as log,
     ):
-        for pair, name in zip(pairs, _outputs(pairs, suffix), strict=True):
-            stamps = [file_stamp(folder / name) for folder, name in zip(folders, pair[1:], strict=True)]
-            key = fingerprint(signature, stamps)
+        for pair, name, config in plan:
+            signature = __version__, model.identity, kind, asdict(replace(config, threads=None))
+            read = folders[0] / pair[1], folders[1] / pair[2], config.fixed, config.uncorrected
+            key = fingerprint(signature, [file_stamp(path) for path in read if isinstance(path, (str, Path))])
             if key in known and (into / name).is_file():
                 done.append(AlignedPair(**known[key]))
                 kept += 1

@@ -115,18 +115,42 @@ def _add_rows(
                 total[c] = under[c] + row[c + offset]
 
 
+@njit(**INNER)
+def _forbidden_in_row(i: int, left: int, last: int, runs: int, forbidden: tuple, boxes: np.ndarray) -> int:
+    """Gather what no bead that ends in row i may hold: a line of the source to begin at or before, lines of the target."""
+    gaps, gaps_before, pairs, pairs_before = forbidden
+    count = 0
+    for k in range(gaps_before[left], gaps_before[min(last, np.int64(len(gaps_before) - 1))]):
+        boxes[count, 0], boxes[count, 1], boxes[count, 2] = i, gaps[k], gaps[k] + 1
+        count += 1
+    for k in range(pairs_before[max(np.int64(0), i - runs)], pairs_before[i]):
+        boxes[count, 0], boxes[count, 1], boxes[count, 2] = pairs[k, 0], pairs[k, 2], pairs[k, 3]
+        count += 1
+    return count
+
+
+@njit(**INNER)
+def _close(count: int, boxes: np.ndarray, begin: int, lines: int, bottom: int, top: int, before: np.ndarray) -> None:
+    """Close cells at which a bead would begin that holds a box, and no bead of fewer lines of the target would."""
+    for k in range(count):
+        j = boxes[k, 2] - lines
+        if boxes[k, 0] >= begin and j <= boxes[k, 1] and bottom <= j < top:
+            before[j - bottom] = _LEAST
+
+
 @njit(**INNER, fastmath=True)
 def _try_beads(
     i: int,
     runs_source: tuple,
     runs_target: tuple,
-    low: np.ndarray,
-    high: np.ndarray,
+    band: tuple,
     prices: tuple,
+    forbidden: tuple,
     room: tuple,
     code: np.ndarray,
 ) -> None:
     """Let each cell of row i be reached by the best bead that ends there."""
+    low, high, _ = band
     inverse_source, logs_source = runs_source
     inverse_target, logs_target = runs_target
     weights, losses, numbers = prices
@@ -134,11 +158,17 @@ def _try_beads(
     zero, scale, shift, precision, worst = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
     runs, first, last = len(inverse_source), low[i], high[i]
     left, own = max(np.int64(0), first - runs), scores[i % (runs + 1)]
+    closed, boxes = room[6], room[7]
+    count = _forbidden_in_row(i, left, last, runs, forbidden, boxes)
     for a in range(min(runs, i)):
         if inverse_source[a, i] == 0.0:
             continue
         before, bottom, top = scores[(i - 1 - a) % (runs + 1)], low[i - 1 - a], high[i - 1 - a]
         own_inverse, own_log, total = inverse_source[a, i], logs_source[a, i] + shift, columns[a]
+        if count > 0:
+            for c in range(top - bottom):
+                closed[c] = before[c]
+            before = closed
         for j in range(first, last):
             beads[j - first] = np.float32(0.0)
         for b in range(runs):
@@ -147,6 +177,8 @@ def _try_beads(
             inverse, logs = inverse_target[b], logs_target[b]
             for j in range(max(first, np.int64(b + 1)), last):
                 beads[j - first] += total[j - 1 - b - left]
+            if count > 0:
+                _close(count, boxes, i - 1 - a, b + 1, bottom, top, before)
             for j in range(max(first, bottom + b + 1), min(last, top + b + 1)):
                 off = logs[j] - own_log
                 price = min(worst, off * off * precision)
@@ -192,6 +224,7 @@ def best_path(
     runs_target: tuple,
     band: tuple,
     prices: tuple,
+    forbidden: tuple,
     room: tuple,
     back: np.ndarray,
 ) -> float:
@@ -206,8 +239,13 @@ def best_path(
         prices: float32 (runs, runs) what beads of each shape weigh and (runs, runs) what they lose; and float32 (6,): the
             cosine of a bead without gain, 1 / the gain's scale, the mean of the log ratio of sizes, half its precision, its
             greatest price, and what it costs to begin a gap.
+        forbidden: int64 (g,), lines of the target that no bead holds, rising; int64 (m + 1,), how many of them come before
+            each line; int64 (k, 4), runs of lines that no bead holds both of, begin and end in the source, begin and end in
+            the target, in the order of their ends in the source; int64 (n + 1,), how many of these end at or before each
+            cell. A run of the source that no bead holds has the inverse norm 0.
         room: float64 (runs + 1, w) best scores, float64 (2, w) scores within a gap, float32 (runs, w) products, float32
-            (runs, w) sums over rows, float32 (w,) sums of a bead's products, int64 (runs,) where a row's products begin.
+            (runs, w) sums over rows, float32 (w,) sums of a bead's products, int64 (runs,) where a row's products begin,
+            float64 (w,) scores of the row that beads begin in, int64 (g + k, 3) what is forbidden in a row.
         back: uint8 (cells,), receives how each cell was reached: 1 + 5 (a - 1) + b - 1 for the best bead of a and b lines
             that ends there, plus 32 if the best way to the cell ends in a gap, 64 if the last line of that gap is of the
             target, and 128 if the gap begins with it.
@@ -231,7 +269,7 @@ def best_path(
             _products(sources[line], targets, left, end, products[line % runs])
             begins[line % runs] = left
             _add_rows(i, left, last - 1 - left, runs, products, begins, columns)
-            _try_beads(i, runs_source, runs_target, low, high, prices, room, code)
+            _try_beads(i, runs_source, runs_target, band, prices, forbidden, room, code)
         _try_gaps(i, low, high, prices[2][5], room, code)
     return scores[n % (runs + 1)][m - low[n]]
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import logging
-import re
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.alignment.beads import AlignConfig, Prices
+from xswe.alignment.beads import AlignConfig, Constraints, Prices
+from xswe.alignment.corrections import find_constraints
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
-from xswe.corpus.documents import languages_of, read_tmx
-from xswe.errors import ConfigError, InputError
+from xswe.errors import ConfigError
 from xswe.io.files import work_folder
-from xswe.io.lines import Skipped, check_lines, read_lines
+from xswe.io.lines import check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, write_text
@@ -35,106 +32,7 @@ from xswe.progress import took
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.sentences import Sentence, is_document, split_text
 
-logger = logging.getLogger(__name__)
-Anchor = tuple[Sequence[int], Sequence[int]]
-Lines = tuple[tuple[int, ...], tuple[int, ...]]
 _OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}  # formats that hold gaps and the numbers of lines
-_RUNG = re.compile(r"\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\](?::.*)?")
-
-
-def find_anchors(
-    fixed: str | Path | Sequence[Anchor], source: Sequence[str], target: Sequence[str], languages: tuple[str, ...]
-) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return known beads as the cells before and after each, in order.
-
-    Args:
-        fixed: a TMX file, whose units are sought in the texts; a ladder; or lines from 0.
-        source: the source's lines.
-        target: the target's lines.
-        languages: of both, for TMX; empty to take a file's own two.
-
-    Raises:
-        ConfigError: none of more than two languages of a TMX file are given; lines are not there, not in a run, or crossed.
-        InputError: nothing of the TMX file is found in the texts, or a line of the ladder is none.
-    """
-    if not isinstance(fixed, (str, Path)):
-        beads: list[Lines] = [(tuple(a), tuple(b)) for a, b in fixed]
-        where = "fixed"
-    else:
-        where = str(fixed)
-        if suffix_of(fixed) == ".tmx":
-            beads = _from_memory(Path(fixed), source, target, languages)
-        else:
-            beads = list(_from_ladder(fixed))
-    out, before = [], (0, 0)
-    for lines in sorted(bead for bead in beads if bead[0] and bead[1]):
-        start, end = (lines[0][0], lines[1][0]), (lines[0][-1] + 1, lines[1][-1] + 1)
-        for side, (one, texts) in enumerate(zip(lines, (source, target), strict=True)):
-            if list(one) != list(range(one[0], one[-1] + 1)) or one[0] < before[side] or end[side] > len(texts):
-                name = ("source", "target")[side]
-                cure = "a bead's lines follow each other, from 0, and beads do not cross"
-                raise ConfigError(f"{where}: lines {list(one)} of the {name} cannot be a bead here: {cure}")
-        out.append((start, end))
-        before = end
-    return out
-
-
-def _from_ladder(path: str | Path) -> Iterator[Lines]:
-    for number, text in read_lines(path):
-        if not (text or "").strip():
-            continue
-        found = _RUNG.fullmatch((text or "").strip())
-        if found is None:
-            raise InputError(path, f"{(text or '')[:60]!r} is no rung", "write [0]:[0,1] or [0]:[0,1]:score", number)
-        yield tuple(tuple(int(line) for line in side.split(",") if line.strip()) for side in found.groups())  # type: ignore[misc]
-
-
-def _from_memory(path: Path, source: Sequence[str], target: Sequence[str], languages: tuple[str, ...]) -> list[Lines]:
-    """Find the units of a translation memory in two texts, in order; those that are not there are left out."""
-    languages = languages or languages_of(path)
-    sides = [_Places(source), _Places(target)]
-    out: list[Lines] = []
-    lost = 0
-    for pair in read_tmx(path, (languages[0], languages[1]), on_error="raise", skipped=Skipped()):
-        found = [side.find(text) for side, text in zip(sides, pair, strict=True)]
-        if found[0] is None or found[1] is None:
-            lost += 1
-            continue
-        for side, lines in zip(sides, found, strict=True):
-            side.pass_over(lines)  # type: ignore[arg-type]
-        out.append((found[0], found[1]))
-    if not out:
-        raise InputError(path, "none of its units is in the two texts", "give the memory that was made from these files")
-    if lost:
-        logger.warning("%s: %d units are not in the texts as whole lines, and fix nothing", path, lost)
-    return out
-
-
-class _Places:
-    """Where runs of lines stand in a text without blanks, from a place that moves on."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        bare = ["".join(line.split()) for line in lines]
-        self._text = "".join(bare)
-        self._ends = [0, *accumulate(map(len, bare))]
-        self._from = 0
-
-    def find(self, text: str) -> tuple[int, ...] | None:
-        """Return the lines that are together this text; None if there are none further on."""
-        wanted = "".join(text.split())
-        place = self._text.find(wanted, self._from) if wanted else -1
-        while place >= 0:
-            first, last = bisect_left(self._ends, place), bisect_left(self._ends, place + len(wanted))
-            if self._ends[first] == place and self._ends[last] == place + len(wanted):
-                return tuple(range(first, last))
-            place = self._text.find(wanted, place + 1)
-        return None
-
-    def pass_over(self, lines: Sequence[int]) -> None:
-        """Look for what follows after these lines."""
-        self._from = self._ends[lines[-1] + 1]
-
-
 Side = str | Path | Sequence[str]
 _ALL = Threshold(-np.inf, "none")
 
@@ -179,7 +77,7 @@ class AlignedTexts(Result):
     Attributes:
         cells: int64 (n + 1, 2), how many lines of source and target come before each bead, and at last all.
         scores: float32 (n,), 0 for gaps.
-        fixed: bool (n,), which beads were given.
+        fixed: bool (n,), which beads and gaps were given.
         source: the source's lines.
         target: the target's lines.
         prices: what was learnt from the texts.
@@ -317,7 +215,6 @@ def align(
     target: Side,
     *,
     output: str | Path | None = None,
-    fixed: str | Path | Sequence[Anchor] | None = None,
     format: str = "auto",
     config: AlignConfig | None = None,
     **settings: Any,
@@ -332,14 +229,13 @@ def align(
         output: a file that the beads are written to as well, in the format of its name; see :meth:`AlignedTexts.write`. Of
             texts of more than 100,000 lines the folder ``<output>.work`` holds what a killed run has done, and the same
             call goes on from there.
-        fixed: beads that are known: a TMX file, corrected by hand, a ladder, or lines as in ``[((0,), (0, 1))]``.
         format: of the output.
         config: how; see :class:`xswe.alignment.beads.AlignConfig`.
-        settings: single fields of it: ``languages``, ``split``, ``gap``, ``most``, ``min_score``, …
+        settings: single fields of it: ``languages``, ``split``, ``fixed``, ``gap``, ``most``, ``min_score``, …
 
     Raises:
-        ConfigError: a setting is unknown or impossible, or languages are needed.
-        InputError: a file is missing or damaged, or an anchor is not found in the texts.
+        ConfigError: a setting is unknown or impossible, languages are needed, or a list of corrections contradicts itself.
+        InputError: a file is missing or damaged, contradicts itself, or is of other texts.
 
     Example:
         >>> import xswe
@@ -358,11 +254,11 @@ def align(
     spoken = codes if len(codes) == 2 else ("", "")
     sides = [read_side(*given, config.split) for given in zip((source, target), spoken, strict=True)]
     texts = sides[0][0], sides[1][0]
-    anchors = find_anchors(fixed, texts[0], texts[1], codes) if fixed is not None else []
+    constraints = find_constraints(config.fixed, config.uncorrected, texts[0], texts[1], codes)
     long = output is not None and is_long(*texts)
     with work_folder(str(output)) if long else nullcontext() as work:
-        path, prices = align_texts(model, *texts, config, anchors, config.threads or available_threads(), work)
-        cells, scores, known, threshold, expected = _cut(path, prices, anchors, config)
+        path, prices = align_texts(model, *texts, config, constraints, config.threads or available_threads(), work)
+        cells, scores, known, threshold, expected = _cut(path, prices, constraints, config)
         places, seconds = (sides[0][1], sides[1][1]), time.monotonic() - begun
         aligned = AlignedTexts(cells, scores, known, *texts, prices, codes, places, seconds, threshold, expected)
         if output is not None:
@@ -390,20 +286,22 @@ def read_side(given: Side, language: str, split: bool | None) -> tuple[Texts, Se
 
 
 def _cut(
-    path: AlignedPath, prices: Prices, anchors: Sequence[tuple[tuple[int, int], tuple[int, int]]], config: AlignConfig
+    path: AlignedPath, prices: Prices, constraints: Constraints, config: AlignConfig
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Threshold, Expected | None]:
     """Score a path's beads, and turn those below the threshold into gaps.
 
     Returns:
-        Cells, scores, which steps are anchors, the threshold, and how many beads are expected to be right.
+        Cells, scores, which steps were given, the threshold, and how many beads are expected to be right.
     """
     scores, expected = prices.score(path.cosines), None
     if len(path.mismatched):  # what a bead's source scores with the beads around tells how many of the beads are right
         bead, mismatched = ~np.isnan(scores), prices.score(path.mismatched)
         expected = from_mismatches(scores[bead], mismatched[bead], int(bead.sum()))
     threshold = _threshold(config, expected)
-    given, ends = set(anchors), [tuple(cell) for cell in path.cells.tolist()]
+    given, ends = set(constraints.anchors), [tuple(cell) for cell in path.cells.tolist()]
     known = np.fromiter((step in given for step in pairwise(ends)), bool, len(ends) - 1)
+    for side, gaps in enumerate((constraints.source_gaps, constraints.target_gaps)):
+        known |= (np.diff(path.cells[:, 1 - side]) == 0) & np.isin(path.cells[:-1, side], gaps)
     cells, scores = path.cells, np.nan_to_num(scores).astype(np.float32)
     if threshold.value > -np.inf:
         cells, scores, known = _without(cells, scores, known, threshold.value)

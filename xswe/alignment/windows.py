@@ -12,7 +12,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from xswe.alignment.beads import (
     AlignConfig,
     Cell,
+    Constraints,
     Lines,
     Prices,
     align_lines,
@@ -29,8 +30,12 @@ from xswe.alignment.beads import (
     best_of_parts,
     between,
     coarse_cells,
+    estimate,
+    joined,
     line_sums,
     part_of,
+    parts_between,
+    path_through,
 )
 from xswe.io.execution import run_shards
 from xswe.io.files import arrays_digest, fingerprint, load_checkpoint, save_checkpoint, scratch
@@ -54,7 +59,7 @@ _READ = 1 << 14  # lines encoded at a time
 
 
 class Window(NamedTuple):
-    """A part of two texts, from cell to cell."""
+    """A part of two texts, from cell to cell; known beads may lie within."""
 
     start: Cell  # cell where its path begins
     stop: Cell  # cell where it ends
@@ -74,14 +79,17 @@ class Side:
         model: what encodes.
         texts: its lines.
         threads: how many encode. Of a static model the ids of all lines are kept, and pooled when a window is looked at.
+        gaps: int64, lines that are known to have no counterpart, rising; they are given as empty ones.
         mean: known from an earlier run, whose plan is there: a line is then encoded when its window is.
 
     Attributes:
         mean: float32 (d,), what its lines have in common.
     """
 
-    def __init__(self, model: AnyModel, texts: Texts, threads: int, mean: np.ndarray | None = None) -> None:
-        self._model, self._texts = model, texts
+    def __init__(
+        self, model: AnyModel, texts: Texts, threads: int, gaps: np.ndarray, mean: np.ndarray | None = None
+    ) -> None:
+        self._model, self._texts, self._gaps = model, texts, gaps
         self._bags: Bags | None = None
         if mean is not None:
             self.mean = mean
@@ -107,7 +115,7 @@ class Side:
         return Lines(bag_sums(self._model, bags), np.fromiter(map(len, texts), np.float32, len(texts)))
 
     def lines(self, start: int, stop: int) -> Lines:
-        """Return some of its lines, centred."""
+        """Return some of its lines, centred; those in known gaps are empty."""
         texts = self._texts[start:stop]
         if self._bags is None:
             out = line_sums(self._model, texts)
@@ -115,6 +123,7 @@ class Side:
             bags = self._bags.block(start, stop)
             out = self._pooled(Bags(bags.ids.astype(np.int32), bags.offsets), texts)
         out.centre(self.mean)
+        out.clear(self._gaps[np.searchsorted(self._gaps, start) : np.searchsorted(self._gaps, stop)] - start)
         return out
 
     def coarse(self, start: int, stop: int, level: int, threads: int) -> Lines:
@@ -141,7 +150,7 @@ def align_texts(
     source: Texts,
     target: Texts,
     config: AlignConfig,
-    anchors: Sequence[tuple[Cell, Cell]] = (),
+    constraints: Constraints | None = None,
     threads: int = 1,
     work: pathlib.Path | None = None,
 ) -> tuple[Path, Prices]:
@@ -152,24 +161,26 @@ def align_texts(
         source: the lines.
         target: the lines.
         config: how.
-        anchors: beads that are known, from cell to cell, in order.
+        constraints: what is known of the texts; None for nothing.
         threads: how many windows are aligned at a time.
         work: folder for the windows' paths, where a killed run's are found again; None for one that nobody finds.
 
     Returns:
         The path from (0, 0) to (n, m), and what was learnt.
     """
+    constraints = constraints or Constraints()
     if not is_long(source, target):
         lines = line_sums(model, source, threads), line_sums(model, target, threads)
-        cells, prices = align_lines(*lines, config, anchors)
+        cells, prices = align_lines(*lines, config, constraints)
         return _measured(cells, *lines, config), prices
     with nullcontext(work) if work else scratch() as place:
         texts = [arrays_digest(side.data, side.offsets) for side in (source, target)]
-        how = asdict(config) | {"threads": None}
-        identity = fingerprint(__version__, model.identity, how, texts, anchors)
+        how = asdict(replace(config, threads=None, fixed=None, uncorrected=None))
+        known = constraints.anchors, arrays_digest(constraints.source_gaps, constraints.target_gaps, constraints.rejected)
+        identity = fingerprint(__version__, model.identity, how, texts, known)
         folder = pathlib.Path(place) / identity
         pair, windows, prices = _planned(
-            folder / "plan.safetensors", identity, (model, source, target, config), anchors, threads
+            folder / "plan.safetensors", identity, (model, source, target, config), constraints, threads
         )
         stage = Stage(folder / "windows", "align", len(windows), ".safetensors", _Windows(identity), identity)
         stage.begin()
@@ -209,8 +220,8 @@ def _measured(cells: np.ndarray, source: Lines, target: Lines, config: AlignConf
 class Pair:
     """Two sides, window by window."""
 
-    def __init__(self, source: Side, target: Side, config: AlignConfig) -> None:
-        self._sides, self._config = (source, target), config
+    def __init__(self, source: Side, target: Side, config: AlignConfig, constraints: Constraints) -> None:
+        self._sides, self._config, self._constraints = (source, target), config, constraints
 
     def windows(self, start: Cell, stop: Cell, end: Cell, threads: int) -> list[Window]:
         """Cut what lies between two cells into windows along a coarse path."""
@@ -236,16 +247,24 @@ class Pair:
     def learn(self, windows: Sequence[Window]) -> Prices:
         """Learn from some windows, evenly spread."""
         some = windows[:: 1 + sum(window.lines for window in windows) // _LEARN]
-        parts = [part_of(*self._lines(window.start, window.stop), self._config) for window in some]
-        return best_of_parts(parts, self._config, lambda lines: None)[1]
+        parts, wholes, beads = [], [], []
+        for window in some:
+            lines = self._lines(window.start, window.stop)
+            known = self._constraints.within(window.start, window.stop)
+            own = parts_between(*lines, known, self._config)
+            wholes.append(joined(*lines, known.anchors, own, self._config.search))
+            parts += [part for _, part in own]
+            beads += [np.subtract(stop, start) for start, stop in known.anchors]
+        return best_of_parts(parts, beads, estimate(wholes), self._config, lambda lines: None)[1]
 
     def path(self, window: Window, prices: Prices) -> Path:
         """Align a window."""
         source, target = self._lines(window.start, window.end)
         n, m = np.subtract(window.stop, window.start).tolist()
-        cells = best_cells(
-            part_of(source.part(0, n), target.part(0, m), self._config), prices, self._config, self._config.most
-        )
+        known = self._constraints.within(window.start, window.stop)
+        parts = parts_between(source.part(0, n), target.part(0, m), known, self._config)
+        found = [best_cells(part, prices, self._config, self._config.most) for _, part in parts]
+        cells = path_through(known.anchors, parts, found)
         if window.end != window.stop:
             cells = np.concatenate([cells, [np.subtract(window.end, window.start)]])
         return _measured(cells, source, target, self._config, window.start)
@@ -253,6 +272,18 @@ class Pair:
     def _lines(self, start: Cell, stop: Cell) -> tuple[Lines, Lines]:
         source, target = (side.lines(a, b) for side, a, b in zip(self._sides, start, stop, strict=True))
         return source, target
+
+
+def _gathered(windows: Sequence[Window]) -> list[Window]:
+    """Make one window of those that follow each other with a known bead between them, up to the lines of a window."""
+    out: list[Window] = []
+    for window in windows:
+        before = out[-1] if out else window
+        if out and before.end != before.stop and before.lines + window.lines <= _WINDOW:
+            out[-1] = window._replace(start=before.start)
+        else:
+            out.append(window)
+    return out
 
 
 @dataclass(frozen=True)
@@ -271,21 +302,23 @@ def _planned(
     file: pathlib.Path,
     identity: str,
     given: tuple[AnyModel, Texts, Texts, AlignConfig],
-    anchors: Sequence[tuple[Cell, Cell]],
+    constraints: Constraints,
     threads: int,
 ) -> tuple[Pair, list[Window], Prices]:
     """Cut two texts into windows and learn from some of them, unless the plan of an earlier run is there."""
     model, source, target, config = given
+    known = (source, constraints.source_gaps), (target, constraints.target_gaps)
     if found := load_checkpoint(file, identity):
         arrays, values = found
-        sides = [Side(model, texts, threads, arrays[name]) for name, texts in (("source", source), ("target", target))]
+        means = arrays["source"], arrays["target"]
+        sides = [Side(model, texts, threads, gaps, mean) for (texts, gaps), mean in zip(known, means, strict=True)]
         windows = [Window(*map(tuple, cells)) for cells in arrays["windows"].tolist()]
-        return Pair(sides[0], sides[1], config), windows, Prices(**values, shapes=arrays["shapes"])
-    sides = [Side(model, texts, threads) for texts in (source, target)]
-    pair = Pair(sides[0], sides[1], config)
-    rooms = between(anchors, len(source), len(target))
+        return Pair(sides[0], sides[1], config, constraints), windows, Prices(**values, shapes=arrays["shapes"])
+    sides = [Side(model, texts, threads, gaps) for texts, gaps in known]
+    pair = Pair(sides[0], sides[1], config, constraints)
+    rooms = between(constraints.anchors, len(source), len(target))
     ends = [start for start, _ in rooms[1:]] + [rooms[-1][1]]
-    windows = [one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)]
+    windows = _gathered([one for room, end in zip(rooms, ends, strict=True) for one in pair.windows(*room, end, threads)])
     prices = pair.learn(windows)
     values = asdict(prices)
     arrays = {"source": sides[0].mean, "target": sides[1].mean, "windows": np.array(windows, np.int64)}

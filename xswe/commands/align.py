@@ -22,14 +22,14 @@ def run(values: dict[str, Any]) -> str:
     if source == target == "-":
         raise ConfigError("source=- target=-: one of them can be read from standard input")
     if Path(source).is_dir() or values["manifest"]:
-        for name in ("fixed", "report"):
-            if values[name] is not None:
-                raise ConfigError(f"{name}= is of one pair of texts: give files as source and target")
+        if values["report"] is not None:
+            raise ConfigError("report= is of one pair of texts: give files as source and target")
         how |= {"pairing": values["pairing"], "manifest": values["manifest"]}
         return str(align_documents(load_any(locate(values["model"])), source, target, output, **how))
     refuse_unused("align", values, {"with two files: it is for folders": ["pairing"]})
-    check_output(output, [path for path in (source, target, values["fixed"]) if path not in (None, "-")])
+    read = source, target, config.fixed, config.uncorrected
+    check_output(output, [str(path) for path in read if path not in (None, "-")])
     check_report(values, [path for path in (source, target) if path != "-"])
     model = load_any(locate(values["model"]))
-    found = align(model, source, target, output=output, fixed=values["fixed"], **how)
+    found = align(model, source, target, output=output, **how)
     return f"{found.summary()}: {output}{reported(values, found, model)}"

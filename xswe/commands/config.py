@@ -21,7 +21,7 @@ _MANY = ("encode", "import")  # verbs whose ``input`` may be several
 # Settings that are names or texts, and no numbers, in every verb that has them; of some several may be given.
 NAMES = frozenset(_TEXTS) | {"compare", "corpora", "corpus.paths", "counts", "documents", "fit", "fixed", "gold", "hits"}
 NAMES |= {"index", "input", "manifest", "mined", "models", "passages", "projector", "queries", "rejects", "rerank", "run"}
-NAMES |= {"space", "tasks", "tokenizer", "work"}
+NAMES |= {"space", "tasks", "tokenizer", "uncorrected", "work"}
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
