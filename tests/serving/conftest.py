@@ -76,7 +76,9 @@ def server(app: object) -> Iterator[SimpleNamespace]:
     """The application behind uvicorn, as ``serve`` runs it."""
     from xswe.serving.connections import patient_for
 
-    config = uvicorn.Config(app, port=0, http=patient_for(ServeConfig(seconds=1.0)), ws="none", log_level="error", access_log=False)
+    config = uvicorn.Config(
+        app, port=0, http=patient_for(ServeConfig(seconds=1.0)), ws="none", log_level="error", access_log=False
+    )
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -452,6 +452,6 @@ def _into_folder(
                 done.append(_row(found, pair, name))
                 log.write(json.dumps([key, done[-1]._asdict()], ensure_ascii=False) + "\n")
                 log.flush()
-            keep(state, f"after {len(done):,} of {len(pairs):,} pairs of documents")
+            keep(state, f"after {len(done):,} of {len(plan):,} pairs of documents")
             progress.update(1)
     return done, kept
