@@ -130,7 +130,7 @@ def test_another_threshold_takes_the_search_that_is_there(model, lines, tmp_path
         (lambda path: dedup(None, ["a"]), ConfigError, "model=None"),
         (lambda path: dedup(None, ["a"], threshold=1.5), ConfigError, "threshold=1.5"),
         (lambda path: dedup(None, ["a"], threshold=None, limit=1), ConfigError, "limit"),
-        (lambda path: dedup(None, ["a"], threshold=None, digits="fold"), ConfigError, "digits=fold: choose one of compare"),
+        (lambda path: dedup(None, ["a"], threshold=None, digits="fold"), ConfigError, "digits='fold': choose one"),
         (lambda path: dedup(None, ["a"], threshold=None, rejects="b"), ConfigError, "output="),
         (lambda path: dedup(None, path / "a.tmx", threshold=None), ConfigError, "filter"),
         (lambda path: dedup(None, path / "a.txt", path / "b.parquet", threshold=None), ConfigError, "same suffix"),

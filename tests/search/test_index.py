@@ -203,7 +203,7 @@ def test_mistakes_are_named(mini, tmp_path):
     index = xswe.index(mini, ["a cat"], folder=tmp_path / "a")
     with pytest.raises(ConfigError, match=r"folder=.*a: exists; give another name, or load_index"):
         xswe.index(mini, ["a dog"], folder=tmp_path / "a")
-    with pytest.raises(ConfigError, match="method='hnsw': use exact or clusters"):
+    with pytest.raises(ConfigError, match="method='hnsw': choose one of exact, clusters"):
         xswe.index(mini, ["a dog"], method="hnsw")
     with pytest.raises(ConfigError, match="k=0"):
         index.search("a", k=0)

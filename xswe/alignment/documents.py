@@ -23,7 +23,7 @@ from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Listing
 from xswe.io.resume import keep
-from xswe.io.settings import changed
+from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
 from xswe.mining.output import write_rows
@@ -36,7 +36,7 @@ from xswe.text.languages import LANGUAGES
 from xswe.version import __version__
 
 Pairing = Literal["names", "content"]
-PAIRINGS = ("names", "content")
+_BY_NAMES = for_all(Pairing, {"names": True, "content": False})
 _CANDIDATES = 16  # documents of the other side that are compared sentence by sentence
 _SENTENCES = 48  # of a document that take part in that
 _NEIGHBOURHOOD = 4
@@ -256,8 +256,7 @@ def align_documents(
     folders, into = (Path(source), Path(target)), Path(output)
     single = bool(without_packing(into).suffix) and not into.is_dir()
     kind = bead_format(format, str(output) if single else "beads.tsv", config.languages)
-    if pairing not in PAIRINGS:
-        raise ConfigError(f"pairing={pairing!r}: choose one of {', '.join(PAIRINGS)}")
+    check_choice("pairing", pairing, Pairing)
     pairs, names = _pairs(model, folders, pairing, manifest, config)
     if not pairs:
         raise ConfigError(f"no document of {source} has a partner in {target}: try pairing=content, or give manifest=")
@@ -289,7 +288,7 @@ def _pairs(
     names = [_documents(folder) for folder in folders]
     if manifest is not None:
         return list(_listed(manifest, folders)), names
-    if pairing == "names":
+    if _BY_NAMES[pairing]:
         counts = [Counter(map(_key, one)) for one in names]
         several = {key for count in counts for key, times in count.items() if times > 1}
         keys = [{_key(name, _key(name) in several): name for name in reversed(one)} for one in names]

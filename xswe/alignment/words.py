@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from xswe.errors import ConfigError, ModelError
 from xswe.io.files import open_output
 from xswe.io.ragged import Bags
 from xswe.io.results import Result, check_suffix
-from xswe.io.settings import changed
+from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
@@ -34,10 +34,13 @@ from xswe.progress import bar
 from xswe.text.spans import make_cutter
 
 LinkMethod = Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
-_METHODS = {
-    **{"forward": kernels.FORWARD, "backward": kernels.BACKWARD, "intersection": kernels.INTERSECTION},
-    **{"union": kernels.UNION, "itermax": kernels.ITERMAX, "transport": kernels.TRANSPORT},
-}
+_METHODS = for_all(
+    LinkMethod,
+    {
+        **{"forward": kernels.FORWARD, "backward": kernels.BACKWARD, "intersection": kernels.INTERSECTION},
+        **{"union": kernels.UNION, "itermax": kernels.ITERMAX, "transport": kernels.TRANSPORT},
+    },
+)
 _TOKEN = re.compile(r"[^ \t]+")
 _BLOCK = 4096  # pairs at a time
 _MARKS = str.maketrans("。、，！？：；「」『』（）“”‘’«»„", '.,,!?:;""""()""\'\'"""')
@@ -68,8 +71,7 @@ class LinkConfig:
     share: float = 0.3
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(LinkMethod):
-            raise ConfigError(f"method={self.method!r}: choose one of {', '.join(get_args(LinkMethod))}")
+        check_choice("method", self.method, LinkMethod)
         if self.prior < 0 or self.turns < 0:
             raise ConfigError(f"prior={self.prior}, turns={self.turns}: give no negative number")
         if self.heat <= 0 or not 0 < self.share <= 1 or not 0 < self.keep <= 1:

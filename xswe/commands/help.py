@@ -92,7 +92,14 @@ _SECTIONS = {
 }
 # Where the tables of _GROUPS are, and those that a comment in conf/ names in braces.
 _TABLES = ("teacher/protocol", "corpus/cleaning", "training/config", "text/readers")
-_ALIASES = ("text/units.py", "io/lines.py", "training/losses.py", "teacher/protocol.py")
+_ALIASES = (
+    "text/units.py",
+    "io/lines.py",
+    "training/losses.py",
+    "training/optimisers.py",
+    "training/refine.py",
+    "teacher/protocol.py",
+)
 _GROUPS = {  # a choice of several settings at once, and the table that it is made from
     "train": {
         **{"pair": "", "recipe": "RECIPES", "teacher": "TEACHERS", "distilled": "TEACHERS"},
@@ -230,8 +237,9 @@ def _aliases(module: str) -> dict[str, str]:
     """Return what the names of closed choices stand for, in a module and in those that it may take them from."""
     out = {}
     for node in (node for name in (*_ALIASES, module) for node in _parsed(name).body):
-        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("Literal["):
-            out[ast.unparse(node.targets[0])] = ast.unparse(node.value)
+        value = ast.unparse(node.value).removeprefix("typing.") if isinstance(node, ast.Assign) else ""
+        if isinstance(node, ast.Assign) and value.startswith("Literal["):
+            out[ast.unparse(node.targets[0])] = value
     return out
 
 

@@ -38,6 +38,7 @@ from xswe.errors import ConfigError
 from xswe.io.lines import OnError
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts, TextView
+from xswe.io.settings import check_choice
 from xswe.text.languages import detector
 
 logger = logging.getLogger(__name__)
@@ -87,8 +88,7 @@ class CorpusConfig:
     limit: int = 0
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("raise", "skip"):
-            raise ConfigError(f"corpus.on_error={self.on_error!r}: use 'raise' or 'skip'")
+        check_choice("corpus.on_error", self.on_error, OnError)
         if not 0 <= self.held_out < 1 or not 0 <= self.development < 1 or self.held_out + self.development >= 1:
             raise ConfigError("corpus.held_out and corpus.development are fractions whose sum is below 1")
         check_columns(self.columns, "corpus.columns")

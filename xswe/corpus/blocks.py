@@ -21,6 +21,7 @@ from xswe.errors import ConfigError
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
+    RAISES,
     Lines,
     OnError,
     ReturnsAlone,
@@ -142,7 +143,7 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
         spans, status = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
         kernels.cut_lines(block.data, block.offsets, *file.columns, MAX_LINE_BYTES, spans, status)
         further = [_column(block, int(column), status) for column in file.negatives]
-        if on_error == "raise":
+        if RAISES[on_error]:
             complain(block, status, file.source, number, (*file.columns, *map(int, file.negatives)))
         fine = np.flatnonzero(status == kernels.FINE)
         if judged:
@@ -229,7 +230,7 @@ def _moses_job(
             spans.append(np.zeros((len(block), 4), np.int64))
             status.append(np.zeros(len(block), np.uint8))
             kernels.cut_lines(block.data, block.offsets, -1, -1, MAX_LINE_BYTES, spans[-1], status[-1])
-            if on_error == "raise":
+            if RAISES[on_error]:
                 complain(block, status[-1], name, number, (0, 0))
         fine = np.flatnonzero(np.maximum(status[0], status[1]) == kernels.FINE)
         texts = [copied(b.data, s[fine, 0], s[fine, 1]) for b, s in zip(blocks, spans, strict=True)]
@@ -263,7 +264,7 @@ def complain(block: Texts, status: np.ndarray, name: str | Path, number: int, co
 
 
 def _unequal(short: str, long: str, number: int, on_error: OnError) -> Iterator[Job]:
-    if on_error == "raise":
+    if RAISES[on_error]:
         raise unequal_sides(short, long, number)
     yield _ready(Rows(Texts.of([]), Texts.of([]), None, {"unequal length": 1}))
 
@@ -272,6 +273,6 @@ def _end(lines: Lines, name: str | Path, number: int, on_error: OnError) -> Iter
     """Report that a stream ended before its time, if it did."""
     if lines.damage is None:
         return
-    if on_error == "raise" or isinstance(lines.damage, ReturnsAlone):
+    if RAISES[on_error] or isinstance(lines.damage, ReturnsAlone):
         raise damaged_archive(name, lines.damage, number)
     yield _ready(Rows(Texts.of([]), Texts.of([]), None, {"damaged archive": 1}))

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, BinaryIO, Literal
 from urllib.parse import urlsplit
 
 import yaml
@@ -24,6 +24,7 @@ from xswe.corpus.rows import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
 from xswe.io.resume import keep
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
 
@@ -31,6 +32,9 @@ SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,71
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")
 SAMPLE_CORPUS: dict[str, Any] = {"paths": SAMPLE, "held_out": 0.1, "development": 0.05}
 CardFormat = Literal["moses-zip", "tar", "tsv", "hub", "lines"]
+CardKind = Literal["bitext", "monolingual"]
+_IN_TWO_MEMBERS = for_all(CardFormat, {"moses-zip": True, "tar": False, "tsv": False, "hub": False, "lines": False})
+_OF_PAIRS = for_all(CardKind, {"bitext": True, "monolingual": False})
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class Card:
 
     name: str  # what it is called on the command line
     what: str
-    kind: Literal["bitext", "monolingual"]
+    kind: CardKind
     homepage: str | None  # where to read about it, and to fetch it by hand
     licence: str  # its licence, as its source states it
     allows: str  # what that allows, in a few words
@@ -144,8 +148,7 @@ def _version(values: Mapping[str, Any]) -> Version:
     values = dict(values)
     for name in ("files", "urls", "languages"):
         values[name] = tuple(values.get(name, ()))
-    if values["format"] not in get_args(CardFormat):
-        raise ConfigError(f"format {values['format']!r}: use {', '.join(get_args(CardFormat))}")
+    check_choice("format", values["format"], CardFormat)
     return Version(**{**values, "version": str(values["version"])})
 
 
@@ -414,7 +417,7 @@ def find_sources(
 def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[PairFile]:
     """Fetch a corpus's files of a language pair and say how they are laid out; errors as of :func:`find_sources`."""
     card = find_card(name)
-    if card.kind != "bitext":
+    if not _OF_PAIRS[card.kind]:
         raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")
     release = card.release_for(languages, version)
     names = release.names(languages)
@@ -428,7 +431,7 @@ def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: s
 
 def _laid_out(path: Path, release: Version, names: dict[str, str], languages: tuple[str, str]) -> PairFile:
     members = {part: pattern.format(**names) for part, pattern in release.members.items()}
-    if release.format == "moses-zip":
+    if _IN_TWO_MEMBERS[release.format]:
         present = member_names(path)
         sides = tuple(match_member(path, members[side], present) for side in ("source", "target"))
         return PairFile(path, None, (0, 1), "moses", sides, members.get("score"), languages=languages)

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError, brief, needs
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.text.languages import LANGUAGES, cjk_runs, has_kana, in_other_language
 
@@ -186,6 +187,10 @@ _CONTROL = re.compile(
 _WIDE = re.compile("[\uff01-\uff5e\u3000\uff61-\uff9f]+")
 _BLANKS = re.compile(" {2,}")
 
+Normal = Literal["", "NFC", "NFKC"]
+Detector = Literal["", "lingua"]
+DETECTS = for_all(Detector, {"": False, "lingua": True})
+
 
 @dataclass(frozen=True)
 class CleanConfig:
@@ -209,7 +214,7 @@ class CleanConfig:
             German sentences a second and core, ten thousand Chinese or Japanese ones.
     """
 
-    normalise: Literal["", "NFC", "NFKC"] = ""
+    normalise: Normal = ""
     control: bool = False
     width: bool = False
     simplify: bool = False
@@ -220,13 +225,11 @@ class CleanConfig:
     identical: bool = False
     near_duplicates: bool = False
     hubs: int = 0
-    language: Literal["", "lingua"] = ""
+    language: Detector = ""
 
     def __post_init__(self) -> None:
-        if self.normalise not in ("", "NFC", "NFKC"):
-            raise ConfigError(f"corpus.clean.normalise={self.normalise!r}: use NFC, NFKC or ''")
-        if self.language not in ("", "lingua"):
-            raise ConfigError(f"corpus.clean.language={self.language!r}: use lingua or ''")
+        check_choice("corpus.clean.normalise", self.normalise, Normal)
+        check_choice("corpus.clean.language", self.language, Detector)
         if not 0 <= self.letters <= 1 or not 0 <= self.script <= 1:
             raise ConfigError("corpus.clean.letters and corpus.clean.script are shares between 0 and 1")
         if self.ratio and self.ratio < 1:
@@ -276,7 +279,7 @@ class Cleaner:
         reason = np.zeros(len(rows), np.uint8)
         for number, bad in self._checks(rows, min_score):
             reason[bad & (reason == 0)] = number
-        if self._config.language:
+        if DETECTS[self._config.language]:
             for side, language in zip((rows.source, rows.target), self._languages, strict=True):
                 left = np.flatnonzero(reason == 0)
                 reason[left[in_other_language(list(side.take(left)), language, self._threads)]] = _LANGUAGE
@@ -415,6 +418,9 @@ CLEANING: dict[str, dict[str, Any]] = {
 
 
 Step = Callable[[str], str]
+_FORMS: dict[str, Step | None] = for_all(
+    Normal, {"": None, **{form: partial(unicodedata.normalize, form) for form in ("NFC", "NFKC")}}
+)
 
 
 def _steps(config: CleanConfig, language: str) -> list[Step]:
@@ -424,8 +430,8 @@ def _steps(config: CleanConfig, language: str) -> list[Step]:
         steps.append(lambda text: _BLANKS.sub(" ", _CONTROL.sub(" ", text)))
     if config.width:
         steps.append(lambda text: _WIDE.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text))
-    if form := config.normalise:
-        steps.append(lambda text: unicodedata.normalize(form, text))
+    if step := _FORMS[config.normalise]:
+        steps.append(step)
     if config.simplify and language == "zh":
         from xswe.text.languages import simplified_characters
 

@@ -13,9 +13,13 @@ from numba import njit
 from xswe.corpus.kernels import mix
 from xswe.errors import ConfigError
 from xswe.io.ragged import Bags
+from xswe.io.settings import check_choice, for_all
 
 Pick = Literal["shortest", "random", "first"]
 Length = Literal["units", "tokens"]
+# Whether the shortest candidates are chosen, random ones, or the first.
+_PICKED = for_all(Pick, {"shortest": (True, False, False), "random": (False, True, False), "first": (False, False, True)})
+BY_TOKENS = for_all(Length, {"units": False, "tokens": True})
 _MOST_ROWS = 1 << 32  # a key has 32 bits for the row
 _READ = 1 << 22  # keys read at a time
 _FEW = 1 << 19  # units for which numpy takes less than the compiled code does to be compiled
@@ -41,10 +45,8 @@ class ContextConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.pick not in ("shortest", "random", "first"):
-            raise ConfigError(f"contexts.pick={self.pick!r}: use shortest, random or first")
-        if self.length not in ("units", "tokens"):
-            raise ConfigError(f"contexts.length={self.length!r}: use units or tokens")
+        check_choice("contexts.pick", self.pick, Pick)
+        check_choice("contexts.length", self.length, Length)
         if self.per_unit < 1 or self.candidates < 1:
             raise ConfigError("contexts.per_unit and contexts.candidates must be at least 1")
 
@@ -127,21 +129,22 @@ def choose_contexts(
         counts[~wanted] = 0
     # Of a unit in more sentences than are looked at, those are drawn that a hash of unit and sentence puts first.
     # Where lengths are asked for, all units are treated so: their candidates are first gathered, then measured.
-    asked = lengths is not None and config.pick == "shortest"
-    drawn = counts > config.candidates if config.pick == "shortest" else np.full(size, config.pick == "random")
+    shortest, random, first = _PICKED[config.pick]
+    asked = lengths is not None and shortest
+    drawn = counts > config.candidates if shortest else np.full(size, random)
     drawn |= asked
-    room = np.where(drawn & (config.pick == "shortest"), config.candidates, config.per_unit)
-    if config.pick == "random":
+    room = np.where(drawn & shortest, config.candidates, config.per_unit)
+    if random:
         room = np.minimum(room, config.candidates)
-    kept = choice.keep_least(np.minimum(counts, room), drawn, config.pick == "first", np.uint64(config.seed))
+    kept = choice.keep_least(np.minimum(counts, room), drawn, first, np.uint64(config.seed))
     bounds = _measured(kept, len(bags), lengths) if lengths is not None and asked else offsets
-    chosen = choice.settle(bounds, drawn & (config.pick == "shortest"), config.per_unit)
+    chosen = choice.settle(bounds, drawn & shortest, config.per_unit)
     bags.release()
     held.release()
     chosen.sort()
     sentence, unit = np.divmod(chosen, max(1, size))
-    sentences, first = np.unique(sentence, return_index=True)
-    return Contexts(sentences, unit.astype(np.int32), np.append(first, len(chosen)).astype(np.int64))
+    sentences, starts = np.unique(sentence, return_index=True)
+    return Contexts(sentences, unit.astype(np.int32), np.append(starts, len(chosen)).astype(np.int64))
 
 
 class _Compiled:

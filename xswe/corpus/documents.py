@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import numpy as np
 
 from xswe.errors import ConfigError, InputError, brief, needs
-from xswe.io.lines import OnError, Skipped, open_binary, read_whole
+from xswe.io.lines import RAISES, OnError, Skipped, open_binary, read_whole
 from xswe.io.sources import damage
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def units_of(
         yield unit, (found[languages[0]], found[languages[1]]) if both else None
 
     yield from _units(Path(path), ("tu",), lambda root: None, pairs, on_error, skipped)
-    if met and not fitting and on_error == "raise":
+    if met and not fitting and RAISES[on_error]:
         both, found = " and ".join(languages), ", ".join(sorted(met))
         raise InputError(path, f"no unit has {both}: its languages are {found}", f"give a file of {both}")
 
@@ -185,7 +185,7 @@ def _units(
         except DefusedXmlException as error:
             raise InputError(path, f"it declares entities ({type(error).__name__})", "remove the declarations") from None
         except damage(ParseError, ValueError, LookupError) as error:
-            if on_error == "raise":
+            if RAISES[on_error]:
                 line = getattr(error, "position", (None, None))[0]
                 raise InputError(path, f"not well-formed ({error})", _MEMORY_CURE, line) from None
             skipped.add("damaged XML")
@@ -241,7 +241,7 @@ def read_catalogue(
             states = [getattr(e, "fuzzy", False) or bool(e.obsolete) for e in catalogue]
             entries = [(e.msgid, e.msgstr or e.msgstr_plural.get(0, "")) for e in catalogue]
         except Exception as error:  # what polib raises for damage ranges from OSError to IndexError and struct.error
-            if on_error == "raise":
+            if RAISES[on_error]:
                 if isinstance(error, InputError):
                     raise
                 line = error.line if isinstance(error, _NotAString) else None

@@ -15,7 +15,7 @@ import numpy as np
 from xswe.corpus.bitext import CorpusConfig, CorpusReport, describe
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cards import card_version, digest_of, fetch_release, find_card, find_sources, is_card
-from xswe.corpus.cleaning import CleanConfig, EvaluationTexts
+from xswe.corpus.cleaning import DETECTS, CleanConfig, EvaluationTexts
 from xswe.corpus.formats import PairFile, find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.lines import Skipped, read_lines
@@ -236,7 +236,7 @@ def load_sentences(
             if rows.any():
                 report.dropped[reason] = int(rows.sum())
         texts = texts.take(np.flatnonzero(~(exact | normalised)))
-    if config.clean.language:
+    if DETECTS[config.clean.language]:
         own = [
             start + np.flatnonzero(~in_other_language(list(texts[start : start + _BLOCK]), language, threads))
             for start in range(0, len(texts), _BLOCK)

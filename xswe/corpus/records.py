@@ -18,7 +18,7 @@ from functools import cached_property
 from io import StringIO
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple, assert_never, cast
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from xswe.errors import ConfigError, InputError
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
+    RAISES,
     Lines,
     OnError,
     Skipped,
@@ -224,23 +225,31 @@ class RecordFile:
 
     def frame(self, scored: bool = False) -> tuple[bytes, bytes]:
         """Return what stands before and after the records: a header of columns (and of their scores), or of a memory."""
-        if self.kind == "tmx":
-            return _memory_frame(self.paths[0])
-        if self.kind == "csv":
-            names = self._header.rstrip(b"\r\n")
-            return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
-        return b"", b""
+        match self.kind:
+            case "tmx":
+                return _memory_frame(self.paths[0])
+            case "csv":
+                names = self._header.rstrip(b"\r\n")
+                return (names + f"{self.separator}score".encode() if scored else names) + self._end, b""
+            case "tsv" | "moses" | "jsonl":
+                return b"", b""
+        assert_never(self.kind)
 
     def scored(self, record: Record, score: float) -> bytes:
         """Return a record with a score added: a column, a field, a property."""
-        if self.kind == "jsonl":
-            value = None if score != score else round(score, 6)
-            told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
-            return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
-        if self.kind == "tmx":
-            start = record.raw.index(b">") + 1
-            return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
-        return record.raw + (self.separator.encode() if self.kind == "csv" else b"\t") + b"%.6f" % score
+        match self.kind:
+            case "jsonl":
+                value = None if score != score else round(score, 6)
+                told = json.dumps({**json.loads(record.raw or b"{}"), "score": value}, ensure_ascii=False)
+                return told.encode("utf-8", "backslashreplace")  # a lone surrogate, as it was written
+            case "tmx":
+                start = record.raw.index(b">") + 1
+                return b'%s<prop type="x-score">%.6f</prop>%s' % (record.raw[:start], score, record.raw[start:])
+            case "csv":
+                return record.raw + self.separator.encode() + b"%.6f" % score
+            case "tsv" | "moses":
+                return record.raw + b"\t%.6f" % score
+        assert_never(self.kind)
 
     def _lines(self, most: int, window: int = 0) -> Iterator[tuple[int, tuple[Texts, ...]]]:
         """Stream the lines of the file, or of two in step, as they stand; and where those of the first file begin."""
@@ -278,7 +287,7 @@ class RecordFile:
             status[row] = kernels.FINE if tabs >= max(columns) else kernels.FEW
         if number == 1 and not (self.span and self.span[0]) and lines.data[: len(_MARK)].tobytes() == _MARK:
             spans[0, ::2] = np.where(spans[0, ::2] == 0, np.minimum(len(_MARK), spans[0, 1::2]), spans[0, ::2])
-        if self.on_error == "raise":
+        if RAISES[self.on_error]:
             complain(lines, status, path, number, columns)
         return spans, status != kernels.FINE
 
@@ -303,7 +312,7 @@ class RecordFile:
             spoken = (self.languages[0], self.languages[1]) if len(self.languages) == 2 else ("", "")
             check_sides_are_text(path, spoken, source, target, cure=cure, lines=[number for number, _ in whole])
         for number, row in chain(first, rows):
-            if len(row) != len(header) and self.on_error == "raise":
+            if len(row) != len(header) and RAISES[self.on_error]:
                 raise uneven(path, row, header, number)
             pair = (row[a].strip(), row[b].strip()) if len(row) == len(header) else None
             yield Record(_csv_line(row, separator), end, pair)
@@ -342,7 +351,7 @@ class RecordFile:
                     texts = values[0].strip(), values[1].strip()
             except (ValueError, RecursionError):
                 pass
-            if texts is None and self.on_error == "raise":
+            if texts is None and RAISES[self.on_error]:
                 cure = f"name the fields, as in columns=[source,target] (looked for: {', '.join(names)})"
                 raise InputError(path, "no object with two texts", cure, number)
             yield Record(raw, end, texts)

@@ -25,6 +25,7 @@ from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
 from xswe.io.lines import (
     MAX_LINE_BYTES,
+    RAISES,
     RETURNS_ALONE,
     OnError,
     Skipped,
@@ -274,7 +275,7 @@ def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skippe
             if not problem:
                 yield tuple(texts)
                 continue
-        if on_error == "raise":
+        if RAISES[on_error]:
             raise InputError(path, problem, f"{fields.cure}, or set on_error=skip", number)
         skipped.add(problem.partition(" (")[0])
 
@@ -353,7 +354,7 @@ def read_csv(
         if len(row) == len(header):
             yield tuple(row[place].strip() for place in places)
         elif row:
-            if on_error == "raise":
+            if RAISES[on_error]:
                 raise uneven(path, row, header, number)
             skipped.add("another number of columns")
 

@@ -20,7 +20,7 @@ from xswe.errors import ConfigError, InputError, Unfinished, XsweError, brief, n
 from xswe.io.files import held, read_json, remove_leftovers, whole_folder, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.resume import keep
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.io.settings import LOCAL, ON_RAY, ExecutionConfig
 from xswe.io.shards import Stage, sound_record, write_record
 from xswe.progress import bar
 
@@ -138,7 +138,8 @@ def _go_through(
                 else:
                     counted()
 
-        work = _on_ray(stage, todo(), execution) if execution.kind == "ray" else _here(stage, todo(), threads, opened)
+        on_ray = ON_RAY[execution.kind]
+        work = _on_ray(stage, todo(), execution) if on_ray else _here(stage, todo(), threads, opened)
         with closing(work) as done:
             for shard, found in done:
                 if "error" not in found:

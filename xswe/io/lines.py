@@ -15,11 +15,13 @@ import numpy as np
 from xswe.errors import InputError
 from xswe.io.files import check_input
 from xswe.io.ragged import Texts, concatenate
+from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_remote, packing_of, suffix_of, unpacked
 
 # Lines above this many bytes are no sentences; reading on regardless would let one bad file fill the memory.
 MAX_LINE_BYTES = 1 << 20
 OnError = Literal["raise", "skip"]
+RAISES = for_all(OnError, {"raise": True, "skip": False})
 _MOST_WHOLE = 256 << 20  # bytes of a file that is read whole
 # What a file holds is units or columns, and its lines are markup, or rows.
 _NO_LINES = frozenset(
@@ -146,7 +148,7 @@ def read_lines(
                 if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
                     _skip_rest_of_line(stream)
             except damage() as error:
-                if on_error == "raise":
+                if RAISES[on_error]:
                     raise damaged_archive(path, error, number + 1) from None
                 skipped.add("damaged archive")
                 return
@@ -205,7 +207,7 @@ def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> In
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
     """Decode one line with its line end, or complain of it."""
     if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-        if on_error == "raise":
+        if RAISES[on_error]:
             raise InputError(
                 path, f"a line of over {MAX_LINE_BYTES >> 20} MiB", f"cut the file into lines, {_SKIPPABLE}", number
             )
@@ -216,12 +218,12 @@ def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, sk
     try:
         text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
-        if on_error == "raise":
+        if RAISES[on_error]:
             raise not_utf8(path, number, raw, error.start, f", {_SKIPPABLE}") from None
         skipped.add("not UTF-8")
         return None
     if "\0" in text:
-        if on_error == "raise":
+        if RAISES[on_error]:
             raise nul_byte(path, number, raw, f", {_SKIPPABLE}")
         skipped.add("NUL byte")
         return None

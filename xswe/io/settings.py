@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from xswe.errors import ConfigError
 
 T = TypeVar("T")
+V = TypeVar("V")
 C = TypeVar("C", bound=Any)  # a dataclass of settings
 OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
@@ -31,6 +32,28 @@ def meant(name: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
+    """Return a table that has an entry for each choice of a closed type, and no other.
+
+    Raises:
+        TypeError: it has not: at import, before a choice that nothing does could be taken for another.
+    """
+    if set(table) != set(typing.get_args(choices)):
+        raise TypeError(f"{sorted(table)} are not {sorted(typing.get_args(choices))}: each choice needs what does it")
+    return table
+
+
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """Refuse a value that is no choice of a closed type.
+
+    Raises:
+        ConfigError: it is none, named ``name``.
+    """
+    if value not in (known := typing.get_args(choices)):
+        listed = ", ".join(str(choice) or "''" for choice in known)
+        raise ConfigError(f"{name}={value!r}: choose one of {listed}{meant(str(value), map(str, known))}")
 
 
 def defaults(cls: type[Any]) -> dict[str, Any]:
@@ -80,9 +103,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return _nested(typing.cast("type[Any]", hint), value, where)
     if origin is typing.Literal:
-        if value not in arguments:
-            choices = ", ".join(str(choice) or "''" for choice in arguments)
-            raise ConfigError(f"{where}={value!r}: choose one of {choices}")
+        check_choice(where, value, hint)
         return value
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
@@ -133,6 +154,10 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
     return dataclasses.replace(config, **own)
 
 
+Executor = typing.Literal["local", "array", "ray"]
+ON_RAY = for_all(Executor, {"local": False, "array": False, "ray": True})
+
+
 @dataclasses.dataclass(frozen=True)
 class ExecutionConfig:
     """Where the work of a verb is done.
@@ -152,7 +177,7 @@ class ExecutionConfig:
         shard: bytes of text a shard.
     """
 
-    kind: typing.Literal["local", "array", "ray"] = "local"
+    kind: Executor = "local"
     index: int | None = None
     count: int | None = None
     wait: float = 0.0
@@ -163,8 +188,7 @@ class ExecutionConfig:
     shard: int = 16_777_216
 
     def __post_init__(self) -> None:
-        if self.kind not in ("local", "array", "ray"):
-            raise ConfigError(f"execution={self.kind}: use local, array or ray")
+        check_choice("execution", self.kind, Executor)
         if self.kind == "array":
             index, count = self.slice
             if not 0 <= index < count:

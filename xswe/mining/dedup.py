@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
 from xswe.io.resume import unrepeatable
-from xswe.io.settings import LOCAL, ExecutionConfig, changed
+from xswe.io.settings import LOCAL, ExecutionConfig, changed, check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.mining.output import format_of, one_line, output_format
 from xswe.mining.side import identity_key, number_key
@@ -50,6 +50,7 @@ _BLOCK = 16_384
 _SHINGLE = 4  # bytes, as the sketches have them
 _FEW = 1024  # lines with the same numbers whose cosines are one product
 Digits = Literal["compare", "ignore"]
+_COMPARED = for_all(Digits, {"compare": True, "ignore": False})
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,7 @@ class DedupConfig:
 
     def __post_init__(self) -> None:
         check_storage(self.storage)
-        if self.digits not in get_args(Digits):
-            raise ConfigError(f"digits={self.digits}: choose one of {', '.join(get_args(Digits))}")
+        check_choice("digits", self.digits, Digits)
         for name in ("threshold", "near"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
@@ -421,7 +421,7 @@ class _Keys:
 def _read(source: RecordFile | list[str], folder: Path, config: DedupConfig) -> tuple[_Keys, Texts, np.ndarray]:
     """Read the texts into the folder; returns their keys, the texts, and which records are damaged."""
     parts: list[tuple[np.ndarray, ...]] = []
-    near, compared = config.near is not None, config.digits == "compare"
+    near, compared = config.near is not None, _COMPARED[config.digits]
     records = _records(source)
     with text_writer(folder, "texts") as writer, bar("read", unit="line") as progress:
         while block := list(islice(records, _BLOCK)):

@@ -11,6 +11,7 @@ nearest on the other side, and b = (a(x) + a(y)) / 2 (Artetxe & Schwenk, 2019):
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,26 +19,16 @@ import numpy as np
 from numba import njit
 
 from xswe.errors import ConfigError
+from xswe.io.settings import check_choice, for_all
 from xswe.search.types import Neighbours
 
 Score = Literal["cosine", "ratio", "distance", "csls"]
-SCORES = get_args(Score)
 Selection = Literal["max", "intersection", "forward", "backward", "kbest"]
 SELECTIONS = get_args(Selection)
 # A cosine is divided by no less: where a neighbourhood holds next to nothing (a few lines, none of them related), a
 # quotient would grow without bound and rank noise above translations, and by a negative one would turn signs round. A pair
 # of cosine 0.4 brings its own neighbourhoods (k = 4) to this much, and those of the struck lists of 50 lines lie above.
 _LEAST = np.float32(0.1)
-
-
-def check_score(score: str) -> None:
-    """Complain of an unknown score.
-
-    Raises:
-        ConfigError: there is no such score.
-    """
-    if score not in SCORES:
-        raise ConfigError(f"score={score!r}: use one of {', '.join(SCORES)}")
 
 
 def neighbourhood(cosines: np.ndarray, k: int, skip: int = 0) -> np.ndarray:
@@ -64,6 +55,21 @@ def ratio_base(here: np.ndarray, there: np.ndarray) -> np.ndarray:
     return np.maximum((here + there) / np.float32(2), _LEAST)
 
 
+def _distance(cosines: np.ndarray, here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    return cosines - (here + there) / np.float32(2)
+
+
+_SCORED: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = for_all(
+    Score,
+    {
+        "cosine": lambda cosines, _here, _there: cosines,
+        "ratio": lambda cosines, here, there: cosines / ratio_base(here, there),
+        "distance": _distance,
+        "csls": lambda cosines, here, there: _distance(cosines, here, there) * np.float32(2),
+    },
+)
+
+
 def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, score: Score) -> np.ndarray:
     """Turn cosines into scores.
 
@@ -72,14 +78,12 @@ def score_cosines(cosines: np.ndarray, here: np.ndarray, there: np.ndarray, scor
         here: neighbourhoods of the one side, broadcast against ``cosines``.
         there: neighbourhoods of the other side.
         score: which.
+
+    Raises:
+        ConfigError: there is no such score.
     """
-    check_score(score)
-    if score == "cosine":
-        return cosines
-    if score == "ratio":
-        return cosines / ratio_base(here, there)
-    out = cosines - (here + there) / np.float32(2)
-    return out * np.float32(2) if score == "csls" else out
+    check_choice("score", score, Score)
+    return _SCORED[score](cosines, here, there)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,23 +192,31 @@ def select(candidates: Candidates, how: Selection = "max", best: int = 1, within
     Raises:
         ConfigError: there is no such selection.
     """
-    if how not in SELECTIONS:
-        raise ConfigError(f"select={how!r}: use one of {', '.join(SELECTIONS)}")
-    if within:
-        return _within(candidates, how, best)
-    if how == "kbest":
-        return _lists(candidates, best)
+    check_choice("select", how, Selection)
+    return _within(candidates, how, best) if within else _SELECTED[how](candidates, best)
+
+
+def _forward(candidates: Candidates, _length: int) -> Pairs:
+    return Pairs.of(*_best(candidates.forward, candidates.forward_ids)).best_first()
+
+
+def _backward(candidates: Candidates, _length: int) -> Pairs:
+    scores, target, source = _best(candidates.backward, candidates.backward_ids)
+    return Pairs.of(scores, source, target).best_first()
+
+
+def _intersection(candidates: Candidates, _length: int) -> Pairs:
     scores, source, target = _best(candidates.forward, candidates.forward_ids)
-    if how == "forward":
-        return Pairs.of(scores, source, target).best_first()
+    _, back_target, back_source = _best(candidates.backward, candidates.backward_ids)
+    answer = np.full(len(candidates.backward), -1, np.int32)
+    answer[back_target] = back_source
+    mutual = answer[target] == source
+    return Pairs.of(scores[mutual], source[mutual], target[mutual]).best_first()
+
+
+def _max(candidates: Candidates, _length: int) -> Pairs:
+    scores, source, target = _best(candidates.forward, candidates.forward_ids)
     back_scores, back_target, back_source = _best(candidates.backward, candidates.backward_ids)
-    if how == "backward":
-        return Pairs.of(back_scores, back_source, back_target).best_first()
-    if how == "intersection":
-        answer = np.full(len(candidates.backward), -1, np.int32)
-        answer[back_target] = back_source
-        mutual = answer[target] == source
-        return Pairs.of(scores[mutual], source[mutual], target[mutual]).best_first()
     union = Pairs.of(
         np.concatenate([scores, back_scores]), np.concatenate([source, back_source]), np.concatenate([target, back_target])
     ).best_first()
@@ -236,3 +248,9 @@ def _lists(candidates: Candidates, best: int) -> Pairs:
     ids = np.take_along_axis(candidates.forward_ids, order, 1)
     row, place = np.nonzero(np.isfinite(scores))
     return Pairs.of(scores[row, place], row, ids[row, place], place + 1)
+
+
+_SELECTED: dict[str, Callable[[Candidates, int], Pairs]] = for_all(
+    Selection,
+    {"max": _max, "intersection": _intersection, "forward": _forward, "backward": _backward, "kbest": _lists},
+)

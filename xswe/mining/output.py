@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.io.results import Unit, check_suffix, write_table, write_text, write_tmx, write_xliff
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import packing_of, suffix_of
 from xswe.mining.margin import Pairs
 
@@ -70,9 +71,7 @@ def output_format(wanted: str, output: str, languages: Sequence[str] = ()) -> Fo
             format needs the languages, a file, or a file without packing.
         DependencyError: the library that writes it is not installed.
     """
-    known = get_args(Format)
-    if wanted not in known:
-        raise ConfigError(f"format={wanted!r}: use one of {', '.join(known)}")
+    check_choice("format", wanted, Format)
     suffix = suffix_of(output)
     if wanted == "auto" and suffix in FOREIGN:
         raise ConfigError(f"{output}: pairs are not written as {suffix}; use {', '.join(_SUFFIXES)}, or say format=")
@@ -126,6 +125,7 @@ _WRITERS: dict[str, Callable[[Iterator[Row], Sequence[str]], Iterator[str]]] = {
     "tmx": lambda rows, languages: write_tmx(map(_unit, rows), languages),
     "xliff": lambda rows, languages: write_xliff(map(_unit, rows), languages),
 }
+for_all(Format, {"auto": None, **_WRITERS, **_TABLES})  # each is written in one way or the other
 
 
 def write_pairs(path: str, kind: str, pairs: Pairs, source: Named, target: Named, languages: Sequence[str] = ()) -> None:

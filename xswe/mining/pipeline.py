@@ -17,9 +17,9 @@ from xswe.errors import ConfigError
 from xswe.io.execution import is_made, once
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.io.settings import LOCAL, ExecutionConfig, check_choice
 from xswe.mining.cascade import check_share, judge_pairs
-from xswe.mining.margin import SELECTIONS, Pairs, Score, Selection, check_score, score_candidates, select
+from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.output import Format
 from xswe.mining.side import FilterConfig, Side, SideConfig, filter_candidates, prepare_side
 from xswe.mining.threshold import (
@@ -103,10 +103,9 @@ class MineConfig:
     execution: ExecutionConfig = LOCAL
 
     def __post_init__(self) -> None:
-        check_score(self.score)
+        check_choice("score", self.score, Score)
         check_storage(self.storage)
-        if self.select not in SELECTIONS:
-            raise ConfigError(f"select={self.select!r}: use one of {', '.join(SELECTIONS)}")
+        check_choice("select", self.select, Selection)
         check_threshold(self.threshold, self.precision)
         for name in ("min_score", "max_score"):
             if getattr(self, name) != getattr(self, name):

@@ -25,8 +25,8 @@ from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
 from xswe.io.resume import unrepeatable
-from xswe.io.settings import changed
-from xswe.mining.margin import Score, check_score, neighbourhood, score_cosines
+from xswe.io.settings import changed, check_choice
+from xswe.mining.margin import Score, neighbourhood, score_cosines
 from xswe.mining.output import format_of, output_format
 from xswe.mining.side import identity_key
 from xswe.model.ensemble import AnyModel
@@ -55,7 +55,7 @@ class ScoreConfig:
     neighbours: SearchConfig = field(default_factory=SearchConfig)
 
     def __post_init__(self) -> None:
-        check_score(self.score)
+        check_choice("score", self.score, Score)
 
     @property
     def streams(self) -> bool:

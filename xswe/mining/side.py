@@ -24,7 +24,7 @@ from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
 from xswe.io.execution import once
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
-from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.lines import RAISES, OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
 from xswe.io.resume import unrepeatable
 from xswe.mining.margin import Candidates
@@ -332,7 +332,7 @@ def _lines(
         if config.ids:
             name, tab, line = line.partition("\t")
             if not tab or not name:
-                if config.on_error == "raise":
+                if RAISES[config.on_error]:
                     cure = "mend the line, or set ids=false if the lines have no ids"
                     raise InputError(config.path, "no id<TAB>text", cure, number)
                 skipped.add("no id")

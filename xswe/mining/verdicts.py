@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
-from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned
+from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
 from xswe.corpus.kernels import blank_after, mix
 from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
@@ -86,7 +86,7 @@ class BitextFilter:
     hubs: int = 0
     columns: tuple[int | str, ...] = (0, 1)
     languages: tuple[str, ...] = ()
-    language: str = ""
+    language: Detector = ""
     on_error: OnError = "raise"
     evidence: bool = False
     rerank_share: float = 0.05
@@ -106,7 +106,7 @@ class BitextFilter:
             ratio=self.ratio,
             near_duplicates=self.near_duplicates,
             hubs=self.hubs,
-            language=self.language,  # type: ignore[arg-type]
+            language=self.language,
         )
         return CorpusConfig(max_characters=self.max_characters, clean=clean)
 

@@ -11,14 +11,16 @@ where the last one's end: the flat form that every look-up of the library gives.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from xswe.errors import ConfigError, needs
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
+from xswe.io.settings import check_choice, for_all
 from xswe.model.folder import Precision
 from xswe.model.interchange import write_binary, write_text
 from xswe.model.static import StaticModel
@@ -132,8 +134,7 @@ class ExportConfig:
     shared: int = 0
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(Format):
-            raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
+        check_choice("format", self.format, Format)
         if self.dtype not in (None, "float32") and self.format in ("word2vec", "word2vec-binary", "bits"):
             raise ConfigError(f"dtype={self.dtype}: format={self.format} has a precision of its own; leave dtype out")
         if self.shared and (self.format != "folder" or self.dtype not in (None, "int8")):
@@ -165,17 +166,13 @@ def export(model: StaticModel, config: ExportConfig, output: Path, counts: np.nd
         )
     check_folder(output) if config.format == "folder" or str(output) == "-" else check_output(output)
     model = reshape(model, config, counts)
-    if config.format == "folder":
-        model.save(output)
-    elif config.format == "onnx":
-        write_onnx(output, model)
-        write_lookup(model, output.with_suffix(".tokenizer.json"))
-    elif config.format == "bits":
-        write_bits(output, model)
-    else:
-        write = write_text if config.format == "word2vec" else write_binary
-        write(output, *vectors_by_token(model))
+    _WRITTEN[config.format](output, model)
     return output
+
+
+def _write_graph(output: Path, model: StaticModel) -> None:
+    write_onnx(output, model)
+    write_lookup(model, output.with_suffix(".tokenizer.json"))
 
 
 def vectors_by_token(model: StaticModel) -> tuple[list[str], np.ndarray]:
@@ -210,3 +207,15 @@ def write_bits(path: Path, model: StaticModel) -> None:
         raise ConfigError(f"format=bits packs eight dimensions a byte; the model has {model.dim}: choose a dim")
     tensors = {"bits": np.packbits(vectors > 0, axis=1), "scales": np.abs(vectors).mean(1).astype(np.float32)}
     save_tensors(path, tensors, {"format": "xswe-bits", "dim": str(model.dim)})
+
+
+_WRITTEN: dict[str, Callable[[Path, StaticModel], None]] = for_all(
+    Format,
+    {
+        "folder": lambda output, model: model.save(output),
+        "word2vec": lambda output, model: write_text(output, *vectors_by_token(model)),
+        "word2vec-binary": lambda output, model: write_binary(output, *vectors_by_token(model)),
+        "onnx": _write_graph,
+        "bits": write_bits,
+    },
+)

@@ -11,7 +11,7 @@ tells those apart is how often each language uses the word, per unit of its text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +21,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
+from xswe.io.settings import check_choice, for_all
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
 from xswe.text.units import SubwordUnits, Units
@@ -62,8 +63,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 def check_precision(dtype: str) -> str:
     """Return the name of a known precision, or raise a ConfigError that lists them."""
-    if dtype not in PRECISIONS:
-        raise ConfigError(f"dtype={dtype}: use one of {', '.join(PRECISIONS)}")
+    check_choice("dtype", dtype, Precision)
     return dtype
 
 
@@ -187,14 +187,19 @@ def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None
         ConfigError: the precision is unknown.
         ModelError: a number is beyond float16's range.
     """
-    check_precision(dtype)
-    if dtype == "int8":
-        return quantise(rows)
-    if dtype == "float32":
-        return np.ascontiguousarray(rows, np.float32), None
+    return _CONVERTED[check_precision(dtype)](rows)
+
+
+def _as_float16(rows: np.ndarray) -> tuple[np.ndarray, None]:
     if len(rows) and max(float(rows.max()), -float(rows.min())) > float(np.finfo(np.float16).max):
         raise ModelError("the vectors hold numbers above 65504, which float16 cannot: scale them, or use float32 or int8")
     return rows.astype(np.float16), None
+
+
+_CONVERTED: dict[str, Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None]]] = for_all(
+    Precision,
+    {"float32": lambda rows: (np.ascontiguousarray(rows, np.float32), None), "float16": _as_float16, "int8": quantise},
+)
 
 
 def restore(rows: np.ndarray, scales: np.ndarray | None) -> np.ndarray:

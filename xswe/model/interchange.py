@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, assert_never
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from xswe.errors import ConfigError, DependencyError, InputError, ModelError
 from xswe.io.files import package_folder, read_json, whole_file
 from xswe.io.lines import OnError, Skipped, read_lines
+from xswe.io.settings import check_choice, for_all
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
 from xswe.text.segmenters import BY_TEACHER
@@ -88,6 +89,7 @@ def piece_table(tokenizer: Tokenizer, matrix: np.ndarray, languages: Sequence[st
 logger = logging.getLogger(__name__)
 Format = Literal["text", "word2vec-binary", "model2vec", "wordllama"]
 Merge = Literal["average", "first"]
+_ONLY_FIRST = for_all(Merge, {"average": False, "first": True})
 # Where the libraries keep matrix and tokenizer in a folder.
 _LAYOUTS = (
     ("model.safetensors", "tokenizer.json"),
@@ -121,10 +123,8 @@ class ImportConfig:
     on_error: OnError = "raise"
 
     def __post_init__(self) -> None:
-        if self.format not in get_args(Format):
-            raise ConfigError(f"format={self.format}: use one of {', '.join(get_args(Format))}")
-        if self.merge not in get_args(Merge):
-            raise ConfigError(f"merge={self.merge}: use average or first")
+        check_choice("format", self.format, Format)
+        check_choice("merge", self.merge, Merge)
         if self.limit < 0:
             raise ConfigError(f"limit={self.limit}: give how many words to read of each table, 0 for all")
         if self.format == "wordllama" and not self.tokenizer:
@@ -140,17 +140,20 @@ def import_model(paths: Sequence[Path], languages: Sequence[str], config: Import
     """
     languages = check_languages(languages)
     description = {"imported": {"format": config.format, "files": [path.name for path in paths]}}
-    if config.format in ("text", "word2vec-binary"):
-        tables = [
-            read_text(path, config.limit, config.on_error) if config.format == "text" else read_binary(path, config.limit)
-            for path in paths
-        ]
-        words, matrix = merge_tables(tables, config.merge)
-        return StaticModel(word_units(words, languages, config), matrix, description)
-    if len(paths) != 1:
-        raise ConfigError(f"format={config.format} takes one input, {len(paths)} are given")
-    weights, tokenizer = _matrix_files(paths[0], config)
-    return StaticModel(*_pieces(weights, tokenizer, languages), description)
+    match config.format:
+        case "text":
+            tables = [read_text(path, config.limit, config.on_error) for path in paths]
+        case "word2vec-binary":
+            tables = [read_binary(path, config.limit) for path in paths]
+        case "model2vec" | "wordllama":
+            if len(paths) != 1:
+                raise ConfigError(f"format={config.format} takes one input, {len(paths)} are given")
+            found = (paths[0], Path(str(config.tokenizer))) if config.format == "wordllama" else _matrix_files(paths[0])
+            return StaticModel(*_pieces(*found, languages), description)
+        case other:
+            assert_never(other)
+    words, matrix = merge_tables(tables, config.merge)
+    return StaticModel(word_units(words, languages, config), matrix, description)
 
 
 def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -> tuple[list[str], np.ndarray]:
@@ -166,7 +169,7 @@ def merge_tables(tables: Sequence[tuple[list[str], np.ndarray]], merge: Merge) -
     count = np.zeros(len(index), np.float32)
     for words, matrix in tables:
         rows = np.array([index[word] for word in words])
-        new = count[rows] == 0 if merge == "first" else np.ones(len(rows), bool)
+        new = count[rows] == 0 if _ONLY_FIRST[merge] else np.ones(len(rows), bool)
         total[rows[new]] += matrix[new]
         count[rows[new]] += 1
     return list(index), total / count[:, None]
@@ -191,10 +194,8 @@ def word_units(words: Sequence[str], languages: Sequence[str], config: ImportCon
     return WordUnits(named, WordSplitter(languages, config.segmenters, pieces, config.folding), pieces)
 
 
-def _matrix_files(path: Path, config: ImportConfig) -> tuple[Path, Path]:
-    """Find the matrix and the tokenizer of a folder, or take them as told."""
-    if config.format == "wordllama":
-        return path, Path(str(config.tokenizer))
+def _matrix_files(path: Path) -> tuple[Path, Path]:
+    """Find the matrix and the tokenizer of a folder."""
     for weights, tokenizer in _LAYOUTS:
         if (path / weights).is_file() and (path / tokenizer).is_file():
             return path / weights, path / tokenizer

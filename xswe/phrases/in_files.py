@@ -8,15 +8,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
 from xswe.io.files import check_input, check_output, file_stamp, work_folder
-from xswe.io.lines import OnError, Skipped, check_lines, read_lines
+from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.io.settings import LOCAL, ExecutionConfig, check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -27,7 +27,8 @@ from xswe.progress import took
 from xswe.text.languages import check_languages
 from xswe.text.sentences import as_lines, is_document
 
-MODES = ("phrases", "terms")
+Mode = Literal["phrases", "terms"]
+_TERMS = for_all(Mode, {"phrases": False, "terms": True})
 _EXCHANGE = (".tbx", ".tmx")
 _BITEXTS = (".csv", ".tmx", ".xlf", ".xliff", ".po", ".mo", ".parquet")  # passages that are read as bitext only
 _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", ".zh", ".ja")
@@ -44,19 +45,18 @@ class PhraseFiles:
     queries: str  # text file; ``-`` for standard input
     passages: str  # likewise
     output: str  # file; ``-`` for standard output
-    mode: str = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
+    mode: Mode = "phrases"  # ``phrases``, or ``terms`` for distinct candidates, counted
     languages: tuple[str, ...] = ()  # of the phrases and of the passages, empty where they do not matter
     on_error: OnError = "raise"  # what a damaged line of the passages does
     split: bool | None = None  # cut the passages into sentences; None for documents only (Markdown, HTML, EPUB, DOCX, PDF)
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise ConfigError(f"mode={self.mode!r}: use one of {', '.join(MODES)}")
+        check_choice("mode", self.mode, Mode)
         if self.queries == self.passages == "-":
             raise ConfigError("queries=- passages=-: one of them can be read from standard input")
         check_output(self.output, [self.queries, self.passages])
         kind, named = self.format, check_languages(self.languages) if self.languages else ()
-        if kind == ".tbx" and self.mode != "terms":
+        if kind == ".tbx" and not _TERMS[self.mode]:
             raise ConfigError(f"output={self.output}: terms are written as .tbx: set mode=terms")
         if kind not in _EXCHANGE:
             check_suffix(self.output)
@@ -138,7 +138,7 @@ class FoundInFiles:
 
     def __str__(self) -> str:
         total, some = sum(map(len, self.found)), sum(map(bool, self.found))
-        kind = "candidates" if self.files.mode == "terms" else "hits"
+        kind = "candidates" if _TERMS[self.files.mode] else "hits"
         left_out = "".join(f", {number:,} skipped: {reason}" for reason, number in sorted(self.skipped.items()))
         nothing = f", nothing found for {len(self.found) - some:,}" if some < len(self.found) else ""
         return (
@@ -175,10 +175,10 @@ def find_in_files(
     config, queries = config or SpanConfig(), read_queries(files.queries)
     source = load_words(model, config.threads) if isinstance(model, str) else open_words(model)
     lines, skipped, begun = count(), Skipped(), time.monotonic()
-    search: Any = find_terms if files.mode == "terms" else find_phrases
+    search: Any = find_terms if _TERMS[files.mode] else find_phrases
     if execution.kind != "local":
         plain = "-" not in (files.passages, files.output) and not files.is_cut and not files.is_bitext
-        if not isinstance(model, str) or not plain or files.on_error == "skip":
+        if not isinstance(model, str) or not plain or not RAISES[files.on_error]:
             raise ConfigError(
                 f"execution={execution.kind}: others read the same passages: give a text file, an output file, the name of "
                 "a model, and on_error=raise"
@@ -192,7 +192,7 @@ def find_in_files(
     with nullcontext(files.passages) if files.is_bitext else cut as path:
         read = replace(files, passages=path, split=files.is_cut)
         how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}
-        if files.is_bitext and files.mode == "terms":
+        if files.is_bitext and _TERMS[files.mode]:
             how["bitext"] = files.pairs(Skipped())
         found = search(source, queries, _passages(read, lines, skipped), config, **how)
     seconds = time.monotonic() - begun
@@ -270,7 +270,7 @@ def _write(
     elif files.format == ".tmx":
         write_text(files.output, write_tmx(_units(queries, found), files.languages))
     else:
-        terms = files.mode == "terms"
+        terms = _TERMS[files.mode]
         rows = term_rows(queries, found, examples, other, marks) if terms else hit_rows(queries, found, other, marks)
         rows.write(files.output)
 

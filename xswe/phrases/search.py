@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numba import njit
@@ -22,6 +22,7 @@ from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks, run, share
 from xswe.io.products import largest, norms, products
 from xswe.io.ragged import Texts
+from xswe.io.settings import check_choice, for_all
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
@@ -217,6 +218,10 @@ _MOST_BYTES = 1 << 34  # of all lists together
 _CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
 
 
+FirstStage = Literal["none", "words"]
+_BY_WORDS = for_all(FirstStage, {"none": False, "words": True})
+
+
 @dataclass(frozen=True)
 class SpanConfig:
     """What is searched for.
@@ -240,7 +245,7 @@ class SpanConfig:
     min_score: float | None = None
     distinct: bool = False
     examples: int = 3
-    first_stage: str = "none"
+    first_stage: FirstStage = "none"
     near: int = 64
     threads: int = 1
 
@@ -253,8 +258,7 @@ class SpanConfig:
             raise ConfigError("k, examples, near and threads are at least 1")
         if not -1 <= (self.min_score or 0.0) <= 1:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
-        if self.first_stage not in ("none", "words"):
-            raise ConfigError(f"first_stage={self.first_stage!r}: use none or words")
+        check_choice("first_stage", self.first_stage, FirstStage)
 
 
 class Search:
@@ -341,7 +345,7 @@ class Search:
         found, block = self._prepare(matrix, cut)
         used, parts = matrix[found.pieces], _even_parts(cut.texts, config.threads)
         near, wanted = None, np.ones(len(cut), np.bool_)
-        if config.first_stage == "words":
+        if _BY_WORDS[config.first_stage]:
             near = self._near_rows(matrix)
             wanted = holding(near[open_].reshape(1, -1), cut, len(matrix), config.threads) > 0
 

@@ -30,7 +30,7 @@ from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.products import largest, row_products
 from xswe.io.ragged import HEADER, GrowingArray, Texts
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.io.settings import LOCAL, ExecutionConfig, check_choice, for_all
 from xswe.io.sources import check_here
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
@@ -46,6 +46,7 @@ from xswe.text.sentences import as_lines, is_document
 logger = logging.getLogger(__name__)
 Given = str | Path | Iterable[str]
 IndexMethod = Literal["exact", "clusters"]
+_CLUSTERED = for_all(IndexMethod, {"exact": False, "clusters": True})
 _HOMES = 2  # clusters that a sentence belongs to
 _FEWEST = 20_000  # sentences that are worth clusters
 _SAMPLE = 32  # sampled vectors a cluster
@@ -299,7 +300,7 @@ class Index:
             for name, column in columns.items():
                 column.close()
                 writing.note_sums(name, column.known, since=column.kept)
-            if self.method == "clusters" and facts["rows"] >= max(_FEWEST, 1.25 * before):
+            if _CLUSTERED[self.method] and facts["rows"] >= max(_FEWEST, 1.25 * before):
                 facts["clustered"] = self._cluster(facts["rows"], columns, threads or available_threads())
                 writing.forget_sums(f"clusters-{before}")
                 for name, known in sums_of_files(self.folder, self.folder / f"clusters-{facts['clustered']}").items():
@@ -465,8 +466,7 @@ def index(
         >>> [(hit.row, hit.metadata) for hit in found.search("The train is late.", k=1)]
         [(2, {'file': 'a.ja'})]
     """
-    if method not in ("exact", "clusters"):
-        raise ConfigError(f"method={method!r}: use exact or clusters")
+    check_choice("method", method, IndexMethod)
     check_storage(storage)
     if folder is None:
         temporary = scratch("xswe-index-")

@@ -18,11 +18,12 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.parallel import over_blocks
 from xswe.io.products import COLUMNS, ROWS, pack
+from xswe.io.settings import for_all
 from xswe.model.kernels import sum_rows
 from xswe.progress import track
 from xswe.search.exact import Checkpoint, search_exact, search_on_device, work_off
 from xswe.search.kernels import Lists, count_members, list_members, merge, nobody, sweep
-from xswe.search.types import Neighbours, SearchConfig, Vectors, as_vectors, empty_lists
+from xswe.search.types import Method, Neighbours, SearchConfig, Vectors, as_vectors, empty_lists
 
 _ROUNDS = 6  # of k-means, all but the last on half of the sample; three find 0.5 % fewer pairs
 _SAMPLE = 8  # sampled vectors a cluster, of each side
@@ -247,6 +248,7 @@ def _search(
         return Neighbours.empty(len(source), len(target), k)
     if config.method == "exact" and config.device != "cpu":
         return search_on_device(source, target, k, config, within)
-    if config.method == "exact":
-        return search_exact(source, target, k, config, checkpoint, within)
-    return search_clusters(source, target, k, config, checkpoint, within)
+    return _SEARCHES[config.method](source, target, k, config, checkpoint, within)
+
+
+_SEARCHES = for_all(Method, {"exact": search_exact, "clusters": search_clusters})

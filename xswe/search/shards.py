@@ -18,12 +18,12 @@ import numpy as np
 from xswe.errors import ConfigError
 from xswe.io.execution import once, one_cluster, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
-from xswe.io.settings import ExecutionConfig
+from xswe.io.settings import ExecutionConfig, for_all
 from xswe.io.shards import Job, Stage
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
 from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids, near, neighbouring
-from xswe.search.types import Neighbours, SearchConfig, Vectors
+from xswe.search.types import Method, Neighbours, SearchConfig, Vectors
 
 _BLOCK = 16_384  # rows that are assigned together, wherever a shard begins
 _GROUPS, _FEW_PAIRS = 64, 1 << 28  # of clusters; pairs of a few seconds, too few to be shared out
@@ -256,7 +256,7 @@ def search_shards(
 
 
 def _searched(search: _Search, lengths: list[int], execution: ExecutionConfig) -> Neighbours:
-    found = _clusters(search, execution) if search.config.method == "clusters" else _tiles(search, execution)
+    found = _SEARCHES[search.config.method](search, execution)
     ranges = [-(-length // search.sizes.lines) for length in (lengths[0], lengths[-1])]
     for shard in range(found.count):  # each is read in parts, by many
         found.sound(shard)
@@ -334,3 +334,6 @@ def _clusters(search: _Search, execution: ExecutionConfig) -> Stage:
     stage = _begun(search, "neighbours", groups, ClustersJob(search))
     run_shards(stage, execution, threads)
     return stage
+
+
+_SEARCHES = for_all(Method, {"exact": _tiles, "clusters": _clusters})

@@ -21,21 +21,21 @@ from xswe.io.parallel import available_threads
 from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
 from xswe.io.results import Listing
+from xswe.io.settings import check_choice, for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.kernels import copy_rows, divide_rows
 from xswe.progress import bar
 
 logger = logging.getLogger(__name__)
 Storage = Literal["float32", "float16", "int8"]
-STORAGES: dict[str, type] = {"float32": np.float32, "float16": np.float16, "int8": np.int8}
+STORAGES: dict[str, type] = for_all(Storage, {"float32": np.float32, "float16": np.float16, "int8": np.int8})
 _ENCODED = 16_384  # texts encoded at a time
 _MOST_MAPPED = 1 << 26  # bytes of a mapped file that stay in this process's memory
 
 
 def check_storage(storage: str) -> type:
     """Return numpy's type of a storage, or raise a ConfigError."""
-    if storage not in STORAGES:
-        raise ConfigError(f"storage={storage!r}: use one of {', '.join(STORAGES)}")
+    check_choice("storage", storage, Storage)
     return STORAGES[storage]
 
 
@@ -188,7 +188,6 @@ def encoded_to(
 
 
 Method = Literal["exact", "clusters"]
-METHODS = ("exact", "clusters")
 
 NONE = -1  # the id of an empty place, whose score is -inf
 
@@ -221,8 +220,7 @@ class SearchConfig:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ConfigError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
+        check_choice("method", self.method, Method)
         if not 0 < self.memory < float("inf"):
             raise ConfigError(f"memory={self.memory}: give GiB, as in memory=2")
         if self.probes < 1:

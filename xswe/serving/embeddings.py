@@ -12,12 +12,13 @@ import numpy as np
 from starlette.responses import Response
 
 from xswe.io.ragged import Texts
+from xswe.io.settings import for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.serving.budget import BLOCK, Reservation
 from xswe.serving.config import ServeConfig
 from xswe.serving.guard import Gate, Metrics, Stream
-from xswe.serving.messages import EmbeddingsRequest, Usage
+from xswe.serving.messages import EmbeddingsRequest, Encoding, Usage
 from xswe.serving.refusals import Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
@@ -48,6 +49,15 @@ class _Many(NamedTuple):
     size: int  # of a block
     dim: int
     form: str
+
+
+_ROWS: dict[str, Callable[[np.ndarray], Any]] = for_all(
+    Encoding,
+    {
+        "float": lambda vectors: vectors.tolist(),
+        "base64": lambda vectors: map(bytes, vectors.astype("<f4", copy=False)),
+    },
+)
 
 
 class Embedder:
@@ -172,8 +182,7 @@ def _rows(vectors: np.ndarray, dim: int, form: str, first: int = 0) -> list[_Vec
     """Return vectors, cut to some dimensions, as they are written; they are numbered from ``first`` on."""
     if dim < vectors.shape[1]:
         vectors = vectors[:, :dim] / np.maximum(np.linalg.norm(vectors[:, :dim], axis=1, keepdims=True), 1e-12)
-    rows: Any = map(bytes, vectors.astype("<f4", copy=False)) if form == "base64" else vectors.tolist()
-    return [_Vector(index, row) for index, row in enumerate(rows, first)]
+    return [_Vector(index, row) for index, row in enumerate(_ROWS[form](vectors), first)]
 
 
 def check_length(text: str, config: ServeConfig, where: str) -> None:

@@ -9,9 +9,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from xswe.mining.margin import Score
 from xswe.version import __version__
 
 Language = Literal["en", "de", "zh", "ja"]
+Exported = Literal["tmx", "tbx", "tsv"]
+Encoding = Literal["float", "base64"]
 Count = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -20,7 +23,7 @@ class EmbeddingsRequest(Struct):
 
     input: str | list[str]
     model: str = ""
-    encoding_format: Literal["float", "base64"] = "float"
+    encoding_format: Encoding = "float"
     dimensions: Annotated[int, Meta(ge=1)] | None = None
     user: str = ""
 
@@ -62,7 +65,7 @@ class MineRequest(Struct):
 
     source: list[str]
     target: list[str]
-    score: Literal["ratio", "distance", "csls", "cosine"] = "ratio"
+    score: Score = "ratio"
 
 
 class Saying(Struct):
@@ -77,7 +80,7 @@ class Saying(Struct):
 class ExportRequest(Struct):
     """What was ticked: units of texts that say the same."""
 
-    format: Literal["tmx", "tbx", "tsv"]
+    format: Exported
     units: list[list[Saying]]
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 import numpy as np
@@ -23,6 +23,7 @@ from xswe.alignment.words import link_vectors
 from xswe.errors import ConfigError
 from xswe.io.products import products
 from xswe.io.results import Candidate, write_concepts, write_memory
+from xswe.io.settings import for_all
 from xswe.mining.mined import mine
 from xswe.mining.output import one_line
 from xswe.model.ensemble import AnyModel
@@ -238,18 +239,24 @@ async def _fixed(content: bytes, media: str, request: Request) -> Response:
 
 # What was ticked in a page as a file: a translation memory, a term base, or a table.
 
-KINDS = {"tmx": "application/x-tmx+xml", "tbx": "application/x-tbx+xml", "tsv": "text/tab-separated-values; charset=utf-8"}
+KINDS = for_all(
+    m.Exported,
+    {"tmx": "application/x-tmx+xml", "tbx": "application/x-tbx+xml", "tsv": "text/tab-separated-values; charset=utf-8"},
+)
 
 
 def export(request: m.ExportRequest) -> bytes:
     """Return the file."""
     units = [[saying for saying in unit if saying.text.strip()] for unit in request.units]
     units = [unit for unit in units if unit]
-    if request.format == "tsv":
-        return _table(units).encode()
-    if request.format == "tbx":
-        return "".join(write_concepts(_concepts(units))).encode()
-    return "".join(write_memory(_pairs(units))).encode()
+    match request.format:
+        case "tsv":
+            return _table(units).encode()
+        case "tbx":
+            return "".join(write_concepts(_concepts(units))).encode()
+        case "tmx":
+            return "".join(write_memory(_pairs(units))).encode()
+    assert_never(request.format)
 
 
 def _pairs(units: Sequence[Sequence[m.Saying]]) -> Iterator[tuple[list[tuple[str, str]], dict[str, str]]]:

@@ -10,8 +10,11 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from xswe.errors import ConfigError
+from xswe.io.settings import check_choice
 
 Pooling = Literal["auto", "cls", "mean"]
+TeacherType = Literal["float32", "bfloat16"]
+Device = Literal["auto", "cpu", "cuda"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +111,13 @@ class TeacherConfig:
     pooling: Pooling = "auto"
     max_tokens: int = 512
     batch_tokens: int = 2048
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: TeacherType = "float32"
+    device: Device = "auto"
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for name, choices in (("pooling", ("auto", "cls", "mean")), ("dtype", ("float32", "bfloat16"))):
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"teacher.{name}={getattr(self, name)!r}: use one of {', '.join(choices)}")
+        for name, choices in (("pooling", Pooling), ("dtype", TeacherType), ("device", Device)):
+            check_choice(f"teacher.{name}", getattr(self, name), choices)
 
     @classmethod
     def named(cls, name: str, threads: int = 1) -> TeacherConfig:

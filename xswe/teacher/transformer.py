@@ -10,7 +10,7 @@ told in other words, and nothing of a folder is executed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from functools import cached_property, partial
@@ -24,8 +24,9 @@ from xswe.errors import DependencyError, ModelError, brief
 from xswe.io.files import fingerprint, package_folder, read_json
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Texts, bounds_of
+from xswe.io.settings import for_all
 from xswe.progress import track
-from xswe.teacher.protocol import States, TeacherConfig
+from xswe.teacher.protocol import Device, States, TeacherConfig
 from xswe.text.tokenizers import MARK
 from xswe.text.units import in_blocks
 
@@ -126,6 +127,16 @@ def load(where: str, settings: dict[str, Any], dtype: Any, revision: str | None)
     return model
 
 
+_DEVICES: dict[str, Callable[[Any], str]] = for_all(
+    Device,
+    {
+        "auto": lambda torch: "cuda" if torch.cuda.is_available() else "cpu",
+        "cpu": lambda _torch: "cpu",
+        "cuda": lambda _torch: "cuda",
+    },
+)
+
+
 def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     """Load a teacher.
 
@@ -141,7 +152,7 @@ def load_teacher(config: TeacherConfig) -> TransformerTeacher:
     except ImportError:
         raise DependencyError("torch and transformers", "train", "a teacher") from None
     where = _locate(config.model)
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if config.device == "auto" else config.device
+    device = _DEVICES[config.device](torch)
     dtype = getattr(torch, config.dtype)
     try:
         if config.model == "mini":
@@ -254,6 +265,13 @@ def _pooling(config: TeacherConfig, where: str) -> str:
     raise ModelError(f"{settings}: pools by {mode!r}; set teacher.pooling to cls or mean")
 
 
+# What makes a vector of a batch's states (b, t, d), given a mask (b, t, 1) of those that are no padding.
+_POOLED: dict[str, Callable[[Any, Any], Any]] = {
+    "cls": lambda hidden, _mask: hidden[:, 0],
+    "mean": lambda hidden, mask: (hidden * mask).sum(1) / mask.sum(1).clamp(min=1),
+}
+
+
 class TransformerTeacher:
     """A transformers encoder as a teacher."""
 
@@ -355,11 +373,7 @@ class TransformerTeacher:
             packed = self._tokenize([(self.config.prompt or "") + texts[row] for row in rows])
             cut += _count_cut(packed)
             hidden = self._forward(packed).float()
-            if self.pooling == "cls":
-                pooled = hidden[:, 0]
-            else:
-                mask = packed["attention_mask"].to(hidden.device)[..., None]
-                pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
+            pooled = _POOLED[self.pooling](hidden, packed["attention_mask"].to(hidden.device)[..., None])
             out[rows] = _torch().nn.functional.normalize(pooled, dim=-1).cpu().numpy()
         self._tell(cut, len(texts), "is not in their vectors")
         return out

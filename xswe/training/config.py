@@ -14,23 +14,25 @@ import numpy as np
 
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.cards import SAMPLE, SAMPLE_COLUMNS
-from xswe.corpus.contexts import ContextConfig
+from xswe.corpus.contexts import BY_TOKENS, ContextConfig
 from xswe.errors import ConfigError
 from xswe.io.files import resource
 from xswe.io.ragged import Texts, TextView
-from xswe.io.settings import OF_THE_RUN, defaults, meant
+from xswe.io.settings import OF_THE_RUN, check_choice, defaults, for_all, meant
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.training.components import components_removed
-from xswe.training.extract import ExtractConfig
+from xswe.training.extract import SEPARATE, ExtractConfig
 from xswe.training.inputs import SHIPPED, UnitsConfig
 from xswe.training.objective import Objective
-from xswe.training.refine import RefineConfig
+from xswe.training.refine import RefineConfig, SampledFrom
 from xswe.training.stages import OFF
 from xswe.training.triplets import GradedConfig, SpanTraining
 
 logger = logging.getLogger(__name__)
+Level = Literal["sentence", "word"]
+OF_WORDS = for_all(Level, {"sentence": False, "word": True})
 
 
 @dataclass(frozen=True)
@@ -49,21 +51,19 @@ class PCAConfig:
             (static-embedding-japanese: 1).
     """
 
-    level: str = "sentence"
+    level: Level = "sentence"
     drop: Any = "auto"
     dim: int = 256
     sentences: int = 100_000
-    sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
+    sample_from: SampledFrom = field(default="corpus", metadata=OFF)
     norm: float = 0.0
     spread: float = field(default=0.02, metadata=OFF)
 
     def __post_init__(self) -> None:
-        if self.level not in ("sentence", "word"):
-            raise ConfigError(f"pca.level={self.level!r}: use sentence or word")
+        check_choice("pca.level", self.level, Level)
         if self.drop != "auto" and (type(self.drop) is not int or self.drop < 0):
             raise ConfigError(f"pca.drop={self.drop!r}: use auto, or a number of components that is not negative")
-        if self.sample_from not in ("corpus", "contexts"):
-            raise ConfigError(f"pca.sample_from={self.sample_from!r}: use corpus or contexts")
+        check_choice("pca.sample_from", self.sample_from, SampledFrom)
         if self.dim < 1 or self.sentences < 1 or not 0 <= self.norm < math.inf or not 0 < self.spread < math.inf:
             raise ConfigError("pca needs dim >= 1, sentences >= 1, norm >= 0 and spread > 0")
 
@@ -204,17 +204,17 @@ def check_settings(config: TrainConfig, teacher: Teacher | None, distilled: Teac
             f"objective.prefixes={list(config.objective.prefixes)}: the longest must be all of pca.dim={config.pca.dim}"
         )
     alone = len(languages) == 1 and not (config.objective.ranking or config.spans.triples)
-    if config.spans.max_steps and (alone or config.extract.merge == "separate"):
+    if config.spans.max_steps and (alone or SEPARATE[config.extract.merge]):
         raise ConfigError(
             "spans.max_steps needs a language pair (or spans.triples) and one table: set a pair, and another extract.merge"
         )
     if config.spans.max_steps and not config.spans.triples and config.refine.sample_from == "contexts":
         raise ConfigError("spans.max_steps needs running text: set refine.sample_from=corpus, or spans.max_steps=0")
-    if config.graded.paths and (config.extract.merge == "separate" or not config.refine.trains):
+    if config.graded.paths and (SEPARATE[config.extract.merge] or not config.refine.trains):
         raise ConfigError(
             "graded.paths needs one table and a refinement: set another extract.merge, and refine.max_steps > 0"
         )
-    if teacher is None and config.contexts.length == "tokens":
+    if teacher is None and BY_TOKENS[config.contexts.length]:
         raise ConfigError("contexts.length=tokens counts those of a teacher: choose one, or contexts.length=units")
     if teacher is not None and teacher.name == "mini" and (foreign := [code for code in languages if code not in SHIPPED]):
         raise ConfigError(

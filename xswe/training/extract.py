@@ -19,11 +19,11 @@ import numpy as np
 from numba import njit
 
 from xswe.corpus.contexts import Contexts
-from xswe.errors import ConfigError
 from xswe.io.compiler import LEAN
 from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Bags, Texts
+from xswe.io.settings import check_choice, for_all
 from xswe.progress import bar, every
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
@@ -31,7 +31,10 @@ from xswe.training.stages import OFF
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]
+_WEIGHTED = for_all(Merge, {"average": False, "frequency": True, "separate": False})
+SEPARATE = for_all(Merge, {"average": False, "frequency": False, "separate": True})
 Shared = Literal["contexts", "vocabulary"]
+BY_VOCABULARY = for_all(Shared, {"contexts": False, "vocabulary": True})
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,8 @@ class ExtractConfig:
     isolated: bool = True
 
     def __post_init__(self) -> None:
-        if self.merge not in ("average", "frequency", "separate"):
-            raise ConfigError(f"extract.merge={self.merge!r}: use average, frequency or separate")
-        if self.shared not in ("contexts", "vocabulary"):
-            raise ConfigError(f"extract.shared={self.shared!r}: use contexts or vocabulary")
+        check_choice("extract.merge", self.merge, Merge)
+        check_choice("extract.shared", self.shared, Shared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +190,9 @@ class _Progress:
     def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
         """Fold the current language's means into the total."""
         found = self.counts > 0
-        weight = np.where(found, np.maximum(corpus_counts, 1) if merge == "frequency" else 1.0, 0.0)
+        weight = np.where(found, np.maximum(corpus_counts, 1) if _WEIGHTED[merge] else 1.0, 0.0)
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
-        first = self.language * len(self.sums) if merge == "separate" else 0
+        first = self.language * len(self.sums) if SEPARATE[merge] else 0
         table = slice(first, first + len(self.sums))
         self.total[table] += self.earlier * share[:, None]
         self.weight[table] += weight
@@ -236,7 +237,7 @@ def extract(
         The vectors. The same inputs give the same bytes, interrupted or not, and as by
         :func:`xswe.training.extract_shards.extract_by_shards`.
     """
-    state = _Progress(len(units.tokens), teacher.dim, len(samples) if config.merge == "separate" else 1)
+    state = _Progress(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
     state.restore(checkpoint, identity)
     due = every()
     while state.language < len(samples):
@@ -282,7 +283,7 @@ def summed(
         config: the settings.
         partial: given the number of a language, (units, sums, counts) of each of its shards, in order.
     """
-    state = _Progress(len(units.tokens), teacher.dim, len(samples) if config.merge == "separate" else 1)
+    state = _Progress(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
     for number, sample in enumerate(samples):
         for found, sums, counts in partial(number):
             state.earlier[found] += sums
@@ -295,7 +296,7 @@ def _finished(
     state: _Progress, teacher: Teacher, units: Units, samples: Sequence[LanguageSample], config: ExtractConfig
 ) -> Extraction:
     """Turn the sums of all languages into vectors, and fill up what has none."""
-    separate = config.merge == "separate"
+    separate = SEPARATE[config.merge]
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
     tables = matrix.reshape(-1, len(units.tokens), teacher.dim)
     found = (state.contexts > 0).reshape(tables.shape[:2])

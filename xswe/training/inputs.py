@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain
 from operator import call
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -23,6 +23,7 @@ from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
+from xswe.io.settings import check_choice
 from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
 from xswe.model.static import StaticModel
@@ -79,8 +80,7 @@ class UnitsConfig:
     lowercase: bool = field(default=False, metadata=OFF)
 
     def __post_init__(self) -> None:
-        if self.kind not in ("subwords", "words", "teacher"):
-            raise ConfigError(f"units.kind={self.kind!r}: use subwords, words or teacher")
+        check_choice("units.kind", self.kind, UnitKind)
         if self.lowercase and self.kind != "words":
             why = {
                 "subwords": "sub-words are in lower case already",
@@ -264,18 +264,27 @@ def _ready_tokenizer(
     config: UnitsConfig, vocabulary: str, pieces: Tokenizer | None, languages: Sequence[str]
 ) -> Tokenizer | None:
     """Return the existing tokenizer that the units are made of or need, if any."""
-    if config.kind == "words":
-        return pieces
-    if config.kind == "teacher":
-        if pieces is None:
-            raise ConfigError("units.kind=teacher needs a teacher: set teacher=mini, or units=subwords")
-        own = pieces_only(pieces)
-        if config.folding:
-            return with_folding(own, languages)
-        _check_unfolded(own, "the teacher's tokenizer", languages)
-        return own
-    if vocabulary == "corpus":
-        return None
+    match config.kind:
+        case "words":
+            return pieces
+        case "teacher":
+            return _teachers_tokenizer(config, pieces, languages)
+        case "subwords":
+            return None if vocabulary == "corpus" else _given_tokenizer(config, vocabulary, languages)
+    assert_never(config.kind)
+
+
+def _teachers_tokenizer(config: UnitsConfig, pieces: Tokenizer | None, languages: Sequence[str]) -> Tokenizer:
+    if pieces is None:
+        raise ConfigError("units.kind=teacher needs a teacher: set teacher=mini, or units=subwords")
+    own = pieces_only(pieces)
+    if config.folding:
+        return with_folding(own, languages)
+    _check_unfolded(own, "the teacher's tokenizer", languages)
+    return own
+
+
+def _given_tokenizer(config: UnitsConfig, vocabulary: str, languages: Sequence[str]) -> Tokenizer:
     given = pieces_only(load_tokenizer(mini_folder() / "tokenizer.json" if vocabulary == "mini" else Path(vocabulary)))
     if not config.folding:
         _check_unfolded(given, f"the tokenizer of units.vocabulary={vocabulary}", languages)

@@ -18,10 +18,13 @@ from numba import njit
 from xswe.errors import ConfigError
 from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks
+from xswe.io.settings import for_all
 
 # exp(x) is kept as a normal float32; similarities lie in [-1, 1], so 2 / temperature (plus the margin) must stay below.
 _FLOAT32_RANGE = 87.0
 Similarity = Literal["normalised", "cosine"]  # of a phrase and a span
+# Of a difference of similarities, in cosines: the constant 1 / 2 falls out of it.
+_STEEPNESS = for_all(Similarity, {"normalised": 0.5, "cosine": 1.0})
 
 
 @njit(inline="always")
@@ -323,7 +326,7 @@ def span_max_loss(
     Returns:
         The loss and its gradients with respect to the three arrays, float32 (n, d).
     """
-    scale = scale / 2 if similarity == "normalised" else scale  # the constant 1 / 2 falls out of the difference
+    scale *= _STEEPNESS[similarity]
     difference = scale * (np.einsum("ij,ij->i", phrases, false) - np.einsum("ij,ij->i", phrases, true)).astype(np.float64)
     loss = float(np.logaddexp(0.0, difference).mean())
     # The derivative of log(1 + e^x), in a form that no x makes overflow.

@@ -18,6 +18,7 @@ from numba import njit
 
 from xswe.errors import ConfigError
 from xswe.io.parallel import over_blocks
+from xswe.io.settings import check_choice, for_all
 from xswe.training.losses import CosineLoss, RankingLoss, RelationalLoss, on_products, relational_targets
 from xswe.training.stages import OFF
 
@@ -207,6 +208,8 @@ def _backward(
 
 Gradients = tuple[float, np.ndarray, np.ndarray]
 SIDES = ("source", "target", "cross")
+Directions = Literal["both", "source"]
+_BOTH = for_all(Directions, {"both": True, "source": False})
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,7 @@ class Objective:
     ranking: float = field(default=1.0, metadata=OFF)
     prefixes: tuple[int, ...] = field(default=(), metadata=OFF)
     prefix_weights: tuple[float, ...] = field(default=(), metadata=OFF)
-    directions: Literal["both", "source"] = field(default="both", metadata=OFF)
+    directions: Directions = field(default="both", metadata=OFF)
 
     def __post_init__(self) -> None:
         if unknown := set(self.distillation_on) - set(SIDES):
@@ -252,8 +255,7 @@ class Objective:
                 raise ConfigError(f"objective.{name}={getattr(self, name)}: give a number above 0, as 0.05")
         if not 0 <= self.margin < math.inf:
             raise ConfigError(f"objective.margin={self.margin}: give a number that is not negative, as 0.3")
-        if self.directions not in ("both", "source"):
-            raise ConfigError(f"objective.directions={self.directions!r}: use both or source")
+        check_choice("objective.directions", self.directions, Directions)
         if self.prefix_weights and not self.prefixes:
             raise ConfigError("objective.prefix_weights needs objective.prefixes=[256,128,64] or the like")
         if self.prefixes:
@@ -290,7 +292,7 @@ class Objective:
             The loss and its gradients with respect to ``source`` and ``target``.
         """
         if self.ranking:
-            loss = RankingLoss(same, self.temperature, self.margin, self.directions == "both")
+            loss = RankingLoss(same, self.temperature, self.margin, _BOTH[self.directions])
             value, d_source, d_target = self._summed(source, target, loss, threads, gradient)
             if self.ranking != 1.0:
                 value *= self.ranking

@@ -16,6 +16,7 @@ from numba import njit
 
 from xswe.io.compiler import LEAN, LINE, prefetch
 from xswe.io.parallel import over_blocks
+from xswe.io.settings import for_all
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 _AHEAD = 2  # rows that are fetched before their turn
@@ -158,13 +159,17 @@ def _dense_step(
             matrix[row, j] -= rate * first_moment / (np.sqrt(second_moment) * correction + epsilon)
 
 
+Optimiser = Literal["lazy", "dense"]
+_LAZY = for_all(Optimiser, {"lazy": True, "dense": False})
+
+
 @dataclass
 class Adam:
     """Adam state for one table."""
 
     matrix: np.ndarray  # float32 (units, d), changed in place by :meth:`step`
     # ``lazy`` (rows of the batch only) or ``dense`` (every row, the papers' choice)
-    kind: Literal["lazy", "dense"] = "lazy"
+    kind: Optimiser = "lazy"
     clip: float = 0.0  # scale the gradient down to this Euclidean norm (over all rows together); 0 for never
     threads: int = 1  # how many threads share the rows
     steps: int = 0  # how many steps were taken
@@ -199,13 +204,14 @@ class Adam:
             norm = sum(over_blocks(lambda a, b: _squared_norm(a, b, ends, bags, gradients), n, self.threads)) ** 0.5
             scale = min(1.0, self.clip / (norm + 1e-6))
         f = np.float32
-        if self.decay > 0 and self.kind == "lazy":
+        lazy = _LAZY[self.kind]
+        if self.decay > 0 and lazy:
             self.matrix[rows[:n]] *= f(1.0 - rate * self.decay)
         elif self.decay > 0:
             self.matrix *= f(1.0 - rate * self.decay)
         bias1, bias2 = 1 - BETA1**self.steps, 1 - BETA2**self.steps
         betas = f(BETA1), f(BETA2), f(EPSILON)
-        if self.kind == "lazy":
+        if lazy:
             pace = f(rate * bias2**0.5 / bias1)
             tables = self.matrix, self.moments
             over_blocks(

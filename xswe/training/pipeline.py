@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 
 from xswe.corpus.bitext import Bitext, CorpusConfig, draw
 from xswe.corpus.cards import SAMPLE
-from xswe.corpus.contexts import Contexts, choose_contexts
+from xswe.corpus.contexts import BY_TOKENS, Contexts, choose_contexts
 from xswe.corpus.formats import PairFile
 from xswe.corpus.monolingual import Sentences
 from xswe.errors import ConfigError
@@ -35,8 +35,8 @@ from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.components import Components
-from xswe.training.config import PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
-from xswe.training.extract import Extraction, LanguageSample, RowVectors, as_imitated, extract
+from xswe.training.config import OF_WORDS, PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
+from xswe.training.extract import BY_VOCABULARY, SEPARATE, Extraction, LanguageSample, RowVectors, as_imitated, extract
 from xswe.training.extract_shards import extract_by_shards, sums_by_shards, vectors_stage
 from xswe.training.inputs import (
     Corpus,
@@ -56,7 +56,7 @@ from xswe.training.inputs import (
 )
 from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
-from xswe.training.refine import refine, train_spans
+from xswe.training.refine import OF_CONTEXTS, refine, train_spans
 from xswe.training.stages import Stages, decisive, only_run
 from xswe.training.triplets import (
     GradedLoss,
@@ -131,7 +131,7 @@ def run_stages(
 
 def corpus_of(config: TrainConfig) -> tuple[tuple[str, ...], CorpusConfig]:
     """Return the languages of the bitexts (a single one that ranks is both sides of a pair), and what is read of them."""
-    sampled = config.refine.sample_from == "contexts"
+    sampled = OF_CONTEXTS[config.refine.sample_from]
     single = len(config.languages) == 1 and config.objective.ranking > 0
     languages, corpus = _own_pairs(config) if single else (config.languages, config.corpus)
     if corpus.paths == SAMPLE:
@@ -180,11 +180,11 @@ class _Run:
     @property
     def sampled(self) -> bool:
         """Whether pairs are drawn from those of the contexts."""
-        return self.config.refine.sample_from == "contexts"
+        return OF_CONTEXTS[self.config.refine.sample_from]
 
     @cached_property
     def tables(self) -> Tables:
-        return Tables(tuple(self.config.languages), self.units, self.config.extract.merge == "separate")
+        return Tables(tuple(self.config.languages), self.units, SEPARATE[self.config.extract.merge])
 
     def result(self, steps: dict[str, np.ndarray], vectors: dict[str, list[RowVectors]]) -> Trained:
         """Gather what the stages made, given the matrix after each step."""
@@ -241,10 +241,10 @@ class _Run:
         c, languages, teacher = self.config, self.config.languages, self.teacher
         inputs: list[Any] = [self.exact[1], decisive(c.contexts)]
         own: Sequence[np.ndarray | None] = [None] * len(languages)
-        if c.extract.shared == "vocabulary" and self.units.kind == "words":
+        if BY_VOCABULARY[c.extract.shared] and self.units.kind == "words":
             own = list(WordCounts.open(self.stages.folder / f"units-{self.units_id}").own)
             inputs.append({"shared": c.extract.shared})
-        by_tokens = c.contexts.length == "tokens"
+        by_tokens = BY_TOKENS[c.contexts.length]
         if teacher and by_tokens:
             inputs.append({"tokens": teacher.identity})
 
@@ -331,7 +331,7 @@ class _Run:
         def make(folder: Path, _: str) -> None:
             """Fit, project, and save the matrix."""
             words = iter([matrix[matrix.any(1)]])
-            vectors = words if settings.level == "word" else self.sentence_vectors(matrix, settings)
+            vectors = words if OF_WORDS[settings.level] else self.sentence_vectors(matrix, settings)
             pca = Components(settings.drop, settings.dim).fit(vectors)
             projected = pca.transform(matrix)
             projected[~matrix.any(1)] = 0.0  # a unit without a vector stays without one
@@ -362,7 +362,7 @@ class _Run:
         """Yield blocks of sentence vectors: means of unit vectors, a random sample of each language."""
         for k, language in enumerate(self.config.languages):
             bags = self.tables.place(self.bags_of(language), language)
-            distinct = self.contexts[0][language].sentences if settings.sample_from == "contexts" else distinct_rows(bags)
+            distinct = self.contexts[0][language].sentences if OF_CONTEXTS[settings.sample_from] else distinct_rows(bags)
             rows = distinct[draw([self.config.seed, 17, k], len(distinct), settings.sentences)[0]]
             rows = np.sort(rows[bags.offsets[rows + 1] > bags.offsets[rows]])
             for start in range(0, len(rows), 4096):

@@ -21,19 +21,35 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
+from xswe.io.settings import check_choice, for_all
 from xswe.model.kernels import divide_rows, row_norms, sum_rows
 from xswe.model.static import pool
 from xswe.text.spans import Cut, join_cuts
 from xswe.training.loop import BestTable, Schedule, take_steps
 from xswe.training.losses import best_spans, span_max_loss, through_norm
 from xswe.training.objective import Objective
-from xswe.training.optimisers import Adam
+from xswe.training.optimisers import Adam, Optimiser
 from xswe.training.pairs import ParallelBags, equal_bags, grouped
 from xswe.training.stages import OFF, decisive
 from xswe.training.triplets import GradedLoss, ParallelWords, SpanTraining, Triplets, WordTriples
 
 logger = logging.getLogger(__name__)
 _BLOCK = 1024  # sources that are compared with all targets at once
+
+Duplicates = Literal["mask", "drop", "keep"]
+_MASKED = for_all(Duplicates, {"mask": True, "drop": True, "keep": False})  # what is dropped is in no batch twice
+_DROPPED = for_all(Duplicates, {"mask": False, "drop": True, "keep": False})
+SampledFrom = Literal["corpus", "contexts"]
+OF_CONTEXTS = for_all(SampledFrom, {"corpus": False, "contexts": True})
+Falling = Literal["linear", "cosine"]
+# The rate, of the largest one, the steps since it began to fall, those that are left, and those that it falls over.
+_FALLING: dict[str, Callable[[float, float, float, float], float]] = for_all(
+    Falling,
+    {
+        "linear": lambda rate, _since, left, over: rate * left / over,
+        "cosine": lambda rate, since, _left, over: rate * 0.5 * (1.0 + math.cos(math.pi * since / over)),
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -72,33 +88,31 @@ class RefineConfig:
     batch_size: int = 1024
     learning_rate: float = 2e-3
     decay_start: float = 0.5
-    optimiser: str = "lazy"
+    optimiser: Optimiser = "lazy"
     max_grad_norm: float = 0.0
     eval_steps: int = 100
     patience: int = 10
     seed: int = 0
     threads: int = 1
-    duplicates: Literal["mask", "drop", "keep"] = field(default="mask", metadata=OFF)
+    duplicates: Duplicates = field(default="mask", metadata=OFF)
     neighbours: int = field(default=0, metadata=OFF)
-    sample_from: Literal["corpus", "contexts"] = field(default="corpus", metadata=OFF)
+    sample_from: SampledFrom = field(default="corpus", metadata=OFF)
     per_unit: int = field(default=0, metadata=OFF)
     epochs: float = field(default=0.0, metadata=OFF)
     warmup: float = field(default=0.0, metadata=OFF)
-    schedule: Literal["linear", "cosine"] = field(default="linear", metadata=OFF)
+    schedule: Falling = field(default="linear", metadata=OFF)
     weight_decay: float = field(default=0.0, metadata=OFF)
     patience_epochs: float = field(default=0.0, metadata=OFF)
 
     def __post_init__(self) -> None:
-        if self.duplicates not in ("mask", "drop", "keep"):
-            raise ConfigError(f"refine.duplicates={self.duplicates!r}: use 'mask', 'drop' or 'keep'")
-        if self.sample_from not in ("corpus", "contexts"):
-            raise ConfigError(f"refine.sample_from={self.sample_from!r}: use 'corpus' or 'contexts'")
-        if self.per_unit < 0 or (self.per_unit and self.sample_from == "corpus"):
+        check_choice("refine.duplicates", self.duplicates, Duplicates)
+        check_choice("refine.sample_from", self.sample_from, SampledFrom)
+        check_choice("refine.optimiser", self.optimiser, Optimiser)
+        check_choice("refine.schedule", self.schedule, Falling)
+        if self.per_unit < 0 or (self.per_unit and not OF_CONTEXTS[self.sample_from]):
             raise ConfigError("refine.per_unit counts contexts of a unit: set refine.sample_from=contexts, or 0")
         if not 0 <= self.neighbours <= self.batch_size:
             raise ConfigError("refine needs 0 <= neighbours <= batch_size")
-        if self.optimiser not in ("lazy", "dense"):
-            raise ConfigError(f"refine.optimiser={self.optimiser!r}: use 'lazy' or 'dense'")
         if self.batch_size < 2 or self.max_steps < 0 or self.eval_steps < 1 or not 0 <= self.decay_start <= 1:
             raise ConfigError("refine needs batch_size >= 2, max_steps >= 0, eval_steps >= 1 and 0 <= decay_start <= 1")
 
@@ -106,8 +120,6 @@ class RefineConfig:
             raise ConfigError("refine needs patience_epochs >= 0")
         if not 0 < self.learning_rate < math.inf or not 0 <= self.max_grad_norm < math.inf or self.patience < 0:
             raise ConfigError("refine needs learning_rate > 0, max_grad_norm >= 0 and patience >= 0")
-        if self.schedule not in ("linear", "cosine"):
-            raise ConfigError(f"refine.schedule={self.schedule!r}: use 'linear' or 'cosine'")
         if (
             not 0 <= self.epochs < math.inf
             or not 0 <= self.warmup <= 1
@@ -139,9 +151,8 @@ class RefineConfig:
         start = max(self.decay_start * self.max_steps, rising)
         if step < start:
             return self.learning_rate
-        if self.schedule == "cosine":
-            return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * (step - start) / max(1.0, self.max_steps - start)))
-        return self.learning_rate * (self.max_steps - step) / max(1.0, self.max_steps - start)
+        over = max(1.0, self.max_steps - start)
+        return _FALLING[self.schedule](self.learning_rate, step - start, self.max_steps - step, over)
 
 
 @dataclass
@@ -169,7 +180,7 @@ class Trainer:
     ) -> None:
         self.config, self.objective, self.graded = config, objective, graded
         self.matrix = matrix
-        self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)  # type: ignore[arg-type]
+        self.optimiser = Adam(matrix, config.optimiser, config.max_grad_norm, config.threads, decay=config.weight_decay)
 
     def vectors(self, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
         """Unit vectors of ``bags`` and the norms of their sums, float32 (n, d) and (n,)."""
@@ -186,7 +197,7 @@ class Trainer:
     def same(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         """Numbers that mark what counts as equal sources, and as equal targets, of a batch."""
         found = bitext.same(rows)
-        return tuple(np.arange(len(numbers)) for numbers in found[:2]) if self.config.duplicates == "keep" else found
+        return found if _MASKED[self.config.duplicates] else tuple(np.arange(len(numbers)) for numbers in found[:2])
 
     def judge(self, bitext: ParallelBags, rows: np.ndarray) -> tuple[float, float | None]:
         """Return the development loss of a batch, without its gradient, and how often the nearest target is the own one.
@@ -266,7 +277,7 @@ def refine(
     if not any(len(b) for b in bitexts):
         raise ConfigError("there is no training pair: give a larger corpus, or a smaller corpus.held_out")
     schedule = Schedule(tuple(len(b) for b in bitexts), config.batch_size, config.seed, config.neighbours)
-    if config.duplicates == "drop":
+    if _DROPPED[config.duplicates]:
         schedule.texts = [bitext.texts() for bitext in bitexts]
     config = config.for_corpus(schedule.per_epoch)
     trainer = Trainer(np.array(matrix, np.float32, order="C"), config, objective, graded)

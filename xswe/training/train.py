@@ -36,6 +36,7 @@ from xswe.training.config import (
     teacher_settings,
     update,
 )
+from xswe.training.extract import SEPARATE
 from xswe.training.pipeline import run_stages
 from xswe.training.stages import versions
 
@@ -378,7 +379,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
     )
     write_card(folder / "model", text)
     further = {}
-    if config.extract.merge == "separate":
+    if SEPARATE[config.extract.merge]:
         for code, own in made.by_language[last].items():
             further[folder / "languages" / code] = replace(own, description=description | {"language": code})
     if keep_steps:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,11 @@ from xswe.errors import ConfigError
 from xswe.evaluation.tasks import read_scored
 from xswe.io.files import file_digest
 from xswe.io.ragged import Bags, Texts, concatenate, concatenate_bags
+from xswe.io.settings import check_choice
 from xswe.text.spans import Cut, Cutter, cut_texts, join_cuts
 from xswe.text.units import Units
 from xswe.training.losses import Similarity
+from xswe.training.optimisers import Optimiser
 from xswe.training.pairs import equal_bags
 
 logger = logging.getLogger(__name__)
@@ -71,7 +73,7 @@ class SpanTraining:
     around: int = 2
     neighbours: float = 0.5
     hard: int = 8
-    optimiser: Literal["lazy", "dense"] = "lazy"
+    optimiser: Optimiser = "lazy"
     pairs: int = 200_000
     triples: tuple[Any, ...] = ()
     eval_steps: int = 100
@@ -81,8 +83,7 @@ class SpanTraining:
     def __post_init__(self) -> None:
         if self.max_steps < 0 or self.batch_size < 2 or self.around < 1 or not 0 <= self.neighbours <= 1:
             raise ConfigError("spans needs max_steps >= 0, batch_size >= 2, around >= 1 and 0 <= neighbours <= 1")
-        if self.similarity not in ("normalised", "cosine"):
-            raise ConfigError(f"spans.similarity={self.similarity!r}: use normalised or cosine")
+        check_choice("spans.similarity", self.similarity, Similarity)
         if not 1 <= self.min_size <= self.max_size or self.eval_steps < 1:
             raise ConfigError("spans needs 1 <= min_size <= max_size and eval_steps >= 1")
         if self.pairs < (0 if self.triples else 2):
