@@ -12,7 +12,7 @@ import io
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -169,6 +169,33 @@ def simplified_characters() -> dict[str, str]:
     return {c: s for c in characters if (s := convert(c)) != c and len(s) == 1}
 
 
+# Of Japanese characters that fold alike the commonest, where the standard does not name it first.
+_COMMONEST = "鬱雲個蠣鉤葉機喫御凶卷幸合谷準昇鐘鎚折託淀檮濤邇汎檜並藪癒欲憐亘憑彙廣槨氣鹵燻瑤甕籤諡"
+
+
+def japanese_characters(fold: Callable[[str], str]) -> dict[str, str]:
+    """Map what Japanese characters are folded to back to them, as far as a single character tells.
+
+    Of several that fold alike (復 and 複 to 复) the one is taken that stands first in JIS X 0208, whose level 1 has the
+    characters in daily use, then in JIS X 0213; or a much more frequent one.
+
+    Args:
+        fold: what is done to a text when it is looked up; it leaves blanks alone.
+    """
+    common = _decoded("euc_jp", b"", range(0xB0, 0xF5))
+    further = _decoded("euc_jis_2004", b"", range(0xA1, 0xFF)) + _decoded("euc_jis_2004", b"\x8f", range(0xA1, 0xFF))
+    characters = [*_COMMONEST, *dict.fromkeys(re.findall(f"[{_HAN}]", common + further))]
+    out: dict[str, str] = {}
+    for character, folded in zip(characters, fold(" ".join(characters)).split(), strict=True):
+        out.setdefault(folded, character)
+    return out
+
+
+def _decoded(encoding: str, lead: bytes, rows: range) -> str:
+    """Return the characters of some rows of a character set, 94 a row at most."""
+    return "".join((lead + bytes((row, cell))).decode(encoding, "ignore") for row in rows for cell in range(0xA1, 0xFF))
+
+
 def folding_step() -> normalizers.Normalizer:
     """Return the normaliser that folds traditional characters into simplified ones."""
     return normalizers.Precompiled(compiled_charsmap(simplified_characters()))
@@ -269,6 +296,50 @@ def fused_rims(japanese: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     if japanese:
         return re.compile(rf"(?:{before})(?=[^ぁ-ゖ])"), re.compile(rf"(?<=[^ぁ-ゖ])(?:{after})$")
     return re.compile(f"(?:{before})(?=.)"), re.compile(f"(?<=.)(?:{after})$")
+
+
+# Words that only look as if a particle stood before or after them.
+_WHOLE = {
+    *(
+        "特に",
+        "最も",
+        "既に",
+        "主に",
+        "更に",
+        "単に",
+        "遂に",
+        "常に",
+        "次に",
+        "共に",
+        "実に",
+        "誠に",
+        "故に",
+        "主な",
+        "大した",
+    ),
+    *(
+        "決して",
+        "概して",
+        "この頃",
+        "各地",
+        "各国",
+        "各種",
+        "各自",
+        "各位",
+        "対する",
+        "関する",
+        "称する",
+        "達する",
+        "愛する",
+        "我が",
+    ),
+}
+
+
+def has_particle(text: str) -> bool:
+    """Return True if a run of Japanese is a word with particles before or after it."""
+    before, after = fused_rims(True)
+    return text not in _WHOLE and (before.match(text) or after.search(text)) is not None
 
 
 _FURTHER = ("fr", "es", "it", "pt", "nl", "ru", "ko")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xswe.text.compiled.lookup import FastLookup
 
 UnitKind = Literal["words", "teacher", "subwords"]
+AS_LOOKED_UP = "="  # among forms of units, which are letters: texts write the unit as the look-up has it
 BLOCK = 8192  # texts handled at a time
 FEW = 2000  # characters for which a compiled look-up does not pay (half a second to load its code, once)
 _MANY = BLOCK  # texts for which it does, however short

@@ -1,0 +1,62 @@
+"""Borders of words in running text: where no word ends, and which words open a sentence.
+
+Letters and digits of spaced scripts are a word from blank to blank or mark, Katakana is one from end to end, and no word
+begins with a small kana, a long mark or a mark of repetition. In Han and Hiragana any other place may be a border.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from xswe.text.languages import cjk_codes
+
+_SPACED, _KATAKANA, _CONTINUES = 1, 2, 4
+_Traits = TypeVar("_Traits", int, np.ndarray)
+_KATAKANA_CODES = ((0x30A1, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0))  # without the middle dot
+_CONTINUING = "ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮー々ゝゞヽヾｧｨｩｪｫｯｬｭｮｰ"
+# A word with one of these among the two characters before it begins with a capital, whatever the word.
+OPENING = "\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«([（「『"
+
+
+@lru_cache(maxsize=1)
+def traits_of_characters() -> np.ndarray:
+    """Return of each character what :func:`within_word` asks of it, uint8 (0x110000,)."""
+    out, cjk = np.zeros(0x110000, np.uint8), cjk_codes()
+    codes = (code for code in range(0x20000) if not 0xD800 <= code < 0xE000 and not cjk[code] and chr(code).isalnum())
+    out[np.fromiter(codes, np.int64)] = _SPACED
+    for first, last in _KATAKANA_CODES:
+        out[first:last] = _KATAKANA
+    out[[ord(character) for character in _CONTINUING]] |= _CONTINUES
+    return out
+
+
+def within_word(before: _Traits, after: _Traits) -> Any:
+    """Return whether two characters in a row, whose traits are given, are of one word; 0 stands for no character."""
+    return (before & after & (_SPACED | _KATAKANA) > 0) | ((before > 0) & (after & _CONTINUES > 0))
+
+
+@lru_cache(maxsize=1 << 16)
+def _trait(character: str) -> int:
+    return int(traits_of_characters()[ord(character)])
+
+
+def splits_word(text: str, place: int) -> bool:
+    """Return True if a border at a place of a text would cut a word."""
+    return 0 < place < len(text) and within_word(_trait(text[place - 1]), _trait(text[place]))
+
+
+def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Widen a span so that it cuts no word at either end."""
+    while splits_word(text, start):
+        start -= 1
+    while splits_word(text, end):
+        end += 1
+    return start, end
+
+
+def opens_sentence(text: str, start: int) -> bool:
+    """Return True if what starts at a place is the first word of a text, or follows a mark that sentences follow."""
+    return start < 2 or not set(text[start - 2 : start]).isdisjoint(OPENING)

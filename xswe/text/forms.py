@@ -1,0 +1,146 @@
+"""The forms of units: how texts write what a look-up folds.
+
+A look-up folds case, width and traditional characters, and its units may be parts of words. What is shown of a unit is a
+word as texts of a language write it: the commonest form among those of its places where it is a whole word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
+from xswe.io.parallel import over_blocks
+from xswe.io.ragged import Texts, bounds_of
+from xswe.text.borders import OPENING, traits_of_characters, within_word
+from xswe.text.compiled.chunks import contents, new_table, number
+from xswe.text.languages import has_particle, in_script
+from xswe.text.tokenizers import MARK
+from xswe.text.units import AS_LOOKED_UP, BLOCK, Units, in_blocks
+from xswe.text.words import WordUnits
+
+_LEAST = 0.02  # share of a unit's places where it is a word; one with less is a part that is spelt like a word now and then
+_LONGEST = 100  # characters of a form
+_ENOUGH = 1 << 20  # texts
+_OPENING = np.array([ord(mark) for mark in OPENING], np.uint32)
+
+
+class Forms:
+    """How often each of some things was met in which form."""
+
+    def __init__(self) -> None:
+        self._met: dict[Hashable, dict[str, tuple[int, int]]] = {}
+
+    def add(self, thing: Hashable, form: str, within: int, times: int = 1) -> None:
+        """Count a form, and how often it stood within a sentence, where a capital is the word's own."""
+        forms = self._met.setdefault(thing, {})
+        old = forms.get(form, (0, 0))
+        forms[form] = old[0] + within, old[1] + times
+
+    def of(self, thing: Hashable) -> list[str]:
+        """Return the forms of a thing, the commonest within sentences first."""
+        forms = self._met.get(thing, {})
+        return sorted(forms, key=lambda form: (*forms[form], form), reverse=True)
+
+
+class FormCounter:
+    """Counts the forms of units in texts of a language.
+
+    Args:
+        units: what cuts texts.
+        language: of the texts.
+    """
+
+    def __init__(self, units: Units, language: str) -> None:
+        self.units, self.language = units, language
+        self.places, self.words = np.zeros((2, len(units)), np.int64)  # of each unit, and those where it is a word
+        self._table = new_table(1 << 12)
+        self._keys, self._counts = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
+
+    def add(self, texts: Sequence[str]) -> None:
+        """Count in some thousand texts."""
+        located, joined = self.units.locate(texts), "\n".join([*texts, ""])
+        codes, data = np.frombuffer(joined.encode("utf-32-le"), "<u4"), np.frombuffer(joined.encode(), np.uint8)
+        lengths = [len(text) + 1 for text in texts]
+        first = bounds_of(lengths)[np.repeat(np.arange(len(texts)), located.bags.lengths)]
+        ids, starts, ends = located.bags.ids.astype(np.int64), first + located.starts, first + located.ends
+        traits = traits_of_characters()[codes]
+        parts = within_word(traits[starts - 1], traits[starts]) | within_word(traits[ends - 1], traits[ends])
+        rows = np.flatnonzero(~parts & (starts < ends) & (ends - starts <= _LONGEST))
+        self.places += np.bincount(ids, minlength=len(self.places))
+        self.words += np.bincount(ids[rows], minlength=len(self.places))
+        ids, starts, ends = ids[rows], starts[rows], ends[rows]
+        opening = np.isin(codes, _OPENING)
+        within = ~(opening[starts - 1] | opening[starts - 2])
+        widths = bounds_of(1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000))
+        self._table, forms = number(self._table, data, widths[starts], widths[ends])
+        keys, which = np.unique(forms * len(self.places) + ids, return_inverse=True)
+        self._keys.append(keys)
+        self._counts.append(np.stack([np.bincount(which, within), np.bincount(which)], 1).astype(np.int64))
+        if sum(map(len, self._keys[1:])) > len(self._keys[0]) + BLOCK * 100:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        keys, which = np.unique(np.concatenate(self._keys), return_inverse=True)
+        counts = np.zeros((len(keys), 2), np.int64)
+        np.add.at(counts, which, np.concatenate(self._counts))
+        self._keys, self._counts = [keys], [counts]
+
+    def tally(self) -> tuple[Texts, np.ndarray, np.ndarray]:
+        """Return the forms; which unit was met in which, as form x units + unit; how often within sentences, and at all."""
+        self._add_up()
+        return contents(self._table)[0], self._keys[0], self._counts[0]
+
+
+def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
+    """Return the commonest form of each unit, of what several counted in texts of one language.
+
+    It is "" of a unit that is no word, and ``=`` where texts write what is looked up, as they do with most.
+    In Chinese a unit's own characters, the simplified ones, are taken where they were met at all; a Japanese word with
+    particles is none.
+    """
+    units, language = counters[0].units, counters[0].language
+    met, tokens, out = Forms(), units.tokens, [""] * len(units)
+    places, words = (sum(getattr(counter, name) for counter in counters) for name in ("places", "words"))
+    for counter in counters:
+        texts, keys, counts = counter.tally()
+        written = list(texts)
+        for key, (within, times) in zip(keys.tolist(), counts.tolist(), strict=True):
+            form, unit = divmod(key, len(units))
+            met.add(unit, written[form], within, times)
+    spelt = _spelling(units)
+    for unit in np.flatnonzero(words > _LEAST * places).tolist():
+        own, token = met.of(unit), tokens[unit].removeprefix(MARK)
+        if language == "zh" and token in own:
+            own = [token]
+        form = next((one for one in own if one.isalpha() and in_script(one, language) and spelt(one, token)), "")
+        out[unit] = "" if language == "ja" and has_particle(form) else AS_LOOKED_UP if form == token else form
+    return Texts.of(out)
+
+
+def _spelling(units: Units) -> Callable[[str, str], bool]:
+    """Return what tells forms of a word from longer words, which were looked up as it by back-off."""
+    if not isinstance(units, WordUnits):
+        return lambda form, token: True
+    steps = [units.splitter.normaliser(code).normalize_str for code in units.splitter.han_languages or (None,)]
+    return lambda form, word: any(word in (folded := step(form), folded.lower()) for step in steps)
+
+
+def count_forms(units: Units, texts: Sequence[str], language: str, threads: int = 1) -> Texts:
+    """Return the commonest form of each unit in texts of a language, as :func:`commonest_forms` does.
+
+    Of more than a million texts every other block is read, or every third, and so on: so many tell.
+    """
+    step = BLOCK * -(-len(texts) // _ENOUGH)
+    starts = range(0, len(texts), max(step, 1))
+
+    def count(first: int, last: int) -> FormCounter:
+        counter = FormCounter(units, language)
+        for start in starts[first:last]:
+            for block in in_blocks(texts[start : start + BLOCK]):
+                counter.add(block)
+            if hasattr(texts, "release"):
+                texts.release()
+        return counter
+
+    return commonest_forms(over_blocks(count, len(starts), threads) or [FormCounter(units, language)])
