@@ -5,17 +5,19 @@
     python -m eval.experiments.make_pretrained model=base start=xswe/pretrained/mini output=models/base
     python -m eval.experiments.make_pretrained model=small start=xswe/pretrained/mini output=runs/small
         [runs=runs/static] [seed=0] [threads=1]
+    python -m eval.experiments.make_pretrained model=forms start=models/base output=models/base
 
 ``mini`` is the start as it is. ``base`` has a vocabulary of its own, each piece of which starts as the sum of the vectors
 of the start's pieces of it, and is refined; what each part of that is worth is in ``static_levers.py`` (``SHIPS``),
 chosen on the development sets. ``small`` is the same with 64,000 pieces, to be exported with ``shared=3``. Size and
 precision of ``mini`` were chosen by the development columns of ``mini_tradeoff.py``. A few minutes of one processor, once
-the start is there.
+the start is there. ``forms`` only counts anew how the training texts write the words of a model that is there.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -30,6 +32,7 @@ from xswe.corpus.formats import PairFile
 from xswe.io.files import write_json
 from xswe.model.card import card, sources_of, write_card
 from xswe.model.static import StaticModel
+from xswe.text.forms import count_forms
 from xswe.training.stages import versions
 
 TRAIN = DATA / "train"
@@ -41,13 +44,19 @@ EVERY = 20  # lines of which one is counted
 _SHOWN = ("accuracy_both_ways", "accuracy", "spearman")
 
 
-def texts(language: str) -> Iterator[str]:
-    """Yield every 20th text of a language in the training bitexts, all of which have an English side."""
+def texts(language: str, every: int) -> Iterator[str]:
+    """Yield every so many-th text of a language in the training bitexts, all of which have an English side."""
     for path in sorted(TRAIN.glob("en-*/*.tsv.gz")):
         if language in (pair := path.parent.name.split("-")):
             for k, sides in enumerate(read_pairs(PairFile(path))):
-                if k % EVERY == 0:
+                if k % every == 0:
                     yield sides[pair.index(language)] or ""
+
+
+def counted(model: StaticModel) -> StaticModel:
+    """Return a model with its units' counts in some of the training texts, and their forms in all."""
+    model = model.counted({language: texts(language, EVERY) for language in LANGUAGES})
+    return replace(model, forms=tuple(count_forms(model.units, list(texts(code, 1)), code) for code in LANGUAGES))
 
 
 def settings_of(start: Path) -> dict[str, Any]:
@@ -60,7 +69,12 @@ def settings_of(start: Path) -> dict[str, Any]:
 
 def main(given: dict[str, Any]) -> None:
     """Refine, count, save, evaluate, describe."""
-    name, start, target = chosen(given["model"], "model", list(MADE))[0], Path(given["start"]), Path(given["output"])
+    name, start, target = chosen(given["model"], "model", [*MADE, "forms"])[0], Path(given["start"]), Path(given["output"])
+    if name == "forms":
+        with tempfile.TemporaryDirectory() as scratch:
+            counted(StaticModel.load(start)).save(made := Path(scratch) / "model")
+            shutil.copy(made / "counts.safetensors", target)
+        return
     paths = {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in LANGUAGES[1:]}
     variation = MADE[name]
     settings = {
@@ -74,7 +88,7 @@ def main(given: dict[str, Any]) -> None:
     }
     model, _ = varied(variation, given["seed"], {**given, "pieces": 0})
     model = replace(model, description={"made_by": "eval/experiments/make_pretrained.py", "settings": settings})
-    model.counted({language: texts(language) for language in LANGUAGES}).save(target, dtype="int8")
+    counted(model).save(target, dtype="int8")
     describe(name, target, settings, given["threads"])
 
 

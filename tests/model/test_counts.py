@@ -47,9 +47,9 @@ def test_words_of_languages_that_share_a_script(counted):
     assert "的" in chinese
     assert "的" not in japanese
     assert "は" in japanese
-    plain = replace(counted, counts=None)
+    plain = replace(counted, counts=None, forms=None)
     assert plain.words("en") == plain.words("de")
-    assert counted.words() == plain.words()
+    assert replace(counted, forms=None).words() == plain.words()
     source, target = vocabularies(counted, ["en", "de"])
     assert "die" not in source
     assert "die" in target
@@ -59,7 +59,7 @@ def test_words_of_languages_that_share_a_script(counted):
 
 def test_neighbours_are_words_of_the_language():
     mini = xswe.load("mini")
-    assert mini.neighbours("car", language="de", k=2)[1].word == "wagen"
+    assert mini.neighbours("car", language="de", k=2)[1].word == "Wagen"
     assert mini.neighbours("Auto", language="en", k=1)[0].word == "car"
     assert "cars" in [near.word for near in mini.neighbours("Auto", language="en")]
     assert "cars" not in [near.word for near in mini.neighbours("Auto", language="de")]

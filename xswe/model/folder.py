@@ -11,6 +11,7 @@ tells those apart is how often each language uses the word, per unit of its text
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, ModelError, brief, needs
 from xswe.io.files import read_json, save_tensors, whole_folder, write_json
+from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
 from xswe.model.portable import write_portable
 from xswe.text.languages import check_languages
@@ -224,7 +226,9 @@ def is_finite(rows: np.ndarray) -> bool:
 # ``config.json`` (format version, units, precision, description), ``model.safetensors`` (``embeddings``: float32,
 # float16, or int8 with one factor a row in ``weights``), ``tokenizer.json`` and, for sentence-transformers,
 # ``modules.json`` with a normalising module. ``counts.safetensors`` (``counts``: unsigned integers, a row for each
-# language in the order of ``config.json``) says how often each unit occurred in each language, where that is known.
+# language in the order of ``config.json``) says how often each unit occurred in each language, where that is known, and
+# how the texts of the language write it (``forms``: lines of text, a line a unit, one language after the other, as zlib
+# compresses them).
 # model2vec and sentence-transformers multiply rows by ``weights`` too, so that an int8 folder means the same to all
 # three. Word models keep their look-up in ``words.json`` and ``backoff.json``, their factors in ``scales``:
 # ``tokenizer.json``, ``mapping`` and ``weights`` are for the other libraries there, see :mod:`xswe.model.portable`.
@@ -236,6 +240,7 @@ def is_finite(rows: np.ndarray) -> bool:
 FORMAT_VERSION = 2  # of folders whose units share rows; others are written as 1, which earlier versions read
 MODEL_TYPE = "xswe"
 _DTYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1", "U8": "|u1", "U16": "<u2", "U32": "<u4"}
+_LONGEST_FORM = 500  # bytes, on average at most
 _COUNTS, _CODES = "counts.safetensors", "codes.safetensors"
 # What config.json says of the folder itself; all else is the model's description.
 _OWN = {"model_type", "format_version", "hidden_dim", "vocabulary_size", "normalize", "max_length"}
@@ -256,6 +261,7 @@ class Contents(NamedTuple):
     # unsigned integers (languages, units), how often each unit occurred in each language; None if not known
     counts: np.ndarray | None = None
     shared: int = 0  # dimensions of a part of an int8 matrix in which units share rows; 0 where they do not
+    forms: tuple[Texts, ...] | None = None  # how the texts of each language write each unit; None if not known
 
 
 def load_units(folder: Path) -> Units:
@@ -278,7 +284,7 @@ def save(contents: Contents, folder: Path) -> None:
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
-    units, matrix, description, scales, counts, shared = contents
+    units, matrix, description, scales, counts, shared, forms = contents
     with whole_folder(folder) as temporary:
         units.save(temporary)
         if shared and scales is not None:
@@ -290,8 +296,9 @@ def save(contents: Contents, folder: Path) -> None:
             elif scales is not None:
                 tensors["weights"] = scales
             save_tensors(temporary / "model.safetensors", tensors)
-        if counts is not None:
-            save_tensors(temporary / _COUNTS, {"counts": smallest(counts)})
+        known = {} if counts is None else {"counts": smallest(counts)}
+        if known := known if forms is None else known | _packed_forms(forms):
+            save_tensors(temporary / _COUNTS, known)
         config = {
             "model_type": MODEL_TYPE,
             "format_version": FORMAT_VERSION if shared else 1,
@@ -325,23 +332,52 @@ def load(folder: Path) -> Contents:
     if len(units) != len(matrix):
         name = "words.json" if units.kind == "words" else "tokenizer.json"
         raise ModelError(f"{folder / name}: {len(units)} units for {len(matrix)} vectors; fetch the model again")
-    counts = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(matrix))
+    counts, forms = _read_counts(folder / _COUNTS, len(config["units"]["languages"]), len(matrix))
     description = {k: v for k, v in config.items() if k not in _OWN}
-    return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0)
+    return Contents(units, matrix, description, scales, counts, config["shared"] if shared else 0, forms)
 
 
-def _read_counts(path: Path, languages: int, units: int) -> np.ndarray | None:
-    """Read how often each unit occurred in each language; None of a folder that does not say."""
+def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | None, tuple[Texts, ...] | None]:
+    """Read how often each unit occurred in each language, and its forms; None of what a folder does not say."""
     if not path.is_file():
-        return None
-    counts = _read_tensors(path, ("counts",)).get("counts")
-    if counts is None:
-        raise ModelError(f"{path}: holds no tensor 'counts'; fetch or train the model again, or remove the file")
+        return None, None
+    found = _read_tensors(path, ("counts", "forms"))
+    counts, packed = found.get("counts"), found.get("forms")
     try:
-        check_counts(counts, languages, units)
+        if not found:
+            raise ModelError("holds no tensor 'counts'")
+        if counts is not None:
+            check_counts(counts, languages, units)
+        return counts, None if packed is None else _unpacked_forms(packed, languages, units)
     except ModelError as error:
         raise ModelError(f"{path}: {error}; fetch or train the model again, or remove the file") from None
-    return counts
+
+
+def _packed_forms(forms: Sequence[Texts]) -> dict[str, np.ndarray]:
+    """Return what a folder keeps of forms."""
+    lines = "\n".join(form for own in forms for form in own)
+    return {"forms": np.frombuffer(zlib.compress(lines.encode("utf-8"), 9), np.uint8)}
+
+
+def _unpacked_forms(packed: np.ndarray, languages: int, units: int) -> tuple[Texts, ...]:
+    """Return the forms that :func:`_packed_forms` laid out.
+
+    Raises:
+        ModelError: they are none, or of other units.
+    """
+    stream = zlib.decompressobj()
+    try:
+        lines = stream.decompress(packed.tobytes(), _LONGEST_FORM * languages * units)
+        lines.decode("utf-8")
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise ModelError(f"the forms are damaged ({error})") from None
+    data = np.frombuffer(lines + b"\n", np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not stream.eof or len(ends) != languages * units:
+        raise ModelError(f"the forms are {len(ends)}, expected {units} for each of {languages} languages")
+    bounds = np.append(0, ends + 1 - np.arange(1, len(ends) + 1))
+    every = Texts(data[data != ord("\n")], bounds)
+    return tuple(every[start : start + units] for start in range(0, len(every), units))
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

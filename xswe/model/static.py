@@ -18,7 +18,7 @@ import numpy as np
 from xswe.errors import ConfigError, ModelError
 from xswe.io.files import arrays_digest, fingerprint
 from xswe.io.parallel import over_blocks
-from xswe.io.ragged import Bags
+from xswe.io.ragged import Bags, Texts
 from xswe.io.results import Listing
 from xswe.model import folder as storage
 from xswe.model.encoding import BLOCK, Encoding
@@ -34,9 +34,9 @@ from xswe.model.folder import (
     share,
     smallest,
 )
-from xswe.text.languages import LANGUAGES, check_languages, in_script
+from xswe.text.languages import LANGUAGES, check_languages, has_particle, in_script, japanese_characters
 from xswe.text.tokenizers import MARK
-from xswe.text.units import Units
+from xswe.text.units import AS_LOOKED_UP, SubwordUnits, Units
 
 _FEW, _FEWEST = 400, 8  # rows to gather for which loading the compiled code does not pay, and calling it
 _loaded = [False]  # whether it is
@@ -149,6 +149,8 @@ class StaticModel(Encoding):
         counts: unsigned integers (languages, units), how often each unit occurred in each language's training text, by
             which :meth:`words` tells languages of one script apart; None if not known. It decides no vector.
         shared: dimensions of a part of an int8 matrix in which units share rows, see :meth:`share_rows`; 0 for none.
+        forms: for each language, how its texts write each unit, as :func:`xswe.text.forms.count_forms` returns it; None if
+            not known. They are what :meth:`words` and :meth:`neighbours` show, and decide no vector.
 
     Example:
         >>> import xswe
@@ -164,6 +166,7 @@ class StaticModel(Encoding):
     scales: np.ndarray | None = None
     counts: np.ndarray | None = None
     shared: int = 0
+    forms: tuple[Texts, ...] | None = None
 
     def __post_init__(self) -> None:
         matrix, scales = self.matrix, self.scales
@@ -179,6 +182,8 @@ class StaticModel(Encoding):
             raise ModelError(f"rows are shared in an int8 matrix only, this one is {matrix.dtype}: leave shared out")
         if self.counts is not None:
             check_counts(self.counts, len(self.languages), len(matrix))
+        if self.forms is not None and [len(own) for own in self.forms] != [len(matrix)] * len(self.languages):
+            raise ModelError(f"forms of {[len(own) for own in self.forms]} units, expected {len(matrix)} a language")
 
     @classmethod
     def load(cls, folder: str | Path) -> StaticModel:
@@ -233,34 +238,66 @@ class StaticModel(Encoding):
         pool(self.matrix, self.units.bags(texts), normalise=True, out=out, scales=self.scales)
 
     def words(self, language: str | None = None) -> dict[str, int]:
-        """Return the units that are words, with their rows, in the order of the rows.
+        """Return the units that are words, as texts write them, with their rows, in the order of the rows.
 
-        Of sub-word units in a spaced script only those that start a word count.
+        Case, width and traditional characters, which the look-up folds, are those of the commonest form in the texts that
+        the model was trained on (:attr:`forms`); units that are only parts of words there are left out, and Japanese ones
+        with particles. A model without forms shows its units as they are looked up, in Japanese with Japanese characters,
+        and of parts of words leaves out only those of a spaced script that do not start one.
 
         Args:
             language: words of this language only. Where its script does not decide (English and German; Han in a model of
                 Chinese and Japanese), the model's :attr:`counts` do: a word may belong to both, and one that never
-                occurred belongs to none. Without counts the script alone tells. None for all.
+                occurred belongs to none. Without counts the script alone tells. None for all, each in the form of the
+                language that uses it most.
 
         Raises:
             ConfigError: there is no such language.
+
+        Example:
+            >>> import xswe
+            >>> mini = xswe.load("mini")
+            >>> mini.words("ja")["時間"] == mini.words("zh")["时间"]
+            True
         """
         codes = self.languages if language is None else check_languages([language])
         spaced = {code for code in codes if LANGUAGES[code].spaced}
         tokens = self.units.tokens
+        forms = self._forms_in(language, [token.removeprefix(MARK) for token in tokens])
         marked = any(token.startswith(MARK) for token in tokens)
         counted = language is not None and language in self.languages and self.counts is not None
         out: dict[str, int] = {}
-        for row, token in enumerate(tokens):
+        for row, (token, form) in enumerate(zip(tokens, forms, strict=True)):
             word = token.removeprefix(MARK)
-            if not word.isalpha() or word in out:
+            if not word.isalpha() or not form or form in out:
                 continue
             starts = not marked or token.startswith(MARK)
             if any(in_script(word, code) and (starts or code not in spaced) for code in codes) and not (
                 counted and self._is_foreign(word, row, language)
             ):
-                out[word] = row
+                out[form] = row
         return out
+
+    def _forms_in(self, language: str | None, words: list[str]) -> list[str]:
+        """Return how units are written in a language, or in the one that uses each most; "" of one that is no word.
+
+        ``words`` are the units as they are looked up.
+        """
+        if self.forms is None or language not in (None, *self.languages):
+            if language != "ja" or not isinstance(self.units, SubwordUnits) or self.units.tokenizer.normalizer is None:
+                return words
+            unfolded = str.maketrans(japanese_characters(self.units.tokenizer.normalizer.normalize_str))
+            words = [word.translate(unfolded) for word in words]
+            return ["" if has_particle(word) else word for word in words]
+        wanted = self.forms if language is None else [self.forms[self.languages.index(language)]]
+        written = [
+            [word if form == AS_LOOKED_UP else form for form, word in zip(own, words, strict=True)] for own in wanted
+        ]
+        if language is not None:
+            return written[0]
+        counts = np.zeros((len(wanted), len(words))) if self.counts is None else self.counts
+        most = np.argmax((counts + 1.0) * np.stack([own.sizes > 0 for own in wanted]), axis=0)
+        return [written[code][row] for row, code in enumerate(most.tolist())]
 
     def _is_foreign(self, word: str, row: int, language: str | None) -> bool:
         """Tell whether other languages of the model write in the word's script too, and the word is theirs alone."""
@@ -293,7 +330,10 @@ class StaticModel(Encoding):
             raise ConfigError(f"k={k}: give at least 1")
         from xswe.io.products import norms, row_products  # compiled: loading a model does without
 
-        words = {word: row for word, row in self.words(language).items() if word.casefold() != text.casefold()}
+        own = self.units.bags([text]).ids.tolist()
+        words = {
+            word: row for word, row in self.words(language).items() if word.casefold() != text.casefold() and [row] != own
+        }
         rows = np.fromiter(words.values(), np.int64, len(words))
         table = self.rows(rows)
         lengths = norms(table)
@@ -385,7 +425,7 @@ class StaticModel(Encoding):
         return counts
 
     def counted(self, texts: Mapping[str, Iterable[str]]) -> StaticModel:
-        """Return the model with the units' counts in texts of its languages, in the place of those that it has.
+        """Return the model with its units' counts and forms in texts of its languages, in the place of those that it has.
 
         Args:
             texts: for each of the model's languages, by its code, texts to count in.
@@ -397,11 +437,20 @@ class StaticModel(Encoding):
             >>> import xswe
             >>> model = xswe.load("mini").counted({"en": ["a cat"], "de": ["eine Katze"], "zh": ["猫"], "ja": ["ねこ"]})
             >>> list(model.words("de"))
-            ['eine', 'katze']
+            ['eine', 'Katze']
         """
         if set(texts) != set(self.languages):
             raise ConfigError(f"texts of {', '.join(texts)}: give texts of each of {', '.join(self.languages)}")
-        return replace(self, counts=smallest(np.stack([self.count_units(texts[code]) for code in self.languages])))
+        from xswe.text.forms import FormCounter, commonest_forms
+
+        counts, forms = np.zeros((len(self.languages), len(self.matrix)), np.int64), []
+        for own, code in zip(counts, self.languages, strict=True):
+            counter, lines = FormCounter(self.units, code), iter(texts[code])
+            while block := list(islice(lines, BLOCK)):
+                own += self.units.bags(block).counts(len(own))
+                counter.add(block)
+            forms.append(commonest_forms([counter]))
+        return replace(self, counts=smallest(counts), forms=tuple(forms))
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> StaticModel:
         """Return the model with its most frequent units only.
@@ -431,6 +480,7 @@ class StaticModel(Encoding):
             matrix=self.matrix[rows],
             scales=None if self.scales is None else self.scales[rows],
             counts=None if self.counts is None else self.counts[:, rows],
+            forms=None if self.forms is None else tuple(own.take(rows) for own in self.forms),
         )
 
     def save(self, folder: str | Path, *, dtype: Precision | None = None) -> None:
@@ -442,6 +492,8 @@ class StaticModel(Encoding):
         """
         model = self if dtype is None else self.quantize(dtype)
         storage.save(
-            storage.Contents(model.units, model.matrix, model.description, model.scales, model.counts, model.shared),
+            storage.Contents(
+                model.units, model.matrix, model.description, model.scales, model.counts, model.shared, model.forms
+            ),
             Path(folder),
         )

@@ -7,7 +7,7 @@ their vectors come from static models, or are the token states of encoders.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
@@ -84,8 +84,8 @@ class StaticWords:
         self.model = model
 
     def words(self) -> list[str]:
-        """Return the model's units that are words."""
-        return list(self.model.words())
+        """Return the model's units that are words, as they are looked up: how they are shown decides no result."""
+        return list(replace(self.model, forms=None).words())
 
     @property
     def identity(self) -> list[object]:

@@ -183,6 +183,7 @@ class Trained:
     teacher: np.ndarray | None  # for a single language, the distilled teacher's vectors of the held-out sentences
     training: Callable[[str], Texts | TextView]  # all training texts of a language
     counts: np.ndarray  # (languages, units), how often each unit occurs in each language's training text
+    forms: tuple[Texts, ...]  # of each language, how its training text writes each unit
     report: dict[str, Any]  # counts of the corpus, forward passes, variance of the components, history of the refinement
     seconds: dict[str, float]  # how long each stage took
 

@@ -31,6 +31,7 @@ from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.model.folder import smallest
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
+from xswe.text.forms import count_forms
 from xswe.text.spans import cut_texts, make_cutter
 from xswe.text.units import Units
 from xswe.text.words import LOWER
@@ -201,12 +202,17 @@ class _Run:
             known[np.arange(len(known))] if known is not None else None,
             lambda language: texts_of(self.corpus.part("train"), language),
             smallest(np.stack(counts)),
+            tuple(self.forms_of(language) for language in self.config.languages),
             {"corpus": read_report(self.corpus.folder), "units": len(self.units.tokens), **self.report},
             self.stages.seconds,
         )
 
     def bags_of(self, language: str) -> Bags:
         return bags_of(self.bags, self.pairs, language)
+
+    def forms_of(self, language: str) -> Texts:
+        """Return how the training texts of a language write each unit."""
+        return count_forms(self.units, texts_of(self.corpus.part("train"), language), language, self.config.threads)
 
     def vectors(self) -> dict[str, list[RowVectors]]:
         """Stage ``vectors``: the distilled encoder's vectors of one side of each bitext, by part of the corpus."""

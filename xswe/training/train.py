@@ -367,7 +367,7 @@ def _written(made: Trained, config: TrainConfig, folder: Path, keep_steps: bool)
     sources += [Source(f"{Path(path).name}, pairs graded by people", None) for path in config.graded.paths]
     if notes := [cards()[source.name].licence_note() for source in sources if source.name in cards()]:
         description["corpora"] = notes
-    model = replace(made.model, description=description, counts=made.counts)
+    model = replace(made.model, description=description, counts=made.counts, forms=made.forms)
     model.save(folder / "model")
     text = card(
         model,
