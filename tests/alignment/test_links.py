@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -170,6 +172,85 @@ def test_terms_come_out_of_a_bitext(mini, tmp_path):
     assert len((tmp_path / "t.csv").read_text("utf-8").splitlines()) == len(found) + 1
 
 
+def pair_of(source, target, words, others, links):
+    """A pair whose words are given as texts, and all links with the score 1."""
+    places = []
+    for text, own in ((source, words), (target, others)):
+        places.append(tuple((text.index(word), text.index(word) + len(word)) for word in own))
+    return LinkedPair(source, target, *places, tuple(links), (1.0,) * len(links))
+
+
+def test_terms_are_written_as_the_bitext_writes_them():
+    pairs = [
+        pair_of("Open Kyoto Station now", "駅", ["Open", "Kyoto", "Station", "now"], ["駅"], [(2, 0)]),
+        pair_of(
+            "Maps of the station", "駅の地図", ["Maps", "of", "the", "station"], ["駅", "の", "地図"], [(3, 0), (0, 2)]
+        ),
+        pair_of("Station maps are here", "京都駅の地図", ["Station", "maps"], ["京都", "駅", "の地図"], [(0, 1), (1, 2)]),
+        pair_of("See the station of Kyoto", "京都の駅", ["See", "station", "Kyoto"], ["京都の", "駅"], [(1, 1), (2, 0)]),
+        pair_of("In Kyoto", "京都では", ["In", "Kyoto"], ["京都では"], [(1, 0)]),
+        pair_of("MAPS", "地図を", ["MAPS"], ["地図を"], [(0, 0)]),
+        pair_of("these maps", "この地図は", ["these", "maps"], ["この地図は"], [(1, 0)]),
+    ]
+    found = {(term.source, term.target): term.times for term in xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2)}
+    assert found["Kyoto", "京都"] == 2
+    assert found["maps", "地図"] == 3  # but not MAPS, which might be an acronym
+    # a single character of Han is no term
+    table = {(row.source, row.target): row.times for row in xswe.phrase_table(pairs)}
+    assert table["station", "駅"] == 4
+    assert table["Kyoto", "京都の"] == 1
+
+
+def test_words_of_katakana_are_whole():
+    pairs = [
+        pair_of("the driver", "ドライバーを", ["the", "driver"], ["ド", "ライバー", "を"], [(1, 1)]),
+        pair_of(
+            "driver update", "ドライバー更新", ["driver", "update"], ["ドラ", "イバー", "更新"], [(0, 0), (0, 1), (1, 2)]
+        ),
+        pair_of(
+            "a printer driver",
+            "プリンターのドライバー",
+            ["printer", "driver"],
+            ["リンター", "のドラ", "イバー"],
+            [(0, 0), (1, 1)],
+        ),
+        pair_of("printer", "プリンター", ["printer"], ["プリ", "ンター"], [(0, 0), (0, 1)]),
+        pair_of("printer", "ﾌﾟﾘﾝﾀｰ", ["printer"], ["ﾌﾟﾘﾝ", "ﾀｰ"], [(0, 1)]),
+    ]
+    found = {(term.source, term.target): term for term in xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2)}
+    assert found["driver", "ドライバー"].times == 3
+    assert set(found) == {("driver", "ドライバー"), ("printer", "プリンター")}
+    table = xswe.phrase_table(pairs)
+    assert {(row.source, row.target): row.times for row in table}["driver", "ドライバー"] == 2
+    assert not [row for row in table if row.target in ("ライバー", "リンター", "ﾀｰ")]
+
+
+def test_particles_of_japanese_are_no_part_of_a_term(mini):
+    sides = [
+        ("The teacher came.", "先生は来た。"),
+        ("A teacher wrote it.", "先生が書いた。"),
+        ("Ask the teacher.", "先生に聞け。"),
+    ]
+    links = xswe.align_words(mini, [a for a, _ in sides], [b for _, b in sides])
+    found = {term.source: term.target for term in xswe.bilingual_terms(links, ("en", "ja"), min_count=2)}
+    assert found["teacher"] == "先生"
+
+
+@pytest.mark.parametrize("name", ["kyoto-wiki", "tanaka", "msdocs"])
+def test_terms_of_real_text_stand_in_it(mini, xswe_data, name):
+    """Case, and whole words of Katakana: of these pairs 15 to 72 of some thousand terms were cut, and names lower-case."""
+    text = gzip.decompress((xswe_data / "train" / "en-ja" / f"{name}.tsv.gz").read_bytes()).decode("utf-8")
+    pairs = [line.split("\t")[:2] for line in text.splitlines()[::50][:1500]]
+    links = xswe.align_words(mini, *map(list, zip(*pairs, strict=True)))
+    found = xswe.bilingual_terms(links, ("en", "ja"), min_count=2)
+    english, japanese = ("\n".join(" ".join(side.split()) for side in sides) for sides in zip(*pairs, strict=True))
+    assert len(found) > 200
+    assert all(term.source in english and term.target in japanese for term in found)
+    runs = set(re.findall("[ァ-ヺー]+", japanese))
+    assert all(run in runs for term in found for run in re.findall("[ァ-ヺー]+", term.target))
+    assert not [term.target for term in found if re.search("[一-鿿][はがをにの]$|^[はがをにの][一-鿿]", term.target)]
+
+
 def test_the_verb(mini, tmp_path, capsys):
     (tmp_path / "b.tsv").write_text(
         "A cat sleeps.\tEine Katze schläft.\nThe cat eats.\tDie Katze frisst.\n", encoding="utf-8"
@@ -178,7 +259,7 @@ def test_the_verb(mini, tmp_path, capsys):
     assert main(["link", *given, f"output={tmp_path / 'l.txt'}", "method=intersection"]) == 0
     assert (tmp_path / "l.txt").read_text().splitlines()[0] == "0-0 1-1 2-2"
     assert main(["link", *given, "what=lexicon", "min_count=2", f"output={tmp_path / 'l.tsv'}"]) == 0
-    assert "cat\tkatze\t2" in (tmp_path / "l.tsv").read_text("utf-8")
+    assert "cat\tKatze\t2" in (tmp_path / "l.tsv").read_text("utf-8")
     assert "PhraseTable" in capsys.readouterr().out
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,8 +28,11 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
+from xswe.text.borders import opens_sentence, whole_words
+from xswe.text.forms import Forms
 from xswe.text.languages import LANGUAGES, check_languages, fused_rims, has_cjk, has_kana, rim_words
 
+_KATAKANA = re.compile("[ァ-ヺｦ-ﾟ]")
 _FREE = 1e-7  # probability of a word without a link
 Span = tuple[int, int]
 
@@ -37,8 +41,8 @@ class Phrase(NamedTuple):
     """A phrase and what it is linked to.
 
     Attributes:
-        source: the phrase, in lower case.
-        target: its counterpart.
+        source: the phrase, as it is written most often; case is not told apart.
+        target: its counterpart, likewise.
         times: how often they are linked.
         forward: probability of the target, given the source.
         backward: probability of the source, given the target.
@@ -83,38 +87,74 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
         >>> model = xswe.load("mini")
         >>> links = xswe.align_words(model, ["A cat sleeps.", "The cat eats."], ["Eine Katze schläft.", "Die Katze isst."])
         >>> [(row.source, row.target, row.times) for row in xswe.phrase_table(links, min_count=2)]
-        [('cat', 'katze', 2)]
+        [('cat', 'Katze', 2)]
     """
     if most < 1 or min_count < 1:
         raise ConfigError(f"most={most}, min_count={min_count}: give at least 1")
     pairs: Counter[tuple[str, str]] = Counter()
     words: Counter[tuple[str, str]] = Counter()
     inside: dict[tuple[str, str], Counter[tuple[tuple[str, ...], tuple[str, ...], tuple[Span, ...]]]] = defaultdict(Counter)
-    for pair in links:
+    written = Forms(), Forms()
+    for pair in map(_with_whole_words, links):
         sides = _words(pair.source, pair.source_words), _words(pair.target, pair.target_words)
         words.update((sides[0][i], sides[1][j]) for i, j in pair.links)
         for (a, b), (c, d) in phrase_spans(pair, most):
             own = tuple(sorted((i - a, j - c) for i, j in pair.links if a <= i < b))
-            texts = _text(pair.source, pair.source_words[a:b]), _text(pair.target, pair.target_words[c:d])
+            texts = (
+                _noted(written[0], pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], str.lower),
+                _noted(written[1], pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], str.lower),
+            )
             pairs[texts] += 1
             if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
                 inside[texts][tuple(sides[0][a:b]), tuple(sides[1][c:d]), own] += 1
     (forward, backward), chances = _chances(pairs), _chances(words)
     out = []
-    for (source, target), count in pairs.items():
+    for (source, target), count in sorted(pairs.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
         if count >= min_count:
             here, there, own = inside[source, target].most_common(1)[0][0]
             lexical = _weight(there, here, [(j, i) for i, j in own], chances[0]), _weight(here, there, own, chances[1])
-            out.append(Phrase(source, target, count, forward[target, source], backward[source, target], *lexical))
-    return PhraseTable(tuple(sorted(out, key=lambda row: (row.source, -row.times, row.target))))
+            shown = written[0].of(source)[0], written[1].of(target)[0]
+            out.append(Phrase(*shown, count, forward[target, source], backward[source, target], *lexical))
+    return PhraseTable(tuple(out))
+
+
+def _with_whole_words(pair: LinkedPair) -> LinkedPair:
+    """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them."""
+    if not (_KATAKANA.search(pair.source) or _KATAKANA.search(pair.target)):
+        return pair
+    source, target = _whole(pair.source, pair.source_words), _whole(pair.target, pair.target_words)
+    links: dict[Span, float] = {}
+    for (i, j), score in zip(pair.links, pair.scores, strict=True):
+        both = source[1][i], target[1][j]
+        links[both] = max(score, links.get(both, -1.0))
+    return LinkedPair(
+        pair.source, pair.target, source[0], target[0], tuple(sorted(links)), tuple(links[both] for both in sorted(links))
+    )
+
+
+def _whole(text: str, places: Sequence[Span]) -> tuple[tuple[Span, ...], list[int]]:
+    """Widen places of words so that they cut no word, and join those that overlap then; and tell which each became."""
+    words: list[Span] = []
+    became = []
+    for place in places:
+        start, end = whole_words(text, *place)
+        if words and start < words[-1][1]:
+            words[-1] = min(start, words[-1][0]), max(end, words[-1][1])
+        else:
+            words.append((start, end))
+        became.append(len(words) - 1)
+    return tuple(words), became
 
 
 def _words(text: str, places: Sequence[Span]) -> list[str]:
     return [text[a:b].lower() for a, b in places]
 
 
-def _text(text: str, places: Sequence[Span]) -> str:
-    return " ".join(text[places[0][0] : places[-1][1]].lower().split())
+def _noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
+    """Note how a span of a text is written, and return what it is counted as."""
+    form = " ".join(text[start:end].split())
+    written.add(folded := fold(form), form, not opens_sentence(text, start))
+    return folded
 
 
 def phrase_spans(pair: LinkedPair, most: int) -> Iterator[tuple[Span, Span]]:
@@ -240,22 +280,14 @@ def bilingual_terms(
     totals: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     sure: defaultdict[tuple[str, str], float] = defaultdict(float)
     examples: dict[tuple[str, str], tuple[str, str]] = {}
+    written = Forms(), Forms()
     width = most * (2 if {"zh", "ja"} & set(codes) else 1)
-    for pair in links:
-        scores = dict(zip(pair.links, pair.scores, strict=True))
-        seen: set[tuple[str, str]] = set()
-        for (a, b), (c, d) in phrase_spans(pair, width):
-            texts = (
-                pair.source[pair.source_words[a][0] : pair.source_words[b - 1][1]],
-                pair.target[pair.target_words[c][0] : pair.target_words[d - 1][1]],
-            )
-            if not all(map(_well_formed, texts, codes)) or (folded := _folded(texts)) in seen:
-                continue
-            seen.add(folded)
-            own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
-            sure[folded] += sum(own) / len(own)
-            examples.setdefault(folded, (pair.source, pair.target))
-        counts.update(seen)
+    for pair in map(_with_whole_words, links):
+        seen = _terms_of(pair, codes, width, written)
+        for texts, agreed in seen.items():
+            sure[texts] += agreed
+            examples.setdefault(texts, (pair.source, pair.target))
+        counts.update(seen.keys())
         for side in (0, 1):
             totals[side].update({texts[side] for texts in seen})
     kept = {texts: count for texts, count in counts.items() if count >= min_count}
@@ -266,12 +298,46 @@ def bilingual_terms(
         if score >= min_score:
             out.append(BilingualTerm(*texts, count, round(score, 6), *examples[texts]))
     out.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
-    return BilingualTerms(tuple(_without_parts(out)), (codes[0], codes[1]))
+    shown = (
+        term._replace(source=written[0].of(term.source)[0], target=written[1].of(term.target)[0])
+        for term in _without_parts(out)
+    )
+    return BilingualTerms(tuple(shown), (codes[0], codes[1]))
 
 
-def _folded(texts: tuple[str, str]) -> tuple[str, str]:
-    source, target = (" ".join(text.split()) for text in texts)
-    return source if source.isupper() else source.lower(), target if target[:1].isupper() else target.lower()
+def _terms_of(
+    pair: LinkedPair, languages: Sequence[str], most: int, written: tuple[Forms, Forms]
+) -> dict[tuple[str, str], float]:
+    """Return what may be terms in a pair, as they are counted, each with the mean score of its links; note their forms."""
+    scores = dict(zip(pair.links, pair.scores, strict=True))
+    found: dict[tuple[str, str], float] = {}
+    for (a, b), (c, d) in phrase_spans(pair, most):
+        here = _without_particles(pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], languages[0])
+        there = _without_particles(pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], languages[1])
+        if _well_formed(pair.source[slice(*here)], languages[0]) and _well_formed(pair.target[slice(*there)], languages[1]):
+            texts = _noted(written[0], pair.source, *here, _folded), _noted(written[1], pair.target, *there, _folded)
+            own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
+            found.setdefault(texts, sum(own) / len(own))
+    return found
+
+
+def _folded(text: str) -> str:
+    """Return what a term is counted as: case does not matter, but in words of capitals only."""
+    text = unicodedata.normalize("NFKC", text)
+    return text if text.isupper() else text.casefold()
+
+
+def _without_particles(text: str, start: int, end: int, language: str) -> Span:
+    """Return a span of Japanese without the particles at its ends, which units may hold; any other as it is."""
+    before, after = fused_rims(True)
+    while language == "ja" and has_cjk(inside := text[start:end]):
+        if found := before.match(inside):
+            start += found.end()
+        elif found := after.search(inside):
+            end = start + found.start()
+        else:
+            break
+    return start, end
 
 
 def _well_formed(text: str, language: str) -> bool:
