@@ -12,7 +12,7 @@ from xswe.errors import ConfigError
 from xswe.phrases.find import Hit, Place
 from xswe.phrases.in_files import PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig, StaticWords
-from xswe.phrases.terms import core, find_terms, same_term
+from xswe.phrases.terms import core, find_terms, in_usual_form, same_term
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,6 @@ def test_short_nouns_and_verbs_are_put_together_where_their_vectors_are_near(mod
         ("型は、データ", "型は、データを持ちます", ""),
         ("动的数据类型", "动的数据类型", "动的数据类型"),
         ("的数据类型", "新的数据类型", "数据类型"),
-        ("フィックス", "サフィックスを使います", ""),
         ("部分的", "部分的です", "部分的"),
         ("und die", "und die", ""),
     ],
@@ -74,6 +73,44 @@ def test_particles_and_function_words_at_the_rim_are_trimmed(model, text, contex
     if text == "のデータ型は":
         hit = Hit(0.9, 1, 1, (Place(0, 1, 7, context),))
     assert core(StaticWords(model), [hit]) == [left]
+
+
+def hit_at(text, *contexts):
+    """A hit at the first place of a text in each of some passages."""
+    starts = [context.lower().index(text.lower()) for context in contexts]
+    places = [Place(i, a, a + len(text), context) for i, (a, context) in enumerate(zip(starts, contexts, strict=True))]
+    return Hit(0.9, len(places), len(places), tuple(places))
+
+
+def test_a_span_is_shown_in_its_commonest_form():
+    lines = ("Treiber starten.", "Der Treiber fehlt.", "DER TREIBER FEHLT", "treiber")
+    usual = in_usual_form(hit_at("treiber", *lines))
+    assert [place.text for place in usual.places] == ["Treiber", "Treiber", "TREIBER", "treiber"]
+    within = in_usual_form(hit_at("open", "Open it.", "Open that.", "We open it."))  # a capital that is the sentence's own
+    assert [place.text for place in within.places] == ["open", "Open", "Open"]
+
+
+def test_a_span_that_cuts_words_of_katakana_is_none():
+    assert in_usual_form(hit_at("フィックス", "サフィックスを使います")) is None
+    assert in_usual_form(hit_at("ライバー", "ドライバーの更新", "ドライバー", "ライバーの配信")) is None
+    usual = in_usual_form(hit_at("ライバー", "ドライバーの更新", "ライバーの配信", "そのライバー"))
+    assert [place.passage for place in usual.places] == [1, 2]  # where it is a word
+
+
+def test_terms_are_written_as_in_the_passages(model):
+    lines = [
+        "Driver updates are here.",
+        "Driver tests pass.",
+        "Install the driver.",
+        "He lives in Berlin.",
+        "BERLIN",
+        "Berlin",
+    ]
+    found = find_terms(model, ["Treiber", "Berlin"], lines, SpanConfig(min_score=0.3, max_size=1, k=1, examples=1))
+    assert [terms[0].text for terms in found] == ["driver", "Berlin"]
+    assert [place.text for place in found[0][0].places] == ["driver"]
+    (terms,) = find_terms(model, ["時期"], ["期間は三日です。", "この期間に。"], SpanConfig(min_score=0.3, max_size=1, k=1))
+    assert terms[0].text == "期間"
 
 
 def test_what_is_frequent_stands_before_what_is_found_once(model):

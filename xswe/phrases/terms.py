@@ -24,8 +24,11 @@ from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
+from xswe.text.borders import opens_sentence, splits_word
+from xswe.text.forms import Forms
 from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
 
+PLACES = 8  # of each span, by which its form is chosen
 POOL = 100  # distinct spans of each phrase that are looked at, at least
 RARE = 0.2  # what a form in one passage loses of its cosine; in n passages, RARE / sqrt(n)
 COPIED = 0.1  # what the phrase itself loses, whose cosine says nothing
@@ -35,14 +38,13 @@ _ENDINGS = frozenset(("", *re.findall(r"\w+", "e en n er ern s es ens ns nen em 
 _VERBAL = _ENDINGS | frozenset(re.findall(r"\w+", "t te ten tet tes ter est et end ende enden ender endes ing ings"))
 _STEM = 4  # letters that two inflections of a word share at least; of a noun one less where their vectors are near
 _NEAR = 0.6  # cosine of two forms from which on they are near
-_KATAKANA = re.compile("[ァ-ヺー]{2}")
 _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[^\w\s・ー'’\-/.+#&]|\.(?=\s|$)|[\r\n]")
 
 
 @dataclass(frozen=True)
 class Term:
-    """A candidate: what may say a phrase, in the form that is found most often.
+    """A candidate: what may say a phrase, as the passages write it most often.
 
     Attributes:
         text: the form.
@@ -117,8 +119,10 @@ def find_terms(
     source = open_words(model)
     sizes = np.clip(source.cut(queries, 1)[1].bags.lengths, *_MIXED).tolist() if len(queries) else []
     decoys = [] if config.min_score is not None else _decoys(source, sorted(set(sizes)))
-    phrases, wide = [*queries, *(text for _, text in decoys)], replace(config, distinct=True, k=max(POOL, 10 * config.k))
-    found = find_phrases(source, phrases, passages, wide, checkpoint=checkpoint, passages_identity=passages_identity)
+    wide = replace(config, distinct=True, k=max(POOL, 10 * config.k), examples=max(PLACES, config.examples))
+    phrases = [*queries, *(text for _, text in decoys)]
+    spans = find_phrases(source, phrases, passages, wide, checkpoint=checkpoint, passages_identity=passages_identity)
+    found = [[one for hit in hits if (one := in_usual_form(hit))] for hits in spans]
     cores, rows = _forms(source, found)
     every = [_terms(*one, cores, rows, config) for one in zip(phrases, source.queries(phrases), found, strict=True)]
     reached: dict[int, list[float]] = {}
@@ -170,6 +174,25 @@ def _bare(text: str) -> str:
     """Return the words of a text between blanks, to be found whole in another; with Han or Kana without blanks."""
     folded = " ".join(_WORD.findall(spelling(text)))
     return folded.replace(" ", "") if has_cjk(folded) else f" {folded} "
+
+
+def in_usual_form(hit: Hit) -> Hit | None:
+    """Return a hit whose first places are those in its commonest form; None where it is a part of words at most places.
+
+    Equal spans differ in what a look-up folds: case, width, traditional characters.
+    """
+    whole = [place for place in hit.places if not _cuts_a_word(place)]
+    if 2 * len(whole) < len(hit.places):
+        return None
+    met = Forms()
+    for place in whole:
+        met.add("", place.text, not opens_sentence(place.context, place.start))
+    usual = met.of("")[0]
+    return replace(hit, places=tuple(sorted(whole, key=lambda place: place.text != usual)))
+
+
+def _cuts_a_word(place: Place) -> bool:
+    return splits_word(place.context, place.start) or splits_word(place.context, place.end)
 
 
 def _forms(source: WordSource, found: Sequence[Sequence[Hit]]) -> tuple[dict[str, str], dict[str, np.ndarray]]:
@@ -286,7 +309,7 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
         text, japanese = hit.places[0].text, has_kana(hit.places[0].context)
         rims = rim_words(japanese)
         words = [text[i:j].casefold() in rims for i, j in where.tolist()]
-        if all(words) or 2 * sum(map(_splits_a_word, hit.places)) > len(hit.places):
+        if all(words):
             out.append("")
             continue
         left = text[where[words.index(False), 0] : where[len(words) - 1 - words[::-1].index(False), 1]]
@@ -299,9 +322,3 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
         left = left.strip()
         out.append("" if _BREAK.search(left) or not any(map(str.isalpha, left)) else left)
     return out
-
-
-def _splits_a_word(place: Place) -> bool:
-    """Tell whether a span begins or ends inside a word of Katakana."""
-    around = (place.context[max(0, place.start - 1) : place.start + 1], place.context[place.end - 1 : place.end + 1])
-    return any(_KATAKANA.fullmatch(both) for both in around)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords
-from xswe.phrases.terms import Term, find_terms
+from xswe.phrases.terms import PLACES, Term, find_terms, in_usual_form
 from xswe.search.index import Index, index
 from xswe.search.types import Vectors
 from xswe.serving.messages import Found, Line, Marked, Phrases, PhrasesRequest, SearchRequest, Variant
@@ -65,8 +66,12 @@ class Words:
         settings = SpanConfig(k=request.k, min_score=request.min_score, examples=request.lines, max_size=_LONGEST)
         if terms := find_terms(self.source, [query], texts, settings)[0]:
             return terms
-        hits = find_phrases(self.source, [query], texts, settings, distinct=True)[0]
-        return [Term(hit.places[0].text, hit.score, hit.times, hit.passages, (), hit.places) for hit in hits]
+        settings = replace(settings, distinct=True, examples=max(PLACES, settings.examples))
+        found = find_phrases(self.source, [query], texts, settings)[0]
+        hits = [one for hit in found if (one := in_usual_form(hit))]
+        return [
+            Term(hit.places[0].text, hit.score, hit.times, hit.passages, (), hit.places[: request.lines]) for hit in hits
+        ]
 
     def mark_counterparts(self, lines: Sequence[Line]) -> None:
         """Mark what in the translations of passages probably says what is marked in these, by links of their words."""
