@@ -97,6 +97,9 @@ def test_the_counterpart_of_a_span(mini):
     a, b = pair.counterpart(start, start + len("old house"))
     assert pair.target[a:b] == "alten Hauses"
     assert LinkedPair("a b", "c", ((0, 1), (2, 3)), ((0, 1),), ((0, 0),), (0.9,)).counterpart(2, 3) is None
+    pair = pair_of("my driver", "私のドライバーは", ["my", "driver"], ["私の", "ド", "ライバー", "は"], [(0, 0), (1, 2)])
+    assert pair.counterpart(3, 9) == (2, 7)  # ドライバー
+    assert pair.counterpart(0, 2) == (0, 1)  # 私
 
 
 def test_every_form_of_links(mini, tmp_path):
@@ -201,7 +204,7 @@ def test_terms_are_written_as_the_bitext_writes_them():
     assert table["Kyoto", "京都の"] == 1
 
 
-def test_words_of_katakana_are_whole():
+def test_words_of_katakana_are_whole(tmp_path):
     pairs = [
         pair_of("the driver", "ドライバーを", ["the", "driver"], ["ド", "ライバー", "を"], [(1, 1)]),
         pair_of(
@@ -220,6 +223,11 @@ def test_words_of_katakana_are_whole():
     found = {(term.source, term.target): term for term in xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2)}
     assert found["driver", "ドライバー"].times == 3
     assert set(found) == {("driver", "ドライバー"), ("printer", "プリンター")}
+    xswe.bilingual_terms(pairs, ("en", "ja"), min_count=2).write(tmp_path / "t.tbx")
+    assert {term.text for term in ET.parse(tmp_path / "t.tbx").getroot().iter("term")} == {
+        *("driver", "ドライバー"),
+        *("printer", "プリンター"),
+    }
     table = xswe.phrase_table(pairs)
     assert {(row.source, row.target): row.times for row in table}["driver", "ドライバー"] == 2
     assert not [row for row in table if row.target in ("ライバー", "リンター", "ﾀｰ")]

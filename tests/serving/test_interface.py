@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import subprocess
 import sys
 from io import BytesIO
@@ -145,14 +146,24 @@ def test_the_counterpart_is_marked_in_the_translation(client):
 
 
 def test_counts_are_those_of_the_corpus(client):
-    import re
-
     found = post(client, "/phrases", query="snow", languages=["en"], k=3, corpora=["memory.tmx"])
     snow = next(variant for variant in found["variants"] if variant["text"].lower() == "snow")
     sample = xswe.io.files.resource("corpora") / "sample" / "sentences.tsv"
     english = [line.split("\t")[0] for line in sample.read_text("utf-8").splitlines()[:1200]]
     assert not snow["more"]
     assert snow["count"] >= sum(len(re.findall(r"\bsnow\b", text, re.IGNORECASE)) for text in english)
+
+
+def test_phrases_are_shown_as_the_corpus_writes_them(bare):
+    german = ["Bahnhof geschlossen.", "Bahnhof offen.", "Wir sehen den Bahnhof.", "BAHNHOF", "Der Bahnhof ist alt."]
+    japanese = ["プリンターを買う", "このプリンターは新しい", "印刷機とプリンター", "列車は遅れた", "その列車に乗る"]
+    found = post(bare, "/phrases", query="station", passages=german, k=1)
+    assert found["variants"][0]["text"] == "Bahnhof"
+    found = post(bare, "/phrases", query="train", passages=japanese, k=1)
+    assert found["variants"][0]["text"] == "列車"
+    found = post(bare, "/phrases", query="print", passages=japanese, k=5, min_score=0.0)
+    runs = [run for variant in found["variants"] for run in re.findall("[ァ-ヺー]+", variant["text"])]
+    assert set(runs) <= {"プリンター"}
 
 
 def test_phrases_in_passages_of_the_request(bare):

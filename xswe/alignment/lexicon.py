@@ -28,7 +28,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
-from xswe.text.borders import opens_sentence, whole_words
+from xswe.text.borders import opens_sentence, whole_words, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import LANGUAGES, check_languages, fused_rims, has_cjk, has_kana, rim_words
 
@@ -312,8 +312,8 @@ def _terms_of(
     scores = dict(zip(pair.links, pair.scores, strict=True))
     found: dict[tuple[str, str], float] = {}
     for (a, b), (c, d) in phrase_spans(pair, most):
-        here = _without_particles(pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], languages[0])
-        there = _without_particles(pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], languages[1])
+        here = _core(pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], languages[0])
+        there = _core(pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], languages[1])
         if _well_formed(pair.source[slice(*here)], languages[0]) and _well_formed(pair.target[slice(*there)], languages[1]):
             texts = _noted(written[0], pair.source, *here, _folded), _noted(written[1], pair.target, *there, _folded)
             own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
@@ -327,17 +327,9 @@ def _folded(text: str) -> str:
     return text if text.isupper() else text.casefold()
 
 
-def _without_particles(text: str, start: int, end: int, language: str) -> Span:
-    """Return a span of Japanese without the particles at its ends, which units may hold; any other as it is."""
-    before, after = fused_rims(True)
-    while language == "ja" and has_cjk(inside := text[start:end]):
-        if found := before.match(inside):
-            start += found.end()
-        elif found := after.search(inside):
-            end = start + found.start()
-        else:
-            break
-    return start, end
+def _core(text: str, start: int, end: int, language: str) -> Span:
+    """Return where a term may stand in a span: of Japanese without particles, which units may hold; of others all of it."""
+    return without_particles(text, start, end, True) if language == "ja" else (start, end)
 
 
 def _well_formed(text: str, language: str) -> bool:

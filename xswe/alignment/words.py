@@ -31,6 +31,8 @@ from xswe.mining.output import FOREIGN
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
 from xswe.progress import bar
+from xswe.text.borders import whole_words, without_particles
+from xswe.text.languages import has_kana
 from xswe.text.spans import make_cutter
 
 LinkMethod = Literal["itermax", "intersection", "forward", "backward", "union", "transport"]
@@ -107,6 +109,7 @@ class LinkedPair(NamedTuple):
         """Return where in the translation that stands which a span of the source says: its first and last linked word.
 
         Of the words linked to those of the span, the run around the best is taken: a far one that is linked alone is none.
+        No word of Katakana is cut, and particles at the ends of Japanese are left out.
 
         Args:
             start: the span's first character in the source.
@@ -126,7 +129,8 @@ class LinkedPair(NamedTuple):
             else:
                 runs.append([(j, score)])
         best = max(runs, key=lambda run: sum(score for _, score in run))
-        return self.target_words[best[0][0]][0], self.target_words[best[-1][0]][1]
+        span = whole_words(self.target, self.target_words[best[0][0]][0], self.target_words[best[-1][0]][1])
+        return without_particles(self.target, *span, True) if has_kana(self.target) else span
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
 from xswe.phrases.search import SpanConfig, StaticWords, WordSource, open_words
-from xswe.text.borders import opens_sentence, splits_word
+from xswe.text.borders import opens_sentence, splits_word, without_particles
 from xswe.text.forms import Forms
-from xswe.text.languages import fused_rims, has_cjk, has_kana, rim_words
+from xswe.text.languages import has_cjk, has_kana, rim_words
 
 PLACES = 8  # of each span, by which its form is chosen
 POOL = 100  # distinct spans of each phrase that are looked at, at least
@@ -314,11 +314,7 @@ def core(source: WordSource, hits: Sequence[Hit]) -> list[str]:
             continue
         left = text[where[words.index(False), 0] : where[len(words) - 1 - words[::-1].index(False), 1]]
         if has_cjk(left):
-            before, after = fused_rims(japanese)
-            if found := before.match(left):
-                left = left[found.end() :]
-            if found := after.search(left):
-                left = left[: found.start()]
+            left = left[slice(*without_particles(left, 0, len(left), japanese))]
         left = left.strip()
         out.append("" if _BREAK.search(left) or not any(map(str.isalpha, left)) else left)
     return out

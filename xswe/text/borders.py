@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xswe.text.languages import cjk_codes
+from xswe.text.languages import cjk_codes, fused_rims
 
 _SPACED, _KATAKANA, _CONTINUES = 1, 2, 4
 _Traits = TypeVar("_Traits", int, np.ndarray)
@@ -54,6 +54,16 @@ def whole_words(text: str, start: int, end: int) -> tuple[int, int]:
         start -= 1
     while splits_word(text, end):
         end += 1
+    return start, end
+
+
+def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[int, int]:
+    """Return a span without the particles, of Japanese or of Chinese, that units at its ends may hold."""
+    before, after = fused_rims(japanese)
+    if found := before.match(text[start:end]):
+        start += found.end()
+    if found := after.search(text[start:end]):
+        end = start + found.start()
     return start, end
 
 
