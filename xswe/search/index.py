@@ -491,8 +491,9 @@ def _index_here(
     """Build the index of texts, or of a file of this stamp, in this process."""
     _check_free(place)
     with whole_folder(place) as unfinished:
-        made = _build(unfinished, model, building.get("method", "exact"), building.get("storage", "float32"), stamp)
-        made.add(texts, metadata, threads=building.get("threads"))
+        how = building.get("method", "exact"), building.get("storage", "float32")
+        # Nothing keeps it: some systems rename no folder of which a file is open.
+        _build(unfinished, model, *how, stamp).add(texts, metadata, threads=building.get("threads"))
     return Index(place, model)
 
 
