@@ -83,6 +83,9 @@ FILTER, COMPARED = "filter model=mini input=pairs.tsv output=clean.tsv threads=1
 PHRASES = "phrases model=mini queries=terms.txt passages=long.txt output=hits.tsv threads=1"
 PASSAGES = "xswe.phrases.search:Search.add"
 TRAIN = "train pair=en-de teacher=none pca.dim=256 refine.max_steps=9 refine.batch_size=64 threads=1 output=run"
+CORPUS = "corpus corpus.paths=[pairs.tsv,more.tsv] pair=en-de output=made threads=1"
+FOLDERS = "align model=mini source=english target=german output=beads/ languages=[en,de] threads=1"
+CLEAN, ALIGN = "xswe.corpus.convert:clean_file", "xswe.alignment.documents:align"
 STEP, PREPARE = "xswe.training.refine:Trainer.step", "xswe.training.inputs:prepare"
 CASES = {
     "encode, some lines": Case(ENCODE, WRITE, 3, "goes on after 8,192 lines", WRITE, 15),
@@ -99,6 +102,8 @@ CASES = {
     "phrases, no passage": Case(PHRASES, PASSAGES, 1, NOTHING),
     "train, in the refinement": Case(TRAIN, STEP, 4, "goes on after step 3 of the refinement", STEP, 6),
     "train, before it": Case(TRAIN, STEP, 1, "goes on after the stage bags", PREPARE, 0),
+    "corpus, one file read": Case(CORPUS, CLEAN, 2, "goes on after 1,717 pairs of en-de", CLEAN, 1),
+    "align, one pair done": Case(FOLDERS, ALIGN, 2, "goes on after 1 of 2 pairs of documents", ALIGN, 1),
     "link": Case("link model=mini input=pairs.tsv output=links.txt", "xswe.alignment.words:_linked", 1, NOTHING),
     "split": Case("split input=en.txt language=en output=s.txt", "xswe.text.sentences:split_sentences", 9, NOTHING),
     "compare": Case("compare models=[mini] tasks=[pairs.tsv]", "xswe.evaluation.tasks:score_vectors", 1, NOTHING),
@@ -112,6 +117,12 @@ def folder(tmp_path, sample):
     pairs = zip(sample["en"], sample["de"], strict=True)
     (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), "utf-8")
     (tmp_path / "long.txt").write_text("".join(f"{text}\n" for text in sample["en"]) * 40, "utf-8")
+    (tmp_path / "more.tsv").write_text("A cat.\tEine Katze.\n", "utf-8")
+    for language, texts in (("english", sample["en"]), ("german", sample["de"])):
+        (tmp_path / language).mkdir()
+        for number in range(2):
+            lines = texts[20 * number : 20 * number + 20]
+            (tmp_path / language / f"{number}.txt").write_text("".join(f"{text}\n" for text in lines), "utf-8")
     (tmp_path / "terms.txt").write_text("train\nlibrary\n", "utf-8")
     return tmp_path
 

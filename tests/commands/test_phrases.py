@@ -217,7 +217,7 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
         ([*SETTINGS, "output=x.tsv", "mode=guess"], "phrases, terms"),
         ([*SETTINGS, "output=x.tsv", "max_size=0"], "min_size <= max_size"),
         ([*SETTINGS, "output=x.tsv", "k=many"], "phrases.k='many': expected int"),
-        ([*SETTINGS, "output=x.tsv", "first_stage=guess"], "none or words"),
+        ([*SETTINGS, "output=x.tsv", "first_stage=guess"], "choose one of none, words"),
         ([*SETTINGS, "output=x.tsv", "max_size=100000"], "up to 1000 words"),
         ([*SETTINGS, "output=x.tsv", "k=2000000000"], "lists of 21 queries would take"),
         ([*SETTINGS, "output=x.tsv", "threads=-1"], "at least 1"),
