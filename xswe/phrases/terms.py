@@ -225,9 +225,12 @@ def _terms(
 ) -> list[Term]:
     """Put the hits of a phrase together by their forms, and these by spelling, and order them."""
     forms: dict[str, list[Hit]] = {}
-    for hit in hits:
-        if form := cores[hit.places[0].text]:
-            forms.setdefault(form, []).append(hit)
+    met, kept = Forms(), [(hit, form) for hit in hits if (form := cores[hit.places[0].text])]
+    for hit, form in kept:
+        place = _narrowed(hit.places[0], form)
+        met.add(_folded(form), form, hit.times * (not opens_sentence(place.context, place.start)), hit.times)
+    for hit, form in kept:
+        forms.setdefault(met.of(_folded(form))[0], []).append(hit)
     groups: list[list[str]] = []
     for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
         near = (group for group in groups if same_term(group[0], form, product(rows[group[0]], rows[form]) >= _NEAR))
@@ -281,10 +284,14 @@ def same_term(a: str, b: str, near: bool = False) -> bool:
     return len(first) == len(second) and all(_inflected(*both, near) for both in zip(first, second, strict=True))
 
 
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
 @lru_cache(maxsize=1 << 14)
 def spelling(text: str) -> str:
     """Fold a text: full width, case, the long mark of Katakana at a word's end, blanks in Chinese and Japanese."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = _folded(text)
     folded = re.sub(r"(?<=[ァ-ヺー]{2})ー(?![ァ-ヺー])", "", folded)
     if has_cjk(folded):
         return "".join(folded.split()).replace("・", "")
