@@ -107,7 +107,7 @@ def naive(units, texts, language):
         ranked = [token] if language == "zh" and token in ranked else ranked
         ranked = [form for form in ranked if form.isalpha() and in_script(form, language)]
         form = ranked[0] if ranked and whole[unit].total() > 0.02 * met[unit] else ""
-        out.append("" if language == "ja" and has_particle(form) else AS_LOOKED_UP if form == token else form)
+        out.append("" if language == "ja" and has_particle(form) else AS_LOOKED_UP if form and form == token else form)
     return out
 
 

@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,11 +29,11 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig
-from xswe.text.borders import opens_sentence, whole_words, without_particles
+from xswe.text.borders import opens_sentence, without_particles
 from xswe.text.forms import Forms
 from xswe.text.languages import LANGUAGES, check_languages, fused_rims, has_cjk, has_kana, rim_words
 
-_KATAKANA = re.compile("[ァ-ヺｦ-ﾟ]")
+_KATAKANA = re.compile("[ァ-ヺーㇰ-ㇿｦ-ﾟ]{2,}")
 _FREE = 1e-7  # probability of a word without a link
 Span = tuple[int, int]
 
@@ -108,36 +109,41 @@ def phrase_table(links: Iterable[LinkedPair], *, most: int = 1, min_count: int =
             if len(inside[texts]) < 4:  # alignments of the words within; the most frequent one counts
                 inside[texts][tuple(sides[0][a:b]), tuple(sides[1][c:d]), own] += 1
     (forward, backward), chances = _chances(pairs), _chances(words)
+    kept = {texts: count for texts, count in pairs.items() if count >= min_count}
+    sources, targets = (forms.ranked({texts[side] for texts in kept}) for side, forms in enumerate(written))
     out = []
-    for (source, target), count in sorted(pairs.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
-        if count >= min_count:
-            here, there, own = inside[source, target].most_common(1)[0][0]
-            lexical = _weight(there, here, [(j, i) for i, j in own], chances[0]), _weight(here, there, own, chances[1])
-            shown = written[0].of(source)[0], written[1].of(target)[0]
-            out.append(Phrase(*shown, count, forward[target, source], backward[source, target], *lexical))
+    for (source, target), count in sorted(kept.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
+        here, there, own = inside[source, target].most_common(1)[0][0]
+        lexical = _weight(there, here, [(j, i) for i, j in own], chances[0]), _weight(here, there, own, chances[1])
+        shown = sources[source][0], targets[target][0]
+        out.append(Phrase(*shown, count, forward[target, source], backward[source, target], *lexical))
     return PhraseTable(tuple(out))
 
 
 def _with_whole_words(pair: LinkedPair) -> LinkedPair:
     """Return a pair in which units that are parts of one word of Katakana are one word, with the links of all of them."""
-    if not (_KATAKANA.search(pair.source) or _KATAKANA.search(pair.target)):
+    (source, here), (target, there) = _whole(pair.source, pair.source_words), _whole(pair.target, pair.target_words)
+    if source is pair.source_words and target is pair.target_words:
         return pair
-    source, target = _whole(pair.source, pair.source_words), _whole(pair.target, pair.target_words)
     links: dict[Span, float] = {}
     for (i, j), score in zip(pair.links, pair.scores, strict=True):
-        both = source[1][i], target[1][j]
+        both = here[i], there[j]
         links[both] = max(score, links.get(both, -1.0))
-    return LinkedPair(
-        pair.source, pair.target, source[0], target[0], tuple(sorted(links)), tuple(links[both] for both in sorted(links))
-    )
+    ranked = sorted(links.items())
+    return LinkedPair(*pair[:2], source, target, tuple(both for both, _ in ranked), tuple(score for _, score in ranked))
 
 
-def _whole(text: str, places: Sequence[Span]) -> tuple[tuple[Span, ...], list[int]]:
-    """Widen places of words so that they cut no word, and join those that overlap then; and tell which each became."""
+def _whole(text: str, places: tuple[Span, ...]) -> tuple[tuple[Span, ...], Sequence[int]]:
+    """Widen places of words to all of the runs of Katakana that they hold parts of; and tell which word each became."""
+    runs = [match.span() for match in _KATAKANA.finditer(text)]
+    if not runs:
+        return places, range(len(places))
     words: list[Span] = []
     became = []
-    for place in places:
-        start, end = whole_words(text, *place)
+    for start, end in places:
+        for first, last in runs:
+            if first < end and last > start:
+                start, end = min(start, first), max(end, last)
         if words and start < words[-1][1]:
             words[-1] = min(start, words[-1][0]), max(end, words[-1][1])
         else:
@@ -153,7 +159,8 @@ def _words(text: str, places: Sequence[Span]) -> list[str]:
 def _noted(written: Forms, text: str, start: int, end: int, fold: Callable[[str], str]) -> str:
     """Note how a span of a text is written, and return what it is counted as."""
     form = " ".join(text[start:end].split())
-    written.add(folded := fold(form), form, not opens_sentence(text, start))
+    folded = fold(form)
+    written.add(folded, form, form == folded or not opens_sentence(text, start))
     return folded
 
 
@@ -298,10 +305,9 @@ def bilingual_terms(
         if score >= min_score:
             out.append(BilingualTerm(*texts, count, round(score, 6), *examples[texts]))
     out.sort(key=lambda term: (-term.score * math.log(1 + term.times), term.source, term.target))
-    shown = (
-        term._replace(source=written[0].of(term.source)[0], target=written[1].of(term.target)[0])
-        for term in _without_parts(out)
-    )
+    out = list(_without_parts(out))
+    sources, targets = (forms.ranked({term[side] for term in out}) for side, forms in enumerate(written))
+    shown = (term._replace(source=sources[term.source][0], target=targets[term.target][0]) for term in out)
     return BilingualTerms(tuple(shown), (codes[0], codes[1]))
 
 
@@ -313,11 +319,14 @@ def _terms_of(
     found: dict[tuple[str, str], float] = {}
     for (a, b), (c, d) in phrase_spans(pair, most):
         here = _core(pair.source, pair.source_words[a][0], pair.source_words[b - 1][1], languages[0])
+        if not _well_formed(pair.source[slice(*here)], languages[0]):
+            continue
         there = _core(pair.target, pair.target_words[c][0], pair.target_words[d - 1][1], languages[1])
-        if _well_formed(pair.source[slice(*here)], languages[0]) and _well_formed(pair.target[slice(*there)], languages[1]):
+        if _well_formed(pair.target[slice(*there)], languages[1]):
             texts = _noted(written[0], pair.source, *here, _folded), _noted(written[1], pair.target, *there, _folded)
-            own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
-            found.setdefault(texts, sum(own) / len(own))
+            if texts not in found:
+                own = [score for (i, j), score in scores.items() if a <= i < b and c <= j < d]
+                found[texts] = sum(own) / len(own)
     return found
 
 
@@ -332,6 +341,7 @@ def _core(text: str, start: int, end: int, language: str) -> Span:
     return without_particles(text, start, end, True) if language == "ja" else (start, end)
 
 
+@lru_cache(maxsize=1 << 16)
 def _well_formed(text: str, language: str) -> bool:
     """Tell whether a text may be a term: letters, no mark of a clause within, and no function word at either end."""
     if not any(map(str.isalpha, text)) or re.search(r"[,;:.!?()\[\]{}\"“”„«»，。；：！？（）「」『』、]", text):

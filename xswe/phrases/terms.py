@@ -187,7 +187,7 @@ def in_usual_form(hit: Hit) -> Hit | None:
     met = Forms()
     for place in whole:
         met.add("", place.text, not opens_sentence(place.context, place.start))
-    usual = met.of("")[0]
+    usual = met.ranked([""])[""][0]
     return replace(hit, places=tuple(sorted(whole, key=lambda place: place.text != usual)))
 
 
@@ -228,9 +228,10 @@ def _terms(
     met, kept = Forms(), [(hit, form) for hit in hits if (form := cores[hit.places[0].text])]
     for hit, form in kept:
         place = _narrowed(hit.places[0], form)
-        met.add(_folded(form), form, hit.times * (not opens_sentence(place.context, place.start)), hit.times)
+        met.add(_folded(form), form, not opens_sentence(place.context, place.start), hit.times)
+    usual = met.ranked({_folded(form) for _, form in kept})
     for hit, form in kept:
-        forms.setdefault(met.of(_folded(form))[0], []).append(hit)
+        forms.setdefault(usual[_folded(form)][0], []).append(hit)
     groups: list[list[str]] = []
     for form in sorted(forms, key=lambda form: -sum(hit.times for hit in forms[form])):
         near = (group for group in groups if same_term(group[0], form, product(rows[group[0]], rows[form]) >= _NEAR))

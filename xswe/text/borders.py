@@ -18,7 +18,7 @@ _Traits = TypeVar("_Traits", int, np.ndarray)
 _KATAKANA_CODES = ((0x30A1, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0))  # without the middle dot
 _CONTINUING = "ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮー々ゝゞヽヾｧｨｩｪｫｯｬｭｮｰ"
 # A word with one of these among the two characters before it begins with a capital, whatever the word.
-OPENING = "\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«([（「『"
+OPENING = frozenset("\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«([（「『")
 
 
 @lru_cache(maxsize=1)
@@ -69,4 +69,4 @@ def without_particles(text: str, start: int, end: int, japanese: bool) -> tuple[
 
 def opens_sentence(text: str, start: int) -> bool:
     """Return True if what starts at a place is the first word of a text, or follows a mark that sentences follow."""
-    return start < 2 or not set(text[start - 2 : start]).isdisjoint(OPENING)
+    return start < 2 or not OPENING.isdisjoint(text[start - 2 : start])

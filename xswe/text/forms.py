@@ -6,7 +6,8 @@ word as texts of a language write it: the commonest form among those of its plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Sequence
 
 import numpy as np
 
@@ -29,18 +30,21 @@ class Forms:
     """How often each of some things was met in which form."""
 
     def __init__(self) -> None:
-        self._met: dict[Hashable, dict[str, tuple[int, int]]] = {}
+        self._met: Counter[tuple[Hashable, str, bool]] = Counter()
 
-    def add(self, thing: Hashable, form: str, within: int, times: int = 1) -> None:
-        """Count a form, and how often it stood within a sentence, where a capital is the word's own."""
-        forms = self._met.setdefault(thing, {})
-        old = forms.get(form, (0, 0))
-        forms[form] = old[0] + within, old[1] + times
+    def add(self, thing: Hashable, form: str, within: bool, times: int = 1) -> None:
+        """Count a form; ``within``: its capitals are the word's own, as it stands within a sentence, or it has none."""
+        self._met[thing, form, within] += times
 
-    def of(self, thing: Hashable) -> list[str]:
-        """Return the forms of a thing, the commonest within sentences first."""
-        forms = self._met.get(thing, {})
-        return sorted(forms, key=lambda form: (*forms[form], form), reverse=True)
+    def ranked(self, things: Container[Hashable]) -> dict[Hashable, list[str]]:
+        """Return the forms of some things, the commonest of those with capitals of their own first."""
+        found: dict[Hashable, dict[str, list[int]]] = {}
+        for (thing, form, within), times in self._met.items():
+            if thing in things:
+                counts = found.setdefault(thing, {}).setdefault(form, [0, 0])
+                counts[0] += within * times
+                counts[1] += times
+        return {thing: sorted(forms, key=lambda form: (*forms[form], form), reverse=True) for thing, forms in found.items()}
 
 
 class FormCounter:
@@ -107,10 +111,11 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
         written = list(texts)
         for key, (within, times) in zip(keys.tolist(), counts.tolist(), strict=True):
             form, unit = divmod(key, len(units))
-            met.add(unit, written[form], within, times)
-    spelt = _spelling(units)
+            met.add(unit, written[form], True, within)
+            met.add(unit, written[form], False, times - within)
+    spelt, forms = _spelling(units), met.ranked(range(len(units)))
     for unit in np.flatnonzero(words > _LEAST * places).tolist():
-        own, token = met.of(unit), tokens[unit].removeprefix(MARK)
+        own, token = forms[unit], tokens[unit].removeprefix(MARK)
         if language == "zh" and token in own:
             own = [token]
         form = next((one for one in own if one.isalpha() and in_script(one, language) and spelt(one, token)), "")
