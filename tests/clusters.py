@@ -14,7 +14,7 @@ import pytest
 
 from xswe.errors import InputError
 from xswe.io.files import whole_file
-from xswe.io.settings import ExecutionConfig
+from xswe.work.config import ExecutionConfig
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ from tests.conftest import eval_script
 # The rooms that each room may import from, itself aside; errors, progress and version are open to all.
 BELOW = {
     "io": set(),
+    "work": {"io"},
     "text": {"io"},
-    "corpus": {"io", "text"},
-    "model": {"io", "text", "corpus"},
+    "corpus": {"io", "work", "text"},
+    "model": {"io", "work", "text", "corpus"},
     "teacher": {"io", "text"},
-    "training": {"io", "text", "corpus", "model", "teacher", "evaluation"},
-    "search": {"io", "text", "model"},
-    "mining": {"io", "text", "corpus", "model", "search"},
-    "phrases": {"io", "text", "corpus", "model", "teacher"},
-    "alignment": {"io", "text", "corpus", "model", "search", "mining"},
-    "evaluation": {"io", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
+    "training": {"io", "work", "text", "corpus", "model", "teacher", "evaluation"},
+    "search": {"io", "work", "text", "model"},
+    "mining": {"io", "work", "text", "corpus", "model", "search"},
+    "phrases": {"io", "work", "text", "corpus", "model", "teacher"},
+    "alignment": {"io", "work", "text", "corpus", "model", "search", "mining"},
+    "evaluation": {"io", "work", "text", "corpus", "model", "teacher", "search", "mining", "phrases"},
 }
 BELOW["report"] = set(BELOW)
 BELOW["serving"] = set(BELOW) - {"training", "teacher", "evaluation"}

@@ -313,19 +313,19 @@ def _(choice, folder):
     return tuple(out)
 
 
-@probe("xswe.io.settings:Executor")
+@probe("xswe.work.config:Executor")
 def _(choice, folder):
-    from xswe.io import execution
-    from xswe.io.settings import ExecutionConfig
-    from xswe.io.shards import Job, Stage
+    from xswe.work import run
+    from xswe.work.config import ExecutionConfig
+    from xswe.work.stage import Job, Stage
 
-    stage, called = Stage(folder, "s", 2, ".x", Job(), "i"), []
+    stage, called = Stage(folder, "s", 0, ".x", Job(), "i"), []
     stage.begin()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_here", "_on_ray"):
-            patch.setattr(execution, name, lambda *_, own=name: called.append(own) or (one for one in ()))
-        patch.setattr(execution, "_await_others", lambda *_: called.append("wait"))
-        execution.run_shards(stage, holding(ExecutionConfig(index=0, count=2), kind=choice))
+        for name in ("_here", "on_ray"):
+            patch.setattr(run, name, lambda *_, own=name: called.append(own) or (one for one in ()))
+        patch.setattr(run, "_await_others", lambda *_: called.append("wait"))
+        run.run_shards(stage, holding(ExecutionConfig(index=0, count=2), kind=choice))
     return tuple(called)
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from xswe.alignment.sentences import AlignedTexts, align
     from xswe.alignment.words import WordLinks, align_words
     from xswe.evaluation.evaluate import Comparison, Scores, compare, evaluate
-    from xswe.io.settings import ExecutionConfig
-    from xswe.io.shards import WorkStatus, work_status
     from xswe.mining.dedup import Deduplicated, dedup
     from xswe.mining.filter import filter_bitext as filter
     from xswe.mining.mined import MinedPairs, mine
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from xswe.training.sentence_pca import SentencePCA
     from xswe.training.sweep import Sweep, sweep
     from xswe.training.train import train
+    from xswe.work.config import ExecutionConfig
+    from xswe.work.status import WorkStatus, work_status
 
 # Which public names each module has; one that is called otherwise there says how.
 _MODULES = {
@@ -57,8 +57,6 @@ _MODULES = {
     "alignment.sentences": "AlignedTexts align",
     "alignment.words": "WordLinks align_words",
     "evaluation.evaluate": "Comparison Scores compare evaluate",
-    "io.settings": "ExecutionConfig",
-    "io.shards": "WorkStatus work_status",
     "mining.dedup": "Deduplicated dedup",
     "mining.filter": "filter:filter_bitext",
     "mining.mined": "MinedPairs mine",
@@ -76,6 +74,8 @@ _MODULES = {
     "training.sentence_pca": "SentencePCA",
     "training.sweep": "Sweep sweep",
     "training.train": "train",
+    "work.config": "ExecutionConfig",
+    "work.status": "WorkStatus work_status",
 }
 _PUBLIC = {
     name.partition(":")[0]: (f"xswe.{module}", name.rpartition(":")[2])

@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
         if argument.startswith("~") and not argument.startswith("~hydra"):
             name = argument[1:].partition("=")[0]
             return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
-    from xswe.io.resume import begin, going_on
+    from xswe.work.kept import begin, going_on
 
     begin()
     try:

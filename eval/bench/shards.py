@@ -43,11 +43,8 @@ from eval.bench.mine import real_texts
 from eval.bench.mine_large import make_vectors
 from eval.settings import REQUIRED, ROOT, chosen, numbers, run_script
 from xswe.corpus.contexts import ContextConfig, choose_contexts
-from xswe.io.execution import cluster, run_shards
 from xswe.io.files import read_json, whole_file, write_json
 from xswe.io.ragged import Texts
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.model import encode_file
 from xswe.search import shards as search_shards
@@ -57,6 +54,10 @@ from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
 from xswe.training import extract_shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.work.config import ExecutionConfig
+from xswe.work.ray import cluster
+from xswe.work.run import run_shards
+from xswe.work.stage import Stage
 
 SETTINGS = {
     "data": REQUIRED,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from xswe.io import resume
+from xswe.work import kept
 
 # Checkpoints are written as often as they can be. Calls are counted of the function that does the work.
 PROGRAM = """
@@ -76,7 +76,7 @@ ENCODE = "encode model=mini input=long.txt output=v.npy threads=1"
 ARRAY = " execution=array execution.index=0 execution.count=1 execution.shard=1000000"
 WRITE = "xswe.model.vector_files:VectorWriter.write"
 MINE = "mine model=mini source=en.txt target=de.txt output=pairs.tsv threads=1"
-READ, STRIP = "xswe.mining.side:_write", "xswe.search.exact:score_strip"
+READ, STRIP = "xswe.mining.side:_write", "xswe.search.exact:sweep"
 DEDUP = "dedup input=en.txt output=unique.txt threads=1"
 LETTERS = "xswe.mining.dedup:_by_letters"
 FILTER, COMPARED = "filter model=mini input=pairs.tsv output=clean.tsv threads=1", "xswe.mining.verdicts:Judge.compared"
@@ -161,14 +161,14 @@ def test_nothing_is_gone_on_from_that_was_read_from_standard_input(words, folder
 
 
 def test_what_is_gone_is_not_told(tmp_path):
-    resume.begin()
-    assert resume.going_on() == ""
+    kept.begin()
+    assert kept.going_on() == ""
     for name in ("a", "b"):
         (tmp_path / name).touch()
-        resume.keep(tmp_path / name, f"after {name}")
-    assert resume.going_on() == "after b"
+        kept.keep(tmp_path / name, f"after {name}")
+    assert kept.going_on() == "after b"
     (tmp_path / "b").unlink()
-    assert resume.going_on() == "after a"
-    resume.unrepeatable()
-    assert resume.going_on() == ""
-    resume.begin()
+    assert kept.going_on() == "after a"
+    kept.unrepeatable()
+    assert kept.going_on() == ""
+    kept.begin()

@@ -20,12 +20,12 @@ from tests.clusters import slices
 from tests.commands.verbs import run_verb
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import resource
-from xswe.io.settings import ExecutionConfig
 from xswe.model.static import StaticModel
 from xswe.phrases.find import find_phrases
 from xswe.phrases.in_files import PhraseFiles, find_in_files, hit_rows, read_queries
 from xswe.phrases.search import Search, SpanConfig
 from xswe.text.units import SubwordUnits
+from xswe.work.config import ExecutionConfig
 
 
 def cli(*arguments, cwd):

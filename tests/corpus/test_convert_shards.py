@@ -18,7 +18,7 @@ from xswe.corpus.convert_shards import CleanedShards
 from xswe.corpus.formats import find_pairs
 from xswe.errors import Unfinished, XsweError
 from xswe.io.files import read_json
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.work.config import LOCAL, ExecutionConfig
 
 EN_DE = ("en", "de")
 SHARD = 8_000

@@ -8,10 +8,10 @@ import pytest
 import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io.settings import ExecutionConfig
 from xswe.mining import filter as filtering
 from xswe.mining import verdicts
 from xswe.mining.filter import filter_bitext
+from xswe.work.config import ExecutionConfig
 
 HOW = {"near_duplicates": True, "hubs": 2, "numbers": True, "on_error": "skip", "languages": ("en", "de")}
 SHARD = 20_000

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from xswe.corpus.records import RecordFile
 from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import work_folder
 from xswe.io.ragged import Texts
 from xswe.mining import mined, pipeline
 from xswe.mining.mined import mine
@@ -29,6 +28,7 @@ from xswe.mining.side import FilterConfig, SideConfig, identity_key, in_script, 
 from xswe.mining.threshold import with_hidden
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import SearchConfig, Vectors
+from xswe.work.folder import work_folder
 
 ONE = SearchConfig(threads=1)
 

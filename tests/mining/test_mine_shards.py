@@ -14,7 +14,6 @@ import xswe
 from tests.clusters import damage, slices
 from xswe.corpus.records import RecordFile
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.settings import ExecutionConfig
 from xswe.mining import dedup as deduplicating
 from xswe.mining import pipeline, verdicts
 from xswe.mining import score as scoring
@@ -23,6 +22,7 @@ from xswe.mining.mined import mine
 from xswe.mining.pipeline import MineConfig, mine_vectors
 from xswe.search import shards as search_module
 from xswe.search.types import SearchConfig, encoded_to
+from xswe.work.config import ExecutionConfig
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,10 @@ import xswe
 from tests.clusters import slices
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import sources
-from xswe.io.settings import ExecutionConfig
 from xswe.io.sources import expand
 from xswe.model.static import StaticModel
 from xswe.text.units import SubwordUnits
+from xswe.work.config import ExecutionConfig
 
 SHARD = 20_000
 

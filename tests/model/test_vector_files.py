@@ -11,11 +11,11 @@ import pytest
 from safetensors.numpy import load_file
 
 from xswe.errors import ConfigError, InputError
-from xswe.io import shards
 from xswe.io.ragged import Texts
 from xswe.model import vector_files
 from xswe.model.folder import convert, restore
 from xswe.model.vector_files import VectorFile, open_writer
+from xswe.work.records import file_checksum
 
 LINES = [f"line {k}" for k in range(10)]
 ROWS = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)
@@ -188,7 +188,7 @@ def test_rows_of_another_file_are_copied_to_their_place(tmp_path, monkeypatch, w
         monkeypatch.setattr(os, "posix_fallocate", refused, raising=False)
     with source.open("rb", buffering=0) as read, target.open("r+b") as write:
         found = vector_files._copy(read, write, 6)
-    assert found == shards.file_checksum(source)
+    assert found == file_checksum(source)
     assert target.read_bytes() == b"before" + content[vector_files._HEADER :]
 
 

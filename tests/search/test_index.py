@@ -10,13 +10,13 @@ import pytest
 import xswe
 from tests.clusters import damage, slices
 from xswe.errors import ConfigError, InputError, ModelError, Unfinished, XsweError
-from xswe.io.execution import shards_ahead
-from xswe.io.settings import ExecutionConfig
 from xswe.search import index as module
 from xswe.search import index_shards
 from xswe.search.kernels import Coded, make_codes, nearest
 from xswe.search.sentences import Sentences
 from xswe.search.types import Vectors
+from xswe.work.config import ExecutionConfig
+from xswe.work.run import shards_ahead
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 
 from tests.clusters import slices
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.settings import ExecutionConfig
 from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.shards import Sizes, search_shards
 from xswe.search.types import SearchConfig
+from xswe.work.config import ExecutionConfig
 
 SMALL = Sizes(rows=16_384, pairs=150_000, edge=1024, lines=700)
 NAMES = ("forward", "forward_ids", "backward", "backward_ids")

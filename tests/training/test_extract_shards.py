@@ -10,7 +10,6 @@ from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
 from xswe.errors import ConfigError, Unfinished
 from xswe.io.ragged import Texts
-from xswe.io.settings import ExecutionConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
@@ -19,6 +18,7 @@ from xswe.training import extract_shards as shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
 from xswe.training.extract_shards import extract_by_shards, vectors_stage
 from xswe.training.stages import Stages
+from xswe.work.config import ExecutionConfig
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.contexts import ContextConfig, Contexts
 from xswe.errors import ConfigError, ModelError, Unfinished
 from xswe.io.files import read_json
-from xswe.io.settings import ExecutionConfig
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordUnits
@@ -36,6 +35,7 @@ from xswe.training.refine import RefineConfig
 from xswe.training.stages import Stages, only_run
 from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
+from xswe.work.config import ExecutionConfig
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ import pytest
 from tests.clusters import slices
 from xswe.corpus.bitext import CorpusConfig
 from xswe.errors import ConfigError, Unfinished
-from xswe.io.execution import ExecutionConfig
 from xswe.training import inputs
 from xswe.training.config import check_units, sample_paths
 from xswe.training.inputs import UnitsConfig, make_corpus, make_units
 from xswe.training.stages import Stages, decisive
+from xswe.work.config import ExecutionConfig
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from xswe.io.files import check_output, file_stamp, fingerprint
 from xswe.io.lines import read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.results import Listing
-from xswe.io.resume import keep
 from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import without_packing
 from xswe.mining.margin import score_candidates, select
@@ -34,6 +33,7 @@ from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig
 from xswe.text.languages import LANGUAGES
 from xswe.version import __version__
+from xswe.work.kept import keep
 
 Pairing = Literal["names", "content"]
 _BY_NAMES = for_all(Pairing, {"names": True, "content": False})

@@ -18,7 +18,6 @@ from xswe.alignment.corrections import find_constraints
 from xswe.alignment.windows import Path as AlignedPath
 from xswe.alignment.windows import align_texts, is_long
 from xswe.errors import ConfigError
-from xswe.io.files import work_folder
 from xswe.io.lines import check_lines, read_lines
 from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
@@ -31,6 +30,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import took
 from xswe.text.languages import check_languages, has_cjk
 from xswe.text.sentences import Sentence, is_document, split_text
+from xswe.work.folder import work_folder
 
 _OWN = {"ladder": ".ladder", "jsonl": ".jsonl"}  # formats that hold gaps and the numbers of lines
 Side = str | Path | Sequence[str]

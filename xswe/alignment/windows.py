@@ -37,14 +37,15 @@ from xswe.alignment.beads import (
     parts_between,
     path_through,
 )
-from xswe.io.execution import run_shards
-from xswe.io.files import arrays_digest, fingerprint, load_checkpoint, save_checkpoint, scratch
+from xswe.io.files import arrays_digest, fingerprint, scratch
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, concatenate_bags, id_type
-from xswe.io.shards import Job, Stage
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.version import __version__
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 # Lines of both sides together:
 _WHOLE = 1 << 17  # of texts that are aligned as a whole

@@ -13,7 +13,8 @@ from omegaconf.errors import InterpolationResolutionError
 
 from xswe.errors import ConfigError
 from xswe.io.files import check_apart, check_output, resource
-from xswe.io.settings import LOCAL, build, meant
+from xswe.io.settings import build, meant
+from xswe.work.config import LOCAL
 
 T = TypeVar("T")
 _TEXTS = ("model", "output", "report", "source", "target")  # one path or name in every verb that has them

@@ -8,8 +8,9 @@ from xswe.commands.config import refuse_unused
 from xswe.corpus.bitext import CorpusConfig
 from xswe.corpus.convert import convert_corpus, fetch_corpora, list_corpora, show_corpora
 from xswe.errors import ConfigError
-from xswe.io.settings import ExecutionConfig, build
+from xswe.io.settings import build
 from xswe.text.languages import check_languages
+from xswe.work.config import ExecutionConfig
 
 
 def run(values: dict[str, Any]) -> str:

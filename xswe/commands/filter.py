@@ -7,11 +7,12 @@ from typing import Any
 
 from xswe.commands.config import bitext_files, check_report, open_judge, refuse_unused, reported, settings
 from xswe.io.files import check_output
-from xswe.io.settings import ExecutionConfig, build
+from xswe.io.settings import build
 from xswe.mining.filter import BitextFilter, filter_bitext
 from xswe.mining.output import output_format
 from xswe.model.ensemble import load_any, locate
 from xswe.progress import took
+from xswe.work.config import ExecutionConfig
 
 
 def run(values: dict[str, Any]) -> str:

@@ -88,7 +88,7 @@ _SECTIONS = {
     "shape": "training/config.py:ShapeConfig",
     "spans": "training/triplets.py:SpanTraining",
     "teacher": "teacher/protocol.py:TeacherConfig",
-    "execution": "io/settings.py:ExecutionConfig",
+    "execution": "work/config.py:ExecutionConfig",
 }
 # Where the tables of _GROUPS are, and those that a comment in conf/ names in braces.
 _TABLES = ("teacher/protocol", "corpus/cleaning", "training/config", "text/readers")

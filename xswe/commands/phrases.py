@@ -6,9 +6,10 @@ from typing import Any
 
 from xswe.commands.config import check_report, refuse_unused, reported, settings
 from xswe.io.parallel import available_threads
-from xswe.io.settings import ExecutionConfig, build
+from xswe.io.settings import build
 from xswe.phrases.in_files import Counterparts, PhraseFiles, find_in_files
 from xswe.phrases.search import SpanConfig
+from xswe.work.config import ExecutionConfig
 
 
 def run(values: dict[str, Any]) -> str:

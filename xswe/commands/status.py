@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from xswe.io.settings import arguments
-from xswe.io.shards import work_status
+from xswe.work.status import work_status
 
 
 def run(values: dict[str, Any]) -> str:

@@ -9,10 +9,11 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
 from xswe.commands.config import check_report, reported
-from xswe.io.settings import ExecutionConfig, build
+from xswe.io.settings import build
 from xswe.text.languages import check_languages
 from xswe.training.config import TrainConfig
 from xswe.training.train import config_of, run_name, train
+from xswe.work.config import ExecutionConfig
 
 _OWN = ("pair", "output", "keep_steps", "report", "name", "execution")
 

@@ -23,10 +23,10 @@ from xswe.corpus.formats import PairFile, find_pairs, least_score
 from xswe.corpus.rows import HubSet
 from xswe.errors import ConfigError, InputError, brief
 from xswe.io.files import check_input, file_digest, held, read_json, resource, write_json
-from xswe.io.resume import keep
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import match_member, member_names
 from xswe.progress import bar
+from xswe.work.kept import keep
 
 SAMPLE = "sample"  # what corpus.paths says for the bitext in this package: 1,717 sentences in four languages (CC0)
 SAMPLE_COLUMNS = ("en", "de", "zh", "ja")

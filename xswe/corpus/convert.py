@@ -51,14 +51,15 @@ from xswe.corpus.convert_shards import CleanedShards, clean_by_shards
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
-from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, work_folder, write_json
+from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
-from xswe.io.resume import keep
-from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.progress import bar
 from xswe.version import __version__
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.kept import keep
 
 logger = logging.getLogger(__name__)
 SHARD_PAIRS = 500_000

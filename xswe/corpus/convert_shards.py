@@ -21,13 +21,16 @@ from xswe.corpus.blocks import is_cut
 from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
-from xswe.io.execution import once, shards_ahead
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_file, write_json
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts, forget
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Inputs, Job, Stage, TextPlan
 from xswe.version import __version__
+from xswe.work.config import ExecutionConfig
+from xswe.work.inputs import Inputs
+from xswe.work.once import once
+from xswe.work.plan import TextPlan
+from xswe.work.run import shards_ahead
+from xswe.work.stage import Job, Stage
 
 _CHUNK = 4 << 20  # bytes
 

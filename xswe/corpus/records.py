@@ -42,8 +42,8 @@ from xswe.io.lines import (
     read_lines,
 )
 from xswe.io.ragged import Texts
-from xswe.io.resume import unrepeatable
 from xswe.io.sources import suffix_of
+from xswe.work.kept import unrepeatable
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}

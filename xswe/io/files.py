@@ -19,7 +19,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -27,9 +27,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError, XsweError, needs
-from xswe.io.resume import keep
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.errors import ConfigError, InputError, needs
 from xswe.io.sources import check_here, is_remote, packing_of, remote_state
 
 try:
@@ -387,56 +385,6 @@ def scratch(prefix: str = "xswe-") -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=ON_WINDOWS)
 
 
-@contextmanager
-def work_folder(
-    output: str,
-    execution: ExecutionConfig = LOCAL,
-    keep: bool = False,
-    leave: Sequence[str] = ("done",),
-    work: str | Path | None = None,
-) -> Iterator[Path]:
-    """Yield the folder for what a killed run leaves to the next one, ``<output>.work`` unless another is given.
-
-    It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
-    share it; the folders that are to be left are those by which a task that comes later tells what came of it.
-
-    Raises:
-        ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
-    """
-    if work is None and (output == "-" or is_special(Path(output))):
-        with scratch("xswe-mine-") as temporary:
-            yield Path(temporary)
-        return
-    folder, shared = Path(work) if work else Path(f"{output}.work"), execution.kind == "array"
-    foreign = folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir())
-    if foreign and not (folder / "work.json").is_file():
-        raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")
-    with held(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
-        write_json(folder / "work.json", {"output": output})
-        try:
-            yield folder
-        except BaseException:
-            if not shared and all(path.name == "work.json" or path.name.startswith(".") for path in folder.iterdir()):
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
-        if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
-            shutil.rmtree(folder, ignore_errors=ON_WINDOWS)
-    if shared and not keep:
-        remove_unheld(folder, leave)
-
-
-def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
-    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
-    if not folder.is_dir():
-        return
-    with suppress(ConfigError), held(folder, "other tasks are at work there"):
-        for path in folder.iterdir():
-            if path.is_dir() and path.name not in leave:
-                shutil.rmtree(path, ignore_errors=True)
-        if not leave:  # the lock goes last
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 # Where the files beside the code are: in a wheel inside the package, in a checkout at its top level.
 
 
@@ -477,46 +425,3 @@ def save_tensors(
             found = re.search(r"os error (\d+)", str(error))
             number = int(found[1]) if found else errno.EIO
             raise OSError(number, os.strerror(number), str(path)) from None
-
-
-def save_checkpoint(
-    path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any], where: str = ""
-) -> None:
-    """Write a checkpoint, whole or not at all.
-
-    Args:
-        path: the file.
-        identity: names everything that decides the run.
-        arrays: what is large.
-        values: what is small, as JSON values.
-        where: where it lets the same command go on, see :func:`xswe.io.resume.keep`; "" where others tell.
-
-    Raises:
-        OSError: it cannot be written, as where no space is left.
-    """
-    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values), "where": where})
-    if where:
-        keep(path, where)
-
-
-def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, or it is another run's.
-
-    Raises:
-        XsweError: the file is damaged.
-    """
-    from safetensors import SafetensorError, safe_open
-    from safetensors.numpy import load_file
-
-    if path is None or not path.exists():
-        return None
-    try:
-        with safe_open(path, "np") as opened:
-            found = opened.metadata() or {}
-        if found.get("identity") != identity:
-            return None
-        if where := found.get("where"):
-            keep(path, where)
-        return load_file(path), json.loads(found["values"])
-    except SafetensorError as error:
-        raise XsweError(f"{path}: damaged ({error}); remove the file to start again") from None

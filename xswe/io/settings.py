@@ -1,13 +1,9 @@
-"""From plain values, as a file or a command line holds them, to frozen dataclasses, with errors that name the key.
-
-Those of one section stand here, too: where work is done, which many verbs ask.
-"""
+"""From plain values, as a file or a command line holds them, to frozen dataclasses, with errors that name the key."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -152,71 +148,3 @@ def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
         if isinstance(value, Mapping) and dataclasses.is_dataclass(held := getattr(config, name)):
             own[name] = changed(held, value, f"{what}'s {name}")
     return dataclasses.replace(config, **own)
-
-
-Executor = typing.Literal["local", "array", "ray"]
-ON_RAY = for_all(Executor, {"local": False, "array": False, "ray": True})
-
-
-@dataclasses.dataclass(frozen=True)
-class ExecutionConfig:
-    """Where the work of a verb is done.
-
-    Attributes:
-        kind: ``local``, in this process; ``array``, this process does one slice of the shards, and others like it the rest;
-            ``ray``, on a Ray cluster.
-        index: with ``array``: which slice, from 0; null for SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX.
-        count: with ``array``: of how many; null for SLURM_ARRAY_TASK_COUNT.
-        wait: with ``array``: seconds to wait for the slices of others where the next step needs them; then the same
-            command goes on another time.
-        address: with ``ray``: ``auto`` joins the running cluster, ``local`` starts one on this machine, ``ray://HOST:PORT``
-            is a client's; null joins one if there is one and else starts one.
-        workers: with ``ray``: how many shards at a time; null for as many as the cluster takes.
-        cpus: with ``ray``: processors a worker.
-        gpus: with ``ray``: graphics cards a worker of what runs on them.
-        shard: bytes of text a shard.
-    """
-
-    kind: Executor = "local"
-    index: int | None = None
-    count: int | None = None
-    wait: float = 0.0
-    address: str | None = None
-    workers: int | None = None
-    cpus: float = 1.0
-    gpus: float = 0.0
-    shard: int = 16_777_216
-
-    def __post_init__(self) -> None:
-        check_choice("execution", self.kind, Executor)
-        if self.kind == "array":
-            index, count = self.slice
-            if not 0 <= index < count:
-                raise ConfigError(f"execution.index={index}: must be from 0 to execution.count - 1, which is {count - 1}")
-        if self.workers is not None and self.workers < 1:
-            raise ConfigError(f"execution.workers={self.workers}: give at least 1, or null for as many as fit")
-        if self.shard < 1:
-            raise ConfigError(f"execution.shard={self.shard}: give the bytes of text of a shard")
-
-    @property
-    def slice(self) -> tuple[int, int]:
-        """Which slice this process does, and of how many.
-
-        Raises:
-            ConfigError: neither the settings nor the batch queue tell.
-        """
-        index, count = self.index, self.count
-        if index is None and (task := os.environ.get("SLURM_ARRAY_TASK_ID")) is not None:
-            step = max(1, int(os.environ.get("SLURM_ARRAY_TASK_STEP", "1")))
-            index = (int(task) - int(os.environ.get("SLURM_ARRAY_TASK_MIN", "0"))) // step
-        if index is None and (task := os.environ.get("JOB_COMPLETION_INDEX")) is not None:
-            index = int(task)
-        if count is None and (tasks := os.environ.get("SLURM_ARRAY_TASK_COUNT")) is not None:
-            count = int(tasks)
-        if index is None or count is None:
-            missing = "execution.index" if index is None else "execution.count"
-            raise ConfigError(f"{missing} is not set: give execution.index=… execution.count=…, or run it as a Slurm array")
-        return index, count
-
-
-LOCAL = ExecutionConfig()

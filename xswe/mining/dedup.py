@@ -26,14 +26,12 @@ from xswe.corpus.kernels import hash_pairs
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.seen import text_hashes
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once
-from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch, work_folder
+from xswe.io.files import check_apart, file_stamp, fingerprint, is_special, open_output, scratch
 from xswe.io.lines import OnError
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Texts, append_texts, text_writer
 from xswe.io.results import Result
-from xswe.io.resume import unrepeatable
-from xswe.io.settings import LOCAL, ExecutionConfig, changed, check_choice, for_all
+from xswe.io.settings import changed, check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.mining.output import format_of, one_line, output_format
 from xswe.mining.side import identity_key, number_key
@@ -43,6 +41,10 @@ from xswe.search.neighbours import neighbours_within
 from xswe.search.shards import search_shards
 from xswe.search.types import SearchConfig, Storage, check_storage, encoded_to
 from xswe.version import __version__
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.kept import unrepeatable
+from xswe.work.once import is_made, once
 
 REASONS = ("kept", "exact", "near", "semantic", "damaged")
 _EXACT, _NEAR, _SEMANTIC, _DAMAGED = range(1, 5)

@@ -23,22 +23,11 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.execution import once
-from xswe.io.files import (
-    arrays_digest,
-    check_apart,
-    file_stamp,
-    fingerprint,
-    open_output,
-    read_json,
-    work_folder,
-    write_json,
-)
+from xswe.io.files import arrays_digest, check_apart, file_stamp, fingerprint, open_output, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
-from xswe.io.resume import keep
-from xswe.io.settings import LOCAL, ExecutionConfig, changed
+from xswe.io.settings import changed
 from xswe.mining.cascade import judge_bitext
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
@@ -47,6 +36,10 @@ from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, FilterS
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.types import Encoder
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.kept import keep
+from xswe.work.once import once
 
 _BLOCK = 1 << 14
 _WINDOW = 1 << 21  # bytes of text at whose multiples a block ends

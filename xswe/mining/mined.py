@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import scratch, work_folder
+from xswe.io.files import scratch
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -22,6 +22,7 @@ from xswe.mining.side import Side
 from xswe.mining.threshold import Evidence, Threshold
 from xswe.model.ensemble import AnyModel
 from xswe.search.types import Encoder
+from xswe.work.folder import work_folder
 
 
 class Pair(NamedTuple):

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once
 from xswe.io.files import fingerprint, held, read_json
 from xswe.io.lines import OnError
-from xswe.io.settings import LOCAL, ExecutionConfig, check_choice
+from xswe.io.settings import check_choice
 from xswe.mining.cascade import check_share, judge_pairs
 from xswe.mining.margin import Pairs, Score, Selection, score_candidates, select
 from xswe.mining.output import Format
@@ -44,6 +43,8 @@ from xswe.search.neighbours import find_neighbours, neighbours_within
 from xswe.search.shards import search_shards
 from xswe.search.types import Encoder, Neighbours, SearchConfig, Storage, Vectors, as_vectors, check_storage
 from xswe.text.sentences import as_lines
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.once import is_made, once
 
 logger = logging.getLogger(__name__)
 Lines = str | Sequence[str]  # the name of a file, or the lines themselves

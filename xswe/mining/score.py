@@ -18,13 +18,11 @@ import numpy as np
 from xswe.corpus.records import Record, RecordFile
 from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError
-from xswe.io.execution import once
-from xswe.io.files import file_stamp, fingerprint, open_output, scratch, work_folder
+from xswe.io.files import file_stamp, fingerprint, open_output, scratch
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
 from xswe.io.results import Result, check_suffix
-from xswe.io.resume import unrepeatable
 from xswe.io.settings import changed, check_choice
 from xswe.mining.margin import Score, neighbourhood, score_cosines
 from xswe.mining.output import format_of, output_format
@@ -33,6 +31,9 @@ from xswe.model.ensemble import AnyModel
 from xswe.progress import bar, took
 from xswe.search.neighbours import find_neighbours
 from xswe.search.types import Neighbours, SearchConfig, Storage, Vectors, VectorWriter, as_vectors, encoded_to
+from xswe.work.folder import work_folder
+from xswe.work.kept import unrepeatable
+from xswe.work.once import once
 
 _BLOCK = 16_384
 UNSCORED = float("nan")

@@ -22,15 +22,15 @@ import numpy as np
 
 from xswe.corpus.seen import KeySet, text_hashes
 from xswe.errors import ConfigError, InputError
-from xswe.io.execution import once
 from xswe.io.files import file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, read_lines
 from xswe.io.ragged import GrowingArray, Texts, append_texts, text_writer
-from xswe.io.resume import unrepeatable
 from xswe.mining.margin import Candidates
 from xswe.progress import bar
 from xswe.search.types import Storage, Vectors, VectorWriter
 from xswe.text.languages import check_languages, in_script, same_numbers, written_numbers
+from xswe.work.kept import unrepeatable
+from xswe.work.once import once
 
 EACH = 20  # pairs of a group
 _KEPT_BANDS, _OTHER_BANDS = 5, 3

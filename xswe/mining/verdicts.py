@@ -23,17 +23,21 @@ from xswe.corpus.records import RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
-from xswe.io.execution import once, one_cluster, run_shards, shards_ahead
 from xswe.io.files import fingerprint, save_tensors
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Inputs, Job, Stage, TextPlan
 from xswe.mining.cascade import check_share
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.text.languages import check_languages, same_numbers
+from xswe.work.config import ExecutionConfig
+from xswe.work.inputs import Inputs
+from xswe.work.once import once
+from xswe.work.plan import TextPlan
+from xswe.work.ray import one_cluster
+from xswe.work.run import run_shards, shards_ahead
+from xswe.work.stage import Job, Stage
 
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *DROPPED = ("kept", *REASONS, *_OWN)

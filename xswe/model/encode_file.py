@@ -12,29 +12,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import is_made, once, run_shards
-from xswe.io.files import (
-    check_output,
-    file_stamp,
-    fingerprint,
-    held,
-    is_special,
-    read_json,
-    remove_leftovers,
-    work_folder,
-    write_json,
-)
+from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, remove_leftovers, write_json
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
-from xswe.io.settings import LOCAL, ExecutionConfig
-from xswe.io.shards import Inputs, Job, Stage, TextPlan, plan_identity
 from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
 from xswe.text.sentences import as_lines, is_document
 from xswe.version import __version__
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.inputs import Inputs
+from xswe.work.once import is_made, once
+from xswe.work.plan import TextPlan, plan_identity
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 
 @dataclass(frozen=True)

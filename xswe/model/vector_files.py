@@ -29,9 +29,9 @@ import numpy as np
 from xswe.errors import ConfigError, InputError, needs, no_room
 from xswe.io.files import let_go, lock, read_json, sibling, whole_file, write_json
 from xswe.io.ragged import Texts
-from xswe.io.resume import keep
-from xswe.io.shards import Checksum
 from xswe.model.folder import PRECISIONS, check_precision, convert
+from xswe.work.kept import keep
+from xswe.work.records import Checksum
 
 SUFFIXES = (".npy", ".safetensors", ".parquet")
 _turn = threading.Lock()  # of the threads that write, where the system cannot write at a place of a file

@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from xswe.io.execution import run_shards
 from xswe.io.files import fingerprint, read_json
 from xswe.io.lines import read_blocks
-from xswe.io.settings import ExecutionConfig, changed
-from xswe.io.shards import Job, Stage, TextPlan, plan_identity
+from xswe.io.settings import changed
 from xswe.model.ensemble import AnyModel
 from xswe.phrases.kernels.top import Top, merge
 from xswe.phrases.search import Search, SpanConfig, WordSource, load_words, open_words
 from xswe.progress import bar, every
 from xswe.text.units import in_blocks
 from xswe.version import __version__
+from xswe.work.config import ExecutionConfig
+from xswe.work.plan import TextPlan, plan_identity
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 logger = logging.getLogger(__name__)
 _SPARE = 32  # places of a shard's lists of distinct spans beside k: of equal ones another may come first in the whole

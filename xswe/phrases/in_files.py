@@ -13,10 +13,10 @@ from typing import Any, Literal
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import check_input, check_output, file_stamp, work_folder
+from xswe.io.files import check_input, check_output, file_stamp
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
-from xswe.io.settings import LOCAL, ExecutionConfig, check_choice, for_all
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
@@ -26,6 +26,8 @@ from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
 from xswe.text.languages import check_languages
 from xswe.text.sentences import as_lines, is_document
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
 
 Mode = Literal["phrases", "terms"]
 _TERMS = for_all(Mode, {"phrases": False, "terms": True})

@@ -18,7 +18,6 @@ from numba import njit
 
 from xswe.errors import ConfigError, ModelError
 from xswe.io.compiler import LEAN
-from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import over_blocks, run, share
 from xswe.io.products import largest, norms, products
 from xswe.io.ragged import Texts
@@ -31,6 +30,7 @@ from xswe.phrases.kernels.scoring import NONE, SLACK, Task, is_closed, search_bl
 from xswe.phrases.kernels.top import Distinct, Top, distinct_words, merge
 from xswe.teacher.protocol import Teacher
 from xswe.text.spans import Cut, cut_texts, make_cutter, places_of, words_at
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 
 class WordSource(Protocol):

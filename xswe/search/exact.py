@@ -15,11 +15,11 @@ from xswe.errors import ConfigError, needs
 from xswe.io.files import fingerprint, whole_folder
 from xswe.io.parallel import run
 from xswe.io.products import COLUMNS, ROWS, aligned, pack
-from xswe.io.resume import keep
-from xswe.io.shards import sound_record, write_record
 from xswe.progress import bar
 from xswe.search.kernels import Lists, merge, sweep
 from xswe.search.types import Neighbours, SearchConfig, Vectors, empty_lists
+from xswe.work.kept import keep
+from xswe.work.records import sound_record, write_record
 
 logger = logging.getLogger(__name__)
 _SECONDS_BETWEEN_SAVES = 60.0

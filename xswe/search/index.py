@@ -24,13 +24,12 @@ import numpy as np
 
 from xswe.errors import ConfigError, ModelError, brief
 from xswe.io.checksums import Blocks, SummedArray, file_sums
-from xswe.io.execution import is_made, once
-from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder, work_folder
+from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
 from xswe.io.lines import read_blocks, read_lines
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.products import largest, row_products
 from xswe.io.ragged import HEADER, GrowingArray, Texts
-from xswe.io.settings import LOCAL, ExecutionConfig, check_choice, for_all
+from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import check_here
 from xswe.model.encoding import no_text
 from xswe.model.ensemble import AnyModel, load_any
@@ -42,6 +41,9 @@ from xswe.search.sentences import FORMAT_VERSION, Sentences, State, Writing
 from xswe.search.types import STORAGES, CheckedVectors, Encoder, Hit, Hits, Storage, Vectors, check_storage, rerank_hits
 from xswe.search.verification import REBUILD, check_array, check_files, check_there, sums_of_files, verify_index
 from xswe.text.sentences import as_lines, is_document
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.once import is_made, once
 
 logger = logging.getLogger(__name__)
 Given = str | Path | Iterable[str]

@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from xswe.io.execution import once, shards_ahead
 from xswe.io.files import fingerprint, read_json, whole_file
 from xswe.io.lines import read_blocks
 from xswe.io.ragged import GrowingArray, Texts, forget, release
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage, TextPlan, plan_identity
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.search.kernels import make_codes
 from xswe.search.types import STORAGES, Storage
 from xswe.version import __version__
+from xswe.work.config import ExecutionConfig
+from xswe.work.once import once
+from xswe.work.plan import TextPlan, plan_identity
+from xswe.work.run import shards_ahead
+from xswe.work.stage import Job, Stage
 
 BLOCK = 8192  # sentences encoded at a time
 _TEXTS: dict[str, tuple[type, tuple[int, ...]]] = {"bytes": (np.uint8, ()), "offsets": (np.int64, ())}

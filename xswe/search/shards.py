@@ -16,14 +16,17 @@ from typing import Any
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.execution import once, one_cluster, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors
-from xswe.io.settings import ExecutionConfig, for_all
-from xswe.io.shards import Job, Stage
+from xswe.io.settings import for_all
 from xswe.search.exact import search_exact, search_on_device
 from xswe.search.kernels import empty_lists, merge
 from xswe.search.neighbours import Members, assign, cluster_count, join, make_centroids, near, neighbouring
 from xswe.search.types import Method, Neighbours, SearchConfig, Vectors
+from xswe.work.config import ExecutionConfig
+from xswe.work.once import once
+from xswe.work.ray import one_cluster
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 _BLOCK = 16_384  # rows that are assigned together, wherever a shard begins
 _GROUPS, _FEW_PAIRS = 64, 1 << 28  # of clusters; pairs of a few seconds, too few to be shared out

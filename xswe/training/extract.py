@@ -20,7 +20,6 @@ from numba import njit
 
 from xswe.corpus.contexts import Contexts
 from xswe.io.compiler import LEAN
-from xswe.io.files import load_checkpoint, save_checkpoint
 from xswe.io.parallel import alongside
 from xswe.io.ragged import Bags, Texts
 from xswe.io.settings import check_choice, for_all
@@ -28,6 +27,7 @@ from xswe.progress import bar, every
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
 from xswe.training.stages import OFF
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]

@@ -17,16 +17,17 @@ import numpy as np
 
 from xswe.corpus.contexts import Contexts
 from xswe.errors import ConfigError
-from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, save_tensors, whole_file, write_json
 from xswe.io.ragged import Texts, concatenate
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.units import Units
 from xswe.training.extract import ExtractConfig, Extraction, LanguageSample, RowVectors, harvest_batch, shards_of, summed
 from xswe.training.stages import Stages
+from xswe.work.config import ExecutionConfig
+from xswe.work.once import once
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 _INPUTS = "inputs"
 _SHARD = 16_384  # texts

@@ -19,12 +19,10 @@ from xswe.corpus.bitext import Bitext, CorpusConfig, corpus_files, describe, dra
 from xswe.corpus.convert import open_training, prepare
 from xswe.corpus.monolingual import Sentences, describe_sentences, load_sentences, sentence_files, split_parts
 from xswe.errors import ConfigError
-from xswe.io.execution import once, run_shards
 from xswe.io.files import fingerprint, read_json, write_json
 from xswe.io.parallel import in_order
 from xswe.io.ragged import Bags, Texts, TextView, bag_writer, concatenate_bags, joined
 from xswe.io.settings import check_choice
-from xswe.io.shards import Job, Stage
 from xswe.model.folder import load_units
 from xswe.model.static import StaticModel
 from xswe.progress import track
@@ -37,6 +35,9 @@ from xswe.text.units import SubwordUnits, UnitKind, Units
 from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.pairs import WordCounts
 from xswe.training.stages import OFF, Stages, check_whole, decisive
+from xswe.work.once import once
+from xswe.work.run import run_shards
+from xswe.work.stage import Job, Stage
 
 logger = logging.getLogger(__name__)
 PARTS = ("train", "development", "held_out")

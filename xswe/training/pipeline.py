@@ -27,7 +27,6 @@ from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, save_tensors, write_json
 from xswe.io.parallel import single_threaded_blas
 from xswe.io.ragged import Bags, Texts
-from xswe.io.settings import LOCAL, ExecutionConfig
 from xswe.model.folder import smallest
 from xswe.model.static import pool
 from xswe.teacher.protocol import Teacher
@@ -72,6 +71,7 @@ from xswe.training.triplets import (
     runs_of,
     split_triples,
 )
+from xswe.work.config import LOCAL, ExecutionConfig
 
 logger = logging.getLogger(__name__)
 # Told apart from fewer pairs than this, a pair is found at once: the loss (of one pair, always zero) no longer falls while

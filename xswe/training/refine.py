@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from xswe.errors import ConfigError
-from xswe.io.files import fingerprint, load_checkpoint, save_checkpoint
+from xswe.io.files import fingerprint
 from xswe.io.parallel import over_blocks
 from xswe.io.ragged import Bags, concatenate_bags
 from xswe.io.settings import check_choice, for_all
@@ -32,6 +32,7 @@ from xswe.training.optimisers import Adam, Optimiser
 from xswe.training.pairs import ParallelBags, equal_bags, grouped
 from xswe.training.stages import OFF, decisive
 from xswe.training.triplets import GradedLoss, ParallelWords, SpanTraining, Triplets, WordTriples
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
 _BLOCK = 1024  # sources that are compared with all targets at once

@@ -18,9 +18,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from xswe.errors import ModelError
-from xswe.io.files import check_folder, fingerprint, held, read_json, remove_unheld, whole_folder, write_json
-from xswe.io.resume import keep
-from xswe.io.settings import LOCAL, ExecutionConfig
+from xswe.io.files import check_folder, fingerprint, held, read_json, whole_folder, write_json
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import remove_unheld
+from xswe.work.kept import keep
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

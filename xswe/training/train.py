@@ -22,7 +22,7 @@ from xswe.evaluation.tasks import score_vectors
 from xswe.io.files import fingerprint, scratch, whole_file, write_json
 from xswe.io.parallel import available_threads
 from xswe.io.results import table
-from xswe.io.settings import LOCAL, ExecutionConfig, build
+from xswe.io.settings import build
 from xswe.model.card import Source, card, sources_of, write_card
 from xswe.model.static import StaticModel
 from xswe.teacher.protocol import Teacher, TeacherConfig
@@ -39,6 +39,7 @@ from xswe.training.config import (
 from xswe.training.extract import SEPARATE
 from xswe.training.pipeline import run_stages
 from xswe.training.stages import versions
+from xswe.work.config import LOCAL, ExecutionConfig
 
 
 def measure(result: Trained, languages: Sequence[str], threads: int) -> list[Row]:

@@ -24,13 +24,20 @@ from hypothesis import strategies as st
 import xswe
 from tests.clusters import Squares
 from xswe.errors import ConfigError, InputError, Unfinished, XsweError
-from xswe.io import execution as execution_module
 from xswe.io import files as files_module
-from xswe.io.execution import attempt, cluster, is_made, once, one_cluster, run_shards, shards_ahead
-from xswe.io.files import read_json, save_checkpoint, whole_file, work_folder
+from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
-from xswe.io.settings import ExecutionConfig
-from xswe.io.shards import Stage, TextPlan, file_checksum, work_status
+from xswe.work import run as run_module
+from xswe.work.checkpoint import save_checkpoint
+from xswe.work.config import ExecutionConfig
+from xswe.work.folder import work_folder
+from xswe.work.once import is_made, once
+from xswe.work.plan import TextPlan
+from xswe.work.ray import cluster, one_cluster
+from xswe.work.records import file_checksum
+from xswe.work.run import run_shards, shards_ahead
+from xswe.work.stage import Stage, attempt
+from xswe.work.status import work_status
 
 
 def stage_in(folder: Path, count: int = 7, identity: str = "one", heavy: bool = False) -> Stage:
@@ -315,8 +322,8 @@ def in_turn(monkeypatch):
             )
             time.sleep(0.1)
 
-    monkeypatch.setattr(execution_module, "cluster", lambda _: nullcontext())
-    monkeypatch.setattr(execution_module, "_on_ray", work)
+    monkeypatch.setattr(run_module, "cluster", lambda _: nullcontext())
+    monkeypatch.setattr(run_module, "on_ray", work)
     return failing
 
 
@@ -333,7 +340,7 @@ def test_a_block_goes_on_with_what_a_cluster_has_done(in_turn, tmp_path):
 def test_what_is_done_needs_no_cluster(tmp_path, monkeypatch):
     stage = stage_in(tmp_path)
     run_shards(stage)
-    monkeypatch.setattr(execution_module, "cluster", Mock(side_effect=AssertionError))
+    monkeypatch.setattr(run_module, "cluster", Mock(side_effect=AssertionError))
     with shards_ahead(stage, ExecutionConfig("ray")) as wait:
         wait(6)
     assert len(runs(tmp_path)) == stage.count

@@ -1,0 +1,57 @@
+"""Checkpoints of work that goes step by step: arrays and values of a run in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.errors import XsweError
+from xswe.io.files import save_tensors
+from xswe.work.kept import keep
+
+
+def save_checkpoint(
+    path: Path, identity: str, arrays: Mapping[str, np.ndarray], values: Mapping[str, Any], where: str = ""
+) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Args:
+        path: the file.
+        identity: names everything that decides the run.
+        arrays: what is large.
+        values: what is small, as JSON values.
+        where: where it lets the same command go on, see :func:`xswe.work.kept.keep`; "" where others tell.
+
+    Raises:
+        OSError: it cannot be written, as where no space is left.
+    """
+    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values), "where": where})
+    if where:
+        keep(path, where)
+
+
+def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    """Read a checkpoint; None if there is none, or it is another run's.
+
+    Raises:
+        XsweError: the file is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import load_file
+
+    if path is None or not path.exists():
+        return None
+    try:
+        with safe_open(path, "np") as opened:
+            found = opened.metadata() or {}
+        if found.get("identity") != identity:
+            return None
+        if where := found.get("where"):
+            keep(path, where)
+        return load_file(path), json.loads(found["values"])
+    except SafetensorError as error:
+        raise XsweError(f"{path}: damaged ({error}); remove the file to start again") from None

@@ -1,0 +1,63 @@
+"""The folder for unfinished work, beside the output."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from xswe.errors import ConfigError
+from xswe.io import files
+from xswe.io.files import held, is_special, scratch, write_json
+from xswe.work.config import LOCAL, ExecutionConfig
+
+
+@contextmanager
+def work_folder(
+    output: str,
+    execution: ExecutionConfig = LOCAL,
+    keep: bool = False,
+    leave: Sequence[str] = ("done",),
+    work: str | Path | None = None,
+) -> Iterator[Path]:
+    """Yield the folder for what a killed run leaves to the next one, ``<output>.work`` unless another is given.
+
+    It is removed at a good end, unless kept, and where nothing was done that could be gone on with. The tasks of an array
+    share it; the folders that are to be left are those by which a task that comes later tells what came of it.
+
+    Raises:
+        ConfigError: the folder is no work folder, or another run is at work in it that is none of the same array.
+    """
+    if work is None and (output == "-" or is_special(Path(output))):
+        with scratch("xswe-mine-") as temporary:
+            yield Path(temporary)
+        return
+    folder, shared = Path(work) if work else Path(f"{output}.work"), execution.kind == "array"
+    foreign = folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir())
+    if foreign and not (folder / "work.json").is_file():
+        raise ConfigError(f"{folder}: exists and is no work folder of mine; set work= to another name")
+    with held(folder, f"{folder}: another run is at work there; wait for it, or choose another output= or work=", shared):
+        write_json(folder / "work.json", {"output": output})
+        try:
+            yield folder
+        except BaseException:
+            if not shared and all(path.name == "work.json" or path.name.startswith(".") for path in folder.iterdir()):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if not (keep or shared):  # Windows removes no open file, the lock's for one: what stays is hidden or overwritten
+            shutil.rmtree(folder, ignore_errors=files.ON_WINDOWS)
+    if shared and not keep:
+        remove_unheld(folder, leave)
+
+
+def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:
+    """Remove a folder, or all folders in it but some, unless others hold it: then the last of them will."""
+    if not folder.is_dir():
+        return
+    with suppress(ConfigError), held(folder, "other tasks are at work there"):
+        for path in folder.iterdir():
+            if path.is_dir() and path.name not in leave:
+                shutil.rmtree(path, ignore_errors=True)
+        if not leave:  # the lock goes last
+            shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,38 @@
+"""Folders that are made once, by whichever of several processes comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from xswe.io.files import held, whole_folder
+from xswe.work.kept import keep
+from xswe.work.records import sound_record, write_record
+
+
+def once(folder: Path, identity: str, make: Callable[[Path], None], outputs: Sequence[str | Path] = ()) -> None:
+    """Make a folder once, whichever of several processes comes first; the others wait for it.
+
+    Args:
+        folder: written whole or not at all.
+        identity: of its content; a folder of another one is made again, and one of which a file is gone or damaged.
+        make: writes into the folder that it is given.
+        outputs: what it writes elsewhere; where some of that is gone all is made again.
+    """
+    with held(folder.with_name(f".{folder.name}.making")):
+        if not is_made(folder, identity, outputs):
+            try:
+                with whole_folder(folder) as temporary:
+                    make(temporary)
+                    files = sorted(path for path in temporary.rglob("*") if path.is_file())
+                    write_record(temporary / "made.json", identity, files)
+            except OSError:
+                # Where locks do nothing, another process may have put the same folder there meanwhile.
+                if not is_made(folder, identity, outputs):
+                    raise
+        keep(folder / "made.json", f"after the step {folder.name.partition('-')[0]}")
+
+
+def is_made(folder: Path, identity: str, outputs: Sequence[str | Path] = ()) -> bool:
+    """Tell whether :func:`once` has made a folder of this content, sound as it is, and the outputs, which are there."""
+    return sound_record(folder / "made.json", identity) is not None and all(Path(path).exists() for path in outputs)

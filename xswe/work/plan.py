@@ -1,0 +1,85 @@
+"""Text, cut into shards whatever does them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xswe.errors import ConfigError
+from xswe.io.files import fingerprint, read_json
+from xswe.io.sources import is_remote, packing_of
+from xswe.work.inputs import Inputs, state_of
+
+
+@dataclass(frozen=True)
+class TextPlan:
+    """How the lines of files are cut into shards: by bytes, and each line to where its first byte is."""
+
+    files: tuple[str, ...]  # names
+    # bytes of each file; None where it is packed, or its storage cannot be sought in: a shard is then the file
+    sizes: tuple[int | None, ...]
+    shard_bytes: int  # of text, at most, but for the end of the last line
+    align: int = 1  # shards begin at multiples of so many bytes
+
+    @classmethod
+    def of(cls, files: Sequence[str], shard_bytes: int, align: int = 1) -> tuple[TextPlan, Inputs]:
+        """Plan; returns also the files as they are now.
+
+        The plan's files are absolute, for workers have working directories of their own.
+
+        Raises:
+            ConfigError: standard input, which cannot be read by several.
+            InputError: a file is missing.
+        """
+        sizes: list[int | None] = []
+        stamps = []
+        for name in files:
+            if name == "-":
+                raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
+            size, stamp = state_of(name)
+            sizes.append(None if packing_of(name) else size)
+            stamps.append(stamp)
+        found = tuple(name if is_remote(name) else str(Path(name).absolute()) for name in files)
+        return cls(found, tuple(sizes), shard_bytes, align), Inputs(found, tuple(stamps))
+
+    @classmethod
+    def read(cls, folder: Path) -> TextPlan:
+        """Read the plan of a stage from its manifest."""
+        plan = read_json(folder / "manifest.json")["plan"]
+        return cls(tuple(plan["files"]), tuple(plan["sizes"]), plan["shard_bytes"], plan["align"])
+
+    @property
+    def count(self) -> int:
+        """How many shards there are."""
+        return sum(map(self._shards, self.sizes))
+
+    def _shards(self, size: int | None) -> int:
+        return 1 if size is None else -(-size // self.shard_bytes)
+
+    def shard(self, number: int) -> tuple[str, tuple[int, int] | None]:
+        """Return a shard's file and span; the span is None for a whole file."""
+        file, span = self.place(number)
+        return self.files[file], span
+
+    def place(self, number: int) -> tuple[int, tuple[int, int] | None]:
+        """Return which file a shard is of, counted from 0, and its span; the span is None for a whole file."""
+        for file, size in enumerate(self.sizes):
+            shards = self._shards(size)
+            if number < shards:
+                if size is None:
+                    return file, None
+                begin, end = (size * place // shards // self.align * self.align for place in (number, number + 1))
+                return file, (begin, size if number + 1 == shards else end)
+            number -= shards
+        raise IndexError(number)
+
+    def shards_of(self, file: int) -> range:
+        """Return the shards of a file, counted from 0."""
+        first = sum(map(self._shards, self.sizes[:file]))
+        return range(first, first + self._shards(self.sizes[file]))
+
+
+def plan_identity(plan: TextPlan, inputs: Inputs) -> str:
+    """Name what is read and how it is cut."""
+    return fingerprint(inputs.stamps, plan.shard_bytes, plan.align)

@@ -1,0 +1,231 @@
+"""Who does the shards of a stage: this process, one of the tasks of a batch queue, or a Ray cluster; the same bytes all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+from xswe.errors import ConfigError, Unfinished, XsweError
+from xswe.io.files import read_json, remove_leftovers
+from xswe.io.parallel import available_threads, in_order
+from xswe.progress import bar
+from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
+from xswe.work.kept import keep
+from xswe.work.ray import cluster, on_ray
+from xswe.work.stage import RETRIES, Stage, attempt
+
+logger = logging.getLogger(__name__)
+
+
+def run_shards(
+    stage: Stage,
+    execution: ExecutionConfig = LOCAL,
+    threads: int | None = None,
+    opened: Any = None,
+    costs: Sequence[float] | None = None,
+    stopped: threading.Event | None = None,
+) -> None:
+    """Do all shards of a stage that are not done yet.
+
+    Args:
+        stage: what is to be done; its manifest must be there, see :meth:`xswe.work.stage.Stage.begin`.
+        execution: who does it.
+        threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
+        opened: what the job opens, where this process has it already; workers of a cluster open their own.
+        costs: of each shard, in any unit: the dearest are begun first, so that workers end at about the same time; None
+            where all cost the same.
+        stopped: no further shard is begun once it is set.
+
+    Raises:
+        XsweError: shards failed; what was done is kept, and the same command tries the others again.
+        Unfinished: with ``array``: other slices are not done yet.
+    """
+    mine: Sequence[int] = range(stage.count)
+    if execution.kind == "array":
+        index, slices = execution.slice
+        mine = range(index, stage.count, slices)
+        _refuse_other_work(stage)
+    if costs is not None:
+        mine = sorted(mine, key=costs.__getitem__, reverse=True)
+    remove_leftovers(stage.folder)
+    for turn in range(RETRIES + 1):
+        _go_through(stage, mine, execution, threads, opened, stopped)
+        stage.inputs.check_unchanged()
+        if stopped is not None and stopped.is_set():
+            return
+        # Once more, for what became of those that were done: a disk, or somebody, may have taken one away since.
+        mine = [shard for shard in mine if stage.counts(shard) is None]
+        if not mine:
+            break
+        if turn == RETRIES:
+            raise XsweError(f"{stage.path(mine[0])}: gone or damaged, again and again, after it was written")
+        logger.warning("%s: %d shards are gone or damaged since they were done; once more", stage.name, len(mine))
+    if execution.kind == "array":
+        _await_others(stage, execution)
+
+
+def _go_through(
+    stage: Stage,
+    shards: Sequence[int],
+    execution: ExecutionConfig,
+    threads: int | None,
+    opened: Any,
+    stopped: threading.Event | None,
+) -> None:
+    """Do those of some shards that are not done.
+
+    Raises:
+        XsweError: some failed.
+    """
+    failed, sound = dict[int, str](), count(1)
+    with bar(stage.name, len(shards), "shard") as progress:
+
+        def counted() -> None:
+            progress.update(1)
+            keep(stage.folder / "manifest.json", f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
+
+        def todo() -> Iterator[int]:
+            """Yield what is to be done; the rest is counted."""
+            for shard in shards:
+                if stopped is not None and stopped.is_set():
+                    return
+                if stage.counts(shard) is None:
+                    yield shard
+                else:
+                    counted()
+
+        there = ON_RAY[execution.kind]
+        work = on_ray(stage, todo(), execution) if there else _here(stage, todo(), threads, opened)
+        with closing(work) as done:
+            for shard, found in done:
+                if "error" not in found:
+                    counted()
+                    continue
+                failed[shard] = str(found["error"])
+                if found["fatal"]:
+                    break
+    if failed:
+        stage.inputs.check_unchanged()  # which would explain it
+        more = f" ({len(failed)} of {stage.count:,} shards failed)" if stage.count > 1 else ""
+        raise XsweError(f"{failed[min(failed)]}{more}; what is done is kept, and the same command goes on from here")
+
+
+def _refuse_other_work(stage: Stage) -> None:
+    """Refuse to take part where tasks of the same array do other work: each would wait for the other's shards.
+
+    Raises:
+        ConfigError: the folder beside holds shards of the same step, of other settings, another input or version.
+    """
+    begin = stage.folder.name.removesuffix(stage.identity)
+    if not begin or begin == stage.folder.name:
+        return
+    for manifest in stage.folder.parent.glob(f"{begin}*/manifest.json"):
+        if (other := _read_manifest(manifest)).get("identity", stage.identity) != stage.identity:
+            version = f" (of xswe {other['version']})" if other.get("version") != stage.version else ""
+            raise ConfigError(
+                f"{manifest.parent}: a task with other settings, another input or version{version} works on the same "
+                f"output; give all the same, or remove {stage.folder.parent} if none is at work"
+            )
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Read a manifest that another process may be removing."""
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError):
+        return {}
+
+
+@contextmanager
+def shards_ahead(
+    stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None
+) -> Iterator[Callable[[int], None]]:
+    """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
+
+    Of an array, and in this process, all are done first; where all are, no cluster is asked.
+
+    Yields:
+        What waits until a shard is done; it raises what :func:`run_shards` does.
+    """
+    if execution.kind != "ray" or all(stage.counts(shard) is not None for shard in range(stage.count)):
+        run_shards(stage, execution, threads, opened)
+        yield lambda _: None
+        return
+    stopped, errors = threading.Event(), list[BaseException]()
+
+    def work() -> None:
+        try:
+            run_shards(stage, execution, threads, opened, stopped=stopped)
+        except BaseException as error:  # raised where the block waits
+            errors.append(error)
+
+    def wait(shard: int) -> None:
+        while True:
+            over = not worker.is_alive()
+            if stage.counts(shard) is not None:
+                return
+            if over:
+                raise errors[0] if errors else XsweError(f"{stage.path(shard)}: vanished; the same command makes it again")
+            worker.join(0.02)
+
+    with cluster(execution):  # joined by the thread of the block, which outlives the other
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            yield wait
+        finally:
+            stopped.set()
+            worker.join()
+
+
+def _here(
+    stage: Stage, todo: Iterator[int], threads: int | None, opened: Any
+) -> Generator[tuple[int, dict[str, Any]], None, None]:
+    """Do shards in this process."""
+    if (first := next(todo, None)) is None:
+        return
+    if opened is None:
+        opened = stage.job.open()  # before there are threads, of which each would load it
+    workers = 1 if stage.job.heavy else threads or available_threads()
+    yield from in_order(lambda shard: (shard, attempt(stage, shard, lambda: opened)), chain([first], todo), workers)
+
+
+def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
+    """Wait until the slices of others are done.
+
+    Raises:
+        Unfinished: they are not, after the time that the settings allow.
+    """
+    count, deadline, pause = execution.slice[1], time.monotonic() + execution.wait, 0.1
+    missing = list(range(stage.count))
+    while missing := [shard for shard in missing if stage.counts(shard) is None]:
+        if time.monotonic() >= deadline:
+            raise Unfinished(
+                f"{stage.name}: this slice is done, {len(missing):,} of all {stage.count:,} shards are not, of the indices "
+                f"{ranges({shard % count for shard in missing})}; when they are, the same command with any index goes on "
+                "(execution.wait=SECONDS waits for them)"
+            )
+        time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+        pause = min(2 * pause, 10.0)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write numbers as batch queues take them.
+
+    Example:
+        >>> ranges([3, 9, 7, 8])
+        '3,7-9'
+    """
+    listed: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if listed and listed[-1][1] == number - 1:
+            listed[-1][1] = number
+        else:
+            listed.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in listed)

@@ -1,0 +1,182 @@
+"""Shards of a stage of work: plain files that any number of machines fill, in any order, and that survive a kill.
+
+A stage of work has a folder. Its ``manifest.json`` names what is to be done and how many shards it is cut into, by a plan
+that knows nothing of who does the work. Shard 12 is done when ``000012.npy`` (of whatever kind the stage makes) and the
+side-car ``000012.json`` are there: sizes and checksums of its files, counts, seconds, and the fingerprint of all that
+decides the bytes. Both are renamed into place, the side-car last. What fails leaves ``000012.failed.json``.
+
+The manifest is the truth, not whoever schedules the work: any executor (:mod:`xswe.work.run`) goes on with what
+another left, and a file that vanished or was damaged is noticed by its side-car and made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xswe.errors import ConfigError, InputError, XsweError, brief, no_room
+from xswe.io.files import read_json, write_json
+from xswe.version import __version__
+from xswe.work.inputs import Inputs
+from xswe.work.records import sound_record, write_record
+
+logger = logging.getLogger(__name__)
+RETRIES = 3
+_PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
+_HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+
+
+class Job:
+    """What a stage does to a shard: a frozen dataclass of paths and settings, small, for it travels to every worker."""
+
+    heavy = False  # whether :meth:`open` is worth a process that stays (a teacher); else a process may be anyone's
+
+    def open(self) -> Any:
+        """Load what every shard needs (a model, say), once a process."""
+        raise NotImplementedError
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Do a shard: write ``output``, whole or not at all, and return counts (``lines``, where there are lines)."""
+        raise NotImplementedError
+
+    def files(self, output: Path) -> Sequence[Path]:
+        """Return the files that a shard consists of, given the first of them, which is the only one of most."""
+        return [output]
+
+
+_NO_INPUTS = Inputs()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A piece of work that is cut into shards."""
+
+    folder: Path  # where its shards are; every worker must see it under this name
+    name: str  # a word for progress and messages
+    count: int  # how many shards there are
+    suffix: str  # of their files
+    job: Job  # what is done
+    identity: str  # a fingerprint of everything that decides the shards' bytes
+    inputs: Inputs = _NO_INPUTS  # the files that the shards are cut from
+    version: str = __version__  # of whoever planned the work, which that of every worker must be
+
+    def path(self, shard: int) -> Path:
+        """Return the (first) file of a shard."""
+        return self._file(shard, self.suffix)
+
+    def side_car(self, shard: int) -> Path:
+        """Return the path of the record of a shard's files."""
+        return self._file(shard, ".json")
+
+    def failure(self, shard: int) -> Path:
+        """Return the path of the failure record of a shard."""
+        return self._file(shard, ".failed.json")
+
+    def _file(self, shard: int, suffix: str) -> Path:
+        """Return the path of a file of a shard; names sort as the shards do."""
+        return self.folder / f"{shard:0{max(6, len(str(self.count - 1)))}d}{suffix}"
+
+    def begin(self, **plan: Any) -> None:
+        """Write the manifest, unless it is there.
+
+        Raises:
+            ConfigError: the folder holds the shards of other work.
+        """
+        manifest = self.folder / "manifest.json"
+        if manifest.is_file():
+            if read_json(manifest)["identity"] == self.identity:
+                return
+            raise ConfigError(
+                f"{self.folder}: holds the shards of other settings, inputs or another version; "
+                "remove it, or choose another output"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        about = {"stage": self.name, "identity": self.identity, "version": self.version}
+        write_json(manifest, {**about, "shards": self.count, "suffix": self.suffix, **plan})
+
+    @property
+    def begun(self) -> int:
+        """When the manifest was written, in nanoseconds."""
+        return (self.folder / "manifest.json").stat().st_mtime_ns
+
+    def counts(self, shard: int) -> dict[str, Any] | None:
+        """Return the counts of a shard that is done, None if it is not, or its files are not what its side-car says."""
+        told = sound_record(self.side_car(shard), self.identity)
+        return None if told is None else dict(told["counts"])
+
+    def sound(self, shard: int) -> Path:
+        """Return the (first) file of a shard that is done, after its files were read and compared with their checksums.
+
+        Raises:
+            XsweError: a file is gone or damaged; the shard counts as not done then.
+        """
+        if sound_record(self.side_car(shard), self.identity, read=True) is None:
+            raise self._damaged(shard)
+        return self.path(shard)
+
+    def check_read(self, shard: int, read: Mapping[Path, int]) -> None:
+        """Compare the checksums of all files of a shard, as somebody read them, with those of when they were written.
+
+        Raises:
+            XsweError: they differ; the shard counts as not done then.
+        """
+        record = sound_record(self.side_car(shard), self.identity)
+        if record is None or {self.folder / file[0]: file[3] for file in record["files"]} != read:
+            raise self._damaged(shard)
+
+    def _damaged(self, shard: int) -> XsweError:
+        self.side_car(shard).unlink(missing_ok=True)
+        return XsweError(f"{self.path(shard)}: gone or damaged since it was written; the same command makes it again")
+
+    def check_version(self) -> None:
+        """Raise a ConfigError if this process runs another version than whoever planned the work."""
+        if self.version != __version__:
+            raise ConfigError(
+                f"{self.name}: planned by xswe {self.version}, and here is {__version__} ({platform.node()}); "
+                "install the same version on all machines"
+            )
+
+    def do(self, shard: int, opened: Any) -> dict[str, Any]:
+        """Do a shard and write its side-car; returns its counts."""
+        output, begun, clock = self.path(shard), time.time(), time.monotonic()
+        counts = self.job.run(opened, shard, output)
+        files = self.job.files(output)
+        told = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
+        write_record(self.side_car(shard), self.identity, files, **told)
+        self.failure(shard).unlink(missing_ok=True)
+        return counts
+
+
+def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, Any]:
+    """Do a shard with what the job has opened; try again where the system or a storage failed in passing.
+
+    Returns:
+        Its counts; or, for a failure, ``error`` (a sentence) and ``fatal`` (whether no other shard will fare better). A
+        failure is noted in the stage's folder as well.
+    """
+    for turn in range(RETRIES + 1):
+        try:
+            return stage.do(shard, opened())
+        except (XsweError, OSError, MemoryError) as error:
+            said = brief(error) or type(error).__name__
+            if isinstance(error, OSError):
+                if not (full := no_room(error)) and error.errno not in _HOPELESS and turn < RETRIES:
+                    logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
+                    time.sleep(_PAUSE * 2**turn)
+                    continue
+                why = error.strerror or (os.strerror(errno.ENOSPC) if full else said)
+                said = f"{error.filename or stage.folder}: {why}"
+            found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
+            try:
+                write_json(stage.failure(shard), found)
+            except OSError:  # no space for this either
+                logger.warning("%s, shard %d: %s", stage.name, shard, said)
+            return found
+    raise AssertionError

@@ -1,0 +1,151 @@
+"""How far work in shards is, told from its files on any machine that sees them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xswe.io.files import read_json
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """How far a stage is.
+
+    Attributes:
+        name: of the stage.
+        shards: how many there are.
+        done: how many of them are done.
+        running: shards that a process is at work on, as far as one can see.
+        failed: shards that failed, and why.
+        lines: of the shards that are done.
+        rate: shards a second lately, 0 where it cannot be told.
+        idle: seconds since one was done, where that is so long that nobody seems to be at work; else 0.
+    """
+
+    name: str
+    shards: int
+    done: int
+    running: int
+    failed: dict[int, str]
+    lines: int
+    rate: float
+    idle: float = 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that the rest takes at this rate; None where that is not known, or nobody seems to be at work."""
+        left = self.shards - self.done
+        return 0.0 if not left else left / self.rate if self.rate and not self.idle else None
+
+    def __str__(self) -> str:
+        parts = [f"{self.done:,} of {self.shards:,} shards done"]
+        parts += [f"{self.running} running"] * bool(self.running) + [f"{len(self.failed)} failed"] * bool(self.failed)
+        parts += [f"{self.lines:,} lines"] * bool(self.lines)
+        if self.idle:
+            parts.append(f"none for {_duration(self.idle)}: nobody seems to be at work, and the same command goes on")
+        elif self.done < self.shards and self.rate:
+            parts.append(f"{60 * self.rate:,.1f} shards a minute, {_duration(self.seconds_left or 0.0)} left")
+        failed = [f"  shard {shard}: {why}" for shard, why in sorted(self.failed.items())[:3]]
+        return "\n".join([f"{self.name}: {', '.join(parts)}", *failed])
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+_LATELY = 64  # shards that a rate is told from
+_SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
+_PATIENCE = 60.0  # seconds, beside three times what the longest shard took, after which nobody seems to be at work
+
+
+def _stages_of(output: str | Path) -> list[Path]:
+    """Return the folders of the stages behind an output, in the order in which they began.
+
+    Args:
+        output: as given to the verb: a file, a pattern of files, or a folder of shards, or of unfinished work.
+    """
+    if "*" in Path(output).name:
+        found = list(Path(output).parent.glob("manifest.json"))
+    else:
+        roots = [root for root in (Path(output), Path(f"{output}.work")) if root.is_dir()]
+        found = [path for root in roots for path in root.rglob("manifest.json")]
+    return [path.parent for path in sorted(set(found), key=lambda path: (path.stat().st_mtime_ns, path))]
+
+
+def stage_status(folder: Path) -> StageStatus:
+    """Tell how far a stage is, from its files."""
+    manifest = read_json(folder / "manifest.json")
+    done, failed, busy = [], {}, set()
+    now = time.time()
+    for entry in os.scandir(folder):
+        name = entry.name
+        if name.endswith(".failed.json"):
+            failed[int(name.partition(".")[0])] = str(_read_or(folder / name, {}).get("error", "unknown"))
+        elif name.endswith(".json") and name.partition(".")[0].isdecimal():
+            told = _read_or(folder / name, {})
+            if told.get("identity") == manifest["identity"]:
+                done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
+        elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _SILENT:
+            busy.add(int(unfinished[1]))
+    latest = sorted(done)[-_LATELY:]
+    spent = latest[-1][0] - min(begun for _, begun, _ in latest) if latest else 0.0
+    lines = sum(count for _, _, count in done)
+    since = now - max([folder.joinpath("manifest.json").stat().st_mtime, *(end for end, _, _ in done)])
+    patience = _PATIENCE + 3 * max(end - begun for end, begun, _ in done) if done else _SILENT
+    stopped = len(done) < int(manifest["shards"]) and not busy and since > patience
+    return StageStatus(
+        str(manifest["stage"]),
+        int(manifest["shards"]),
+        len(done),
+        len(busy),
+        failed,
+        lines,
+        len(latest) / spent if spent > 0 else 0.0,
+        since if stopped else 0.0,
+    )
+
+
+def _read_or(path: Path, instead: dict[str, Any]) -> dict[str, Any]:
+    """Read a JSON object that another process may be removing."""
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError):
+        return instead
+
+
+@dataclass(frozen=True)
+class WorkStatus:
+    """How far the stages behind an output are; iterates over them."""
+
+    output: str
+    stages: tuple[StageStatus, ...]
+
+    def __iter__(self) -> Iterator[StageStatus]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __str__(self) -> str:
+        there = f"{self.output} is {'' if Path(self.output).exists() else 'not '}there"
+        if not Path(f"{self.output}.work").is_dir():  # of FOLDER/*.npy and of a run folder the shards tell all
+            return "\n".join(map(str, self.stages)) or f"no unfinished work; {there}"
+        begun = "" if self.stages or Path(self.output).exists() else ": its work has begun, and is not in shards yet"
+        return "\n".join([*map(str, self.stages), there + begun])
+
+
+def work_status(output: str | Path) -> WorkStatus:
+    """Tell how far work is that is cut into shards, from any machine that sees its files.
+
+    Args:
+        output: as it was given to the verb, or a folder of unfinished work.
+    """
+    return WorkStatus(str(output), tuple(map(stage_status, _stages_of(output))))
