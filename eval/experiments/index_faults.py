@@ -323,8 +323,11 @@ def small_steps() -> Iterator[None]:
 
 
 def kills(bench: Bench, count: int) -> list[dict[str, Any]]:
-    """Kill so many processes, half of them at a random moment, half at a random line."""
-    return [kill(bench, ("line", "moment")[number % 2]) for number in range(count)]
+    """Kill so many processes, by turns at a random moment and at a random line; some that are begun end before."""
+    rows: list[dict[str, Any]] = []
+    while sum(row["killed"] for row in rows) < count:
+        rows.append(kill(bench, ("line", "moment")[len(rows) % 2]))
+    return rows
 
 
 def flips(bench: Bench, count: int) -> list[dict[str, Any]]:

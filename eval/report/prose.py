@@ -204,6 +204,13 @@ def _broken(measured: Measured) -> list[float]:
     return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
 
 
+def _broken_indexes(measured: Measured) -> list[float]:
+    """Return how many processes that change an index were killed, how many files damaged, and how many ended badly."""
+    record = measured("index_faults")
+    killed, runs = ([row[key] for row in record[kind].values()] for kind, key in (("kills", "killed"), ("flips", "runs")))
+    return [sum(killed), sum(runs), len(record["wrong"])]
+
+
 def _joining(measured: Measured) -> list[float]:
     """Return by how many seconds, at most, commands with little to do take longer on a Ray."""
     rows = [row["seconds"] for row in measured("shards")["commands with little to do"].values()]
@@ -299,6 +306,11 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "takes # ms on two cores, and # ms by clusters, which find # to # % of the exact ten; to build it takes # "
             "to # s",
             _searched,
+        ),
+        (
+            "Tried with # processes that were killed while they changed an index, and with # files that were damaged; # of "
+            "them ended otherwise",
+            _broken_indexes,
         ),
     ],
     "docs/how-to/serve.md": [

@@ -88,7 +88,6 @@ def test_whatever_moment_a_process_is_killed_at_an_index_is_as_before_or_after(f
     with faults.small_steps():
         rows = faults.kills(bench, 12)
     assert not [row for row in rows if row["found"].startswith("wrong")]
-    assert sum(row["killed"] for row in rows) >= 6
 
 
 def test_whatever_byte_is_damaged_answers_are_right_or_an_error_names_the_file(faults, bench):

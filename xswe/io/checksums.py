@@ -136,7 +136,7 @@ class Blocks:
         if before is not None and before.known.block == known.block:
             both = min(len(self._sound), len(before._sound))
             self._sound[:both] = before._sound[:both] & (before.known.sums[:both] == known.sums[:both])
-        self._open = not self._sound.all()
+        self._pending = not self._sound.all()
 
     def check(self, blocks: np.ndarray | None = None, threads: int = 1) -> None:
         """Compare some blocks, or all, that were not compared before.
@@ -144,7 +144,7 @@ class Blocks:
         Raises:
             ModelError: one is not what was written; it names file and place.
         """
-        if not self._open:
+        if not self._pending:
             return
         todo = np.flatnonzero(~self._sound) if blocks is None else np.unique(blocks[~self._sound[blocks]]).astype(np.int64)
         if not len(todo):
@@ -152,11 +152,11 @@ class Blocks:
         damaged = over_blocks(lambda start, stop: self._compare(todo[start:stop]), len(todo), threads)
         for block in chain.from_iterable(damaged):
             raise ModelError(f"{self.path}: {self.place(block)} are not what was written; {self._advice}")
-        self._open = not self._sound.all()
+        self._pending = not self._sound.all()
 
     def check_rows(self, rows: np.ndarray | None, row: int, threads: int = 1) -> None:
         """Compare the blocks of some rows of ``row`` bytes, or of all; see :meth:`check`."""
-        if self._open:
+        if self._pending:
             self.check(None if rows is None else rows // (self.known.block // row), threads)
 
     def damaged(self) -> list[int]:

@@ -214,6 +214,7 @@ class Index:
 
         Raises:
             ConfigError: ``k`` or ``probes`` is below 1, or the vectors are of another width.
+            ModelError: what is read is not what was written.
 
         Example:
             >>> import xswe
@@ -396,8 +397,10 @@ class Index:
         facts = self._sentences.state().facts
         if "documents" in facts:
             return json.loads(facts["documents"])
-        note = self.folder / _DOCUMENTS
-        return read_json(note) if note.is_file() else None
+        try:
+            return read_json(self.folder / _DOCUMENTS)
+        except (OSError, ValueError):
+            return None
 
     def save(self, folder: str | Path) -> None:
         """Copy the index to another folder, whole or not at all.
@@ -491,11 +494,10 @@ def _index_here(
     model: AnyModel, texts: Given, metadata: Iterable[Any] | None, place: Path, building: Building, stamp: Any
 ) -> Index:
     """Build the index of texts, or of a file of this stamp, in this process."""
+    method, storage = building.get("method", "exact"), building.get("storage", "float32")
     _check_free(place)
-    with whole_folder(place) as unfinished:
-        how = building.get("method", "exact"), building.get("storage", "float32")
-        # Nothing keeps it: some systems rename no folder of which a file is open.
-        _build(unfinished, model, *how, stamp).add(texts, metadata, threads=building.get("threads"))
+    with whole_folder(place) as unfinished:  # without a name for the index: Windows renames no folder of open files
+        _build(unfinished, model, method, storage, stamp).add(texts, metadata, threads=building.get("threads"))
     return Index(place, model)
 
 
@@ -530,11 +532,7 @@ def _build(folder: Path, model: AnyModel, method: IndexMethod, storage: Storage,
         "identity": model.identity,
     }
     facts |= {"rows": 0, "removed": 0, "error": 0.0, "clustered": 0, "documents": json.dumps(stamp)}
-    sentences = Sentences(folder / "sentences.sqlite")
-    sentences.create(facts)
-    with sentences.writing() as writing:
-        for name, known in sums_of_files(folder, folder / "model").items():
-            writing.note_sums(name, known)
+    Sentences(folder / "sentences.sqlite").create(facts, sums_of_files(folder, folder / "model"))
     return Index(folder, model)
 
 

@@ -69,13 +69,19 @@ class Sentences:
         self.path = path
         self._has_sums: bool | None = None  # None: not known yet
 
-    def create(self, facts: dict[str, Any]) -> None:
-        """Make an empty database."""
-        with closing(sqlite3.connect(self.path)) as database, database:
-            for statement in _SCHEMA:
-                database.execute(statement)
-            _note(database, facts)
-            _seal(database)
+    def create(self, facts: dict[str, Any], sums: Mapping[str, FileSums] | None = None) -> None:
+        """Make an empty database, of these facts and these checksums of files."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as database:
+            database.execute("BEGIN")
+            with database:
+                for statement in _SCHEMA:
+                    database.execute(statement)
+                _note(database, facts)
+                _seal(database)
+                writing = Writing(database)
+                for file, known in (sums or {}).items():
+                    writing.note_sums(file, known)
+                _seal(database)
 
     def state(self) -> State:
         """Return what is known of the index.
@@ -105,6 +111,7 @@ class Sentences:
         with self._open() as database:
             database.execute(f"PRAGMA cache_size=-{_MEMORY}")
             database.execute("BEGIN IMMEDIATE")
+            database.execute("DELETE FROM info WHERE 0")  # what cannot be written is refused here, before anything is done
             with database:
                 yield Writing(database)
                 _seal(database)
