@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xswe.errors import ConfigError, DependencyError
-from xswe.text.sentences import split_sentences
+from xswe.text.boundaries import split_sentences
 
 # Sentences are parted by "|".
 KNOWN = {
@@ -24,6 +23,10 @@ KNOWN = {
         "First item.| 2. Second item is here.| The No. 1 song was theirs.",
         "It was over (or so he thought. But it was not).| J. R. R. Tolkien wrote it.",
         "Nobody asked me.| I like modern art.| Do what you may.| OK.| We leave on May. 5.",
+        "Ms. Smith and Mr. Brown came at 5 a.m. Eastern time.| At 6 p.m. Monday they left.| At 7 p.m.| They slept.",
+        "He left in May.| It cost 5 dollars etc.| He was born in Peru.| 20 people came.| See approx. 5 of them, Sept. 5.",
+        "Use System.Text.Json here.| See example.com.| It ends here.Then it goes on.".replace("here.Then", "here.|Then"),
+        "It fell (to 32 percent.)| But it rose.| (He left.)| She stayed.| Yes!| 25 people wept.",
     ],
     "de": [
         "Am 3. Oktober 1990 wurde Deutschland wiedervereinigt.| Das war z. B. in Berlin zu spüren.| Dr. Müller war da.",
@@ -34,6 +37,10 @@ KNOWN = {
         "Siehe Abb. 3 bzw. Kap. 4.| Die Str. ist gesperrt, d.h. man muss umkehren.| Wirklich?| Ja!",
         "Er kam um 8.30 Uhr an.| »Guten Tag!«, sagte sie.| Dann ging er.",
         "Das ist nichts für mich.| Er hat, was er mag.| Sie kommt im 1. und 2. Stock an.",
+        "Die Fa. Meier liefert inkl. Verpackung.| Das kostet 5 Mio.| Die Firma zahlt 3 Mio. Euro bzw. 15 Tsd. Kronen.",
+        "Äpfel, Birnen usw.| Der Mann kam.| Er trank Vitamin C.| Das half J. R. Tolkien.| Das ist Alltag in Berlin.",
+        "Er kam 1990 nach Berlin.| 2001 ging er fort, am 11. September.| Das ist „System.Text“.",
+        "Es gilt § 5 ff. BGB.| Er erhielt 100 Euro inkl. MwSt.| Die Frau zahlte.| Sie mag jede Art.| Es ist gut.",
     ],
     "zh": [
         "他说：“我明天来。”|然后他就走了。|你知道吗？|我不知道！",
@@ -44,6 +51,7 @@ KNOWN = {
         "“走吧！”|“好。”|他们走了。",
         "真的吗？！|是的。",
         "（他昨天来过。）|她问：「你好吗？」|（笑）他走了。|（“走！”）的确，（快。），就这样。",
+        "“走吧。”|她补充道：“好。”|我用System.Text，增长３.６％。|完了。",
     ],
     "ja": [
         "彼は「明日行きます。」と言った。|それから帰った。|本当ですか？|はい！",
@@ -54,7 +62,22 @@ KNOWN = {
         "Python 3.11がリリースされました。|詳しくはexample.comをご覧ください。|1990年に始まった。",
         "「そうだ。」|ところで、彼は？",
         "（昨日来た。）|本当？！|（笑。）と書いた。",
+        "モーニング娘。は人気だ。|モーニング娘。'16が好きだ。|次はモーニング娘。|今日は終わり。",
+        "サンガF.C.が建設した。|1.の方式は古い。|System.Textを使う。|終わり。",
     ],
+}
+# A mark that closes is of the sentence before it, one that opens of the one behind it; of every kind of marks.
+QUOTED = {
+    "en": ['""', "''", "“”", "‘’", "«»", "‹›"],
+    "de": ["„“", "‚‘", "»«", "›‹", "«»", '""', "''", "“”"],
+    "zh": ["“”", "‘’", "「」", "『』", "（）"],
+    "ja": ["「」", "『』", "“”", "‘’", "（）"],
+}
+SPOKEN = {
+    "en": ["He left.", "‹We went home.", "We slept.›", "‹No.›", "She stayed."],
+    "de": ["Er ging.", "‹Wir kamen an.", "Wir schliefen.›", "‹Nein.›", "Sie blieb."],
+    "zh": ["他走了。", "‹我们来了。›", "‹不。›", "她留下了。"],
+    "ja": ["彼は帰った。", "‹私たちは来た。›", "‹いいえ。›", "彼女は残った。"],
 }
 LANGUAGE = st.sampled_from(sorted(KNOWN))
 
@@ -68,6 +91,29 @@ def library():
 def test_known_answers(language, marked):
     text = marked.replace("|", "")
     assert [text[a:b] for a, b in split_sentences(text, language)] == [part.strip() for part in marked.split("|")]
+
+
+@pytest.mark.parametrize(("language", "marks"), [(code, marks) for code, kinds in QUOTED.items() for marks in kinds])
+def test_quotation_marks_stay_with_their_sentences(language, marks):
+    parts = [part.replace("‹", marks[0]).replace("›", marks[1]) for part in SPOKEN[language]]
+    text = ("" if language in ("zh", "ja") else " ").join(parts)
+    assert [text[a:b] for a, b in split_sentences(text, language)] == parts
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        'He said.| "We went home.| "No."',  # the first is never closed
+        'It is late".| "We went home.| They slept.',
+        '"That is so. "| "We went home. "| He left.',
+        "It isn 't .| The boys' toys.| '90s music.| He said 'no'.| He left.",
+        '"Is it true?" asked she.| "Yes!" Peter shouted.| “Why?” – he said.| "Go!"| He left.',
+        'He said "no".| "Mr. Smith left.| Dr. Brown stayed."',
+    ],
+)
+def test_quotation_marks_that_have_no_partner_or_stand_alone(marked):
+    text = marked.replace("|", "")
+    assert [text[a:b] for a, b in split_sentences(text, "en")] == [part.strip() for part in marked.split("|")]
 
 
 @pytest.mark.parametrize("language", sorted(KNOWN))
@@ -116,7 +162,19 @@ def test_spans_are_in_order_and_hold_all_that_is_no_blank(text, language):
 
 
 @pytest.mark.parametrize(
-    ("language", "unit"), [("ja", "「行く。"), ("zh", "他说：“好。"), ("ja", "。"), ("en", '"A b. '), ("de", "im 3. ")]
+    ("language", "unit"),
+    [
+        ("ja", "「行く。"),
+        ("ja", "。"),
+        ("ja", "。』"),
+        ("zh", "他说：“好。"),
+        ("zh", "（好。）"),
+        ("en", '"A b. '),
+        ("en", 'A. " '),
+        ("en", "'. "),
+        ("de", "im 3. "),
+        ("de", "(A.) "),
+    ],
 )
 def test_text_that_means_harm_takes_time_by_its_length(language, unit):
     split_sentences(unit * 100, language)
@@ -132,24 +190,29 @@ def test_a_long_text_is_cut_as_a_short_one():
     assert {text[a:b] for a, b in spans} == {"This is a sentence of Dr. Smith."}
 
 
-def test_parts_of_a_long_text_are_cut_at_an_end_in_their_second_half_or_where_they_are_full(monkeypatch):
-    from xswe.text import sentences
+def test_parts_of_a_long_text_begin_where_a_sentence_does(monkeypatch):
+    """However long the parts are: what is cut off of a sentence is looked at again with what follows it."""
+    from xswe.text import boundaries
 
-    parts = []
-    library = SimpleNamespace(get_sentence_boundaries=lambda language, text: parts.append(text) or [])
-    monkeypatch.setattr(sentences, "_library", lambda: library)
-    monkeypatch.setattr(sentences, "_LONGEST_TEXT", 40)
-    split_sentences("x" * 14 + ". " + "y" * 60 + ". " + "z" * 30, "en")
-    assert list(map(len, parts)) == [40, 38, 30]
+    for language, marked in ((code, text) for code, texts in KNOWN.items() for text in texts):
+        joint = "" if language in ("zh", "ja") else " "
+        text = joint.join([marked.replace("|", "")] * 4)
+        expected = split_sentences(text, language)
+        monkeypatch.setattr(boundaries, "_LONGEST_TEXT", max(map(len, marked.split("|"))) + 40)
+        assert split_sentences(text, language) == expected
+        monkeypatch.undo()
+    monkeypatch.setattr(boundaries, "_LONGEST_TEXT", 40)
+    text = "x" * 14 + ". " + "y" * 60 + ". " + "z" * 30
+    assert split_sentences(text, "en")[0] == (0, 15)
 
 
 def test_mistakes(monkeypatch):
     assert split_sentences("", "en") == split_sentences(" \n\n ", "ja") == []
     with pytest.raises(ConfigError, match="unknown language 'fr'"):
         split_sentences("A.", "fr")
-    from xswe.text import sentences
+    from xswe.text import boundaries
 
-    sentences._library.cache_clear()
+    boundaries._library.cache_clear()
     monkeypatch.setitem(sys.modules, "sentencex", None)
     with pytest.raises(DependencyError, match=r"xswe\[sentences\]"):
         split_sentences("A.", "en")

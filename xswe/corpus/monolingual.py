@@ -23,8 +23,8 @@ from xswe.io.parallel import in_order
 from xswe.io.ragged import Texts
 from xswe.io.sources import is_tar, is_zip
 from xswe.progress import bar
+from xswe.text.boundaries import split_sentences, splitter
 from xswe.text.languages import LANGUAGES, in_other_language
-from xswe.text.sentences import split_sentences, splitter
 
 logger = logging.getLogger(__name__)
 _NO_LANGUAGES = ("-", "-")  # a file's name then tells its format, but not that it is one side of a Moses pair

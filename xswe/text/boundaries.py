@@ -1,0 +1,463 @@
+"""Where sentences end in running text.
+
+The cutting is the library ``sentencex``'s (rules and abbreviations of some 30 languages, compiled). Of text that is written
+with blanks it sees no quotation marks: these say nothing of where a sentence ends, and many are left open. What the library
+does wrong in the four languages is put right here. Joined again are quoted speech and the sentence that goes on after it,
+brackets and quotes of Chinese and Japanese with several sentences inside, abbreviations, German ordinals and their nouns,
+numbers of lists, figures and sections. Cut further are Chinese and Japanese before a sentence that begins with a digit, and
+English and German after words that are taken for abbreviations, and after abbreviations that end a sentence.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from xswe.errors import needs
+from xswe.text.abbreviations import AT_THE_END, BEFORE_NUMBERS, EITHER, STARTERS, WITHIN, ZONES
+from xswe.text.languages import LANGUAGES, check_languages, has_kana
+
+logger = logging.getLogger(__name__)
+
+Span = tuple[int, int]
+
+_RULES = 2  # of this file, counted up with every change of what they say
+# Languages that the library has rules for, Chinese with those of English; of others it would take those of English.
+_LIBRARY = frozenset(("am", "ar", "bg", "bn", "ca", "da", "de", "el", "en", "es", "fi", "fr", "gu", "hi", "hy", "it", "ja"))
+_LIBRARY |= frozenset(("kk", "kn", "ml", "mr", "my", "nl", "pa", "pl", "pt", "ru", "sk", "ta", "te", "uk", "zh"))
+_GENERAL = "ja"  # whose rules in the library are the marks that end sentences in all scripts, and no words
+# Marks that end sentences in further scripts, as Unicode has them since the library's list was made.
+_NEWER = re.compile(
+    "[\u17d4\u17d5\u1b4e\u1b4f\u1b7f\u2cf9-\u2cfb\u2e60\u2e61\ufe12\ufe15\ufe16\U000113d4\U000113d5\U00016d6e\U00016d6f]+"
+)
+_OPEN, _CLOSE = "「『（【〈《〔“‘(", "」』）】〉》〕”’)"
+_PARTNER = dict(zip(_CLOSE, _OPEN, strict=True))
+_LONGEST_QUOTE = 200  # characters; a longer one, or one never closed, is cut like other text
+_LONGEST_TEXT = 8192  # characters handed to the library at once: on brackets never closed it is quadratic
+_TAIL = 60  # characters at a sentence's end that decide whether it goes on
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_LIST_NUMBER = re.compile(r"[(（]?(?:\d{1,3}|[ivxIVX]{1,5}|[a-zA-Z])[.)）、．]")
+_REFERENCE = re.compile(
+    r"(?:^|[\s(\[„“\"])(?:Abb|Abs|Art|Bd|Ch|Chap|Eq|Fig|Figs|Kap|No|Nos|Nr|Pos|Sec|Sect|Tab|Teil|Vol|Ziff|pp?|S)\.$"
+)
+# A number with a point after one of these is an ordinal, whose noun follows: "das 19. | Jahrhundert".
+_ORDINAL = re.compile(
+    r"(?:^|[\s(„“\"»])(?:a[mn]|im|ins?|vom|zu[mr]|beim|bis|seit|ab|der|die|das|de[mns]|ein(?:e[mnrs]?)?|ihre?[mnrs]?|"
+    r"seine?[mnrs]?|unsere?[mnrs]?|jede[mnrs]?|diese[mnrs]?)\s(?:\d{1,3}\.\s?(?:und|bis|/|-)\s?)?(?:\d{1,3}|[IVX]{1,5})\.$",
+    re.IGNORECASE,
+)
+
+
+# Words that the library takes for abbreviations.
+_TAKEN = {"en": frozenset(("me", "may", "May", "art", "OK")), "de": frozenset(("mich", "mag", "bart", "Bart", "OK"))}
+_MARKS = '"`´“”„‟‘‚‛«»‹›'  # quotation marks that are nothing else
+_QUOTES = _MARKS + "'’"
+_BEFORE_A_MARK, _AFTER_A_MARK = " \n([.!?…", " \n)].,;:!?"
+_OPENING = re.compile(r"([ \n(\[.!?…])['’](?!(?:[stmd]|re|ve|ll)\b)")  # "isn 't" is no quotation
+_NEXT = re.compile(r"([.!?])([~ ]?[)\]])?\s+(?=[A-ZÄÖÜ0-9])")
+_CAPITALISED, _LOWER = re.compile(r"[A-ZÄÖÜ][^\W\dA-ZÄÖÜ_]*[,\s]"), re.compile(r"[^\W\dA-ZÄÖÜ_]{2,}")
+_LATIN = re.compile("[A-Za-z0-9０-９]")
+_MONTH = re.compile("(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_BEFORE_A_DIGIT = re.compile("(?<![。！？])[。！？]++[」』）”’]*+(?=[0-9０-９])")
+_STARTERS = {
+    language: re.compile(rf"(?:{'|'.join(sorted(words, reverse=True))})(?![\w-])") for language, words in STARTERS.items()
+}
+_ZONE = re.compile(
+    rf"(?:{'|'.join(sorted(ZONES))})\b|"
+    r"(?:Eastern|Central|Mountain|Pacific)(?:\s(?:[Tt]ime|Standard|Daylight|on|to|and|but|in|for|until|or)\b|[.,;:)])"
+)
+_HOURS = frozenset(("a.m", "p.m", "A.M", "P.M"))
+_DASHES = "-–— "
+# Who said what was asked or called: "Peter asked", "Mr. Smith shouted".
+_SPEAKER = re.compile(
+    r"(?:(?:Mr|Mrs|Ms|Dr)\.\s)?[A-Z][\w'’-]+(?:\s[A-Z][\w'’-]+)?\s"
+    r"(?:said|says|ask(?:s|ed)|repl(?:ies|ied)|answer(?:s|ed)|cri(?:es|ed)|shout(?:s|ed)|wonder(?:s|ed)|demand(?:s|ed)|exclaim(?:s|ed))\b"
+)
+_NEVER_FIRST, _QUOTE_CLOSERS = _CLOSE + "、，", "」』”’"
+# Names of groups, with a full stop; in front of a year: モーニング娘。'16.
+_NAMES = tuple(
+    f"{name}。{mark}"
+    for name in ("モーニング娘", "カントリー娘", "ココナッツ娘", "ゲスの極み乙女")
+    for mark in ("", "'", "’")
+)
+_AFTER_A_NAME = re.compile(r"[はがをにのともやへで、・’'”」』）0-9０-９]|から|まで|より|さん|など|として|という")
+# After what somebody said, this goes on with the sentence around it.
+_GOES_ON = {
+    "ja": re.compile(
+        r"[、，をはがもへ]|と(?!ころ|ても|にかく|もかく|きどき|きに|うとう|つぜん|りあえず)|って|なんて|など|という|の(?!ち)|に(?!は)|"
+        r"だと|です|で(?!も|は|す)|から[、と]"
+    ),
+    "zh": re.compile(
+        r"[，、]|[^，。！？：；“”「」‘’、\s]{0,6}(?:说|說|问|問|道|答|喊|叫|嚷|回答|心想)(?:道|着|著|了)?(?:[。！，,；]|[：:](?![“「『\"]))|的(?!确|確)"
+    ),
+}
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    with needs("sentencex", "sentences", "cutting running text into sentences"):
+        import sentencex
+    return sentencex
+
+
+def splitter() -> str:
+    """Return what decides where sentences are cut: the library, which must be installed, and the versions of all rules."""
+    _library()
+    return f"sentencex {version('sentencex')}, rules {_RULES}"
+
+
+def has_rules(language: str) -> bool:
+    """Return True if there are rules for a language where its sentences end; others have general ones."""
+    return language in _LIBRARY
+
+
+@cache
+def _rules_of(language: str) -> str:
+    """Return the language whose rules the library follows; say once that they are general ones."""
+    if has_rules(language):
+        return language
+    name = LANGUAGES[language].name
+    logger.warning("there are no rules where sentences of %s end: general ones are used, the marks of all scripts", name)
+    return _GENERAL
+
+
+def split_sentences(text: str, language: str) -> list[Span]:
+    """Cut running text, a paragraph or several, into sentences.
+
+    Blanks around a sentence belong to none; every other character belongs to exactly one. A blank line ends a sentence. A
+    quotation mark belongs to the sentence that it opens or closes. The same text always gives the same sentences.
+
+    Returns:
+        Where each sentence stands, ``text[start:end]``, in order; offsets count characters.
+
+    Raises:
+        DependencyError: ``sentencex`` is not installed.
+        ConfigError: the language is unknown.
+    """
+    check_languages([language])
+    if not LANGUAGES[language].spaced:
+        return _split_unspaced(text, language)
+    masked = _without_quotes(text)
+    found: list[Span] = []
+    start, whole = _next(text, 0), True  # nothing goes on before this: the text begins, or a blank line came
+    paragraph = start
+    for cut, is_break in _cuts(masked, language):
+        paragraph = cut if is_break else paragraph
+        if cut <= start:
+            whole = whole or is_break
+            continue
+        if is_break:
+            end, after = start + len(text[start:cut].rstrip()), _next(text, cut)
+        else:
+            end, after, left, right = _edges(text, cut, start, paragraph)
+            if end <= start or _goes_on(text, (start, end), left, right, language):
+                continue
+        _add(found, text, (start, end), whole)
+        start, whole = after, is_break
+    if start < len(text):
+        _add(found, text, (start, len(text.rstrip())), whole)
+    return found
+
+
+def _next(text: str, start: int) -> int:
+    """Return the first place from one on that is not blank."""
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _add(found: list[Span], text: str, span: Span, whole: bool) -> None:
+    """Add a sentence; marks alone are none, and belong to the one before, but for a new paragraph's."""
+    if found and not whole and not _LETTER_OR_DIGIT.search(text, *span):
+        found[-1] = (found[-1][0], span[1])
+    else:
+        found.append(span)
+
+
+def _without_quotes(text: str) -> str:
+    """Return a text of the same length without its quotation marks; apostrophes within words stay.
+
+    In the place of those that open, and of those behind a mark that ends a sentence, are blanks. Where one closes behind a
+    word is a mark of no meaning, so that a word in quotes is no abbreviation: he said "no".
+    """
+    if text and text[0] in _QUOTES:
+        text = " " + text[1:]
+    for mark in _MARKS:
+        if mark in text:
+            for before in _BEFORE_A_MARK:
+                text = text.replace(before + mark, before + " ")
+            text = text.replace(mark, "~")
+    for mark in "'’":
+        if mark in text:
+            text = _OPENING.sub(r"\1 ", text)
+            for after in _AFTER_A_MARK:
+                text = text.replace(mark + after, "~" + after)
+    return text
+
+
+def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
+    """Yield where sentences may end, before the next one or before the blanks and marks between them.
+
+    Args:
+        text: without quotation marks, where these say nothing.
+        language: of the text.
+
+    Yields:
+        The place, and whether a blank line is there.
+    """
+    start, rules = 0, _rules_of(language)
+    while start < len(text):
+        part = text[start : start + _LONGEST_TEXT]
+        last = start + len(part) == len(text)
+        pieces = _library().segment(rules, part.encode("utf-8", "replace").decode())  # it takes no lone surrogates
+        if not last and len(pieces) > 1:
+            pieces.pop()  # which may go on; what comes next begins with it
+        cuts = {}
+        for piece in pieces:
+            start += len(piece)
+            cuts[start] = piece[0] == "\n" and not piece.strip("\r\n")
+        if further := _further(text, start - sum(map(len, pieces)), cuts, language):
+            yield from sorted((cuts | further).items())
+        else:
+            yield from cuts.items()
+
+
+def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dict[int, bool]:
+    """Return where a sentence ends and the library cuts nothing, from a place on to its last cut."""
+    end = max(cuts, default=start)
+    if not LANGUAGES[language].spaced:
+        places = [found.end() for found in _BEFORE_A_DIGIT.finditer(text, start, end)]
+    elif not has_rules(language):
+        places = [found.end() for found in _NEWER.finditer(text, start, end)]
+    elif language in _TAKEN:
+        all_found = (found for found in _NEXT.finditer(text, start, end) if found.end() not in cuts)
+        places = [found.end() for found in all_found if _ends(text, start, found, language)]
+    else:
+        return {}
+    return dict.fromkeys(set(places) - cuts.keys(), False)
+
+
+def _ends(text: str, start: int, found: re.Match[str], language: str) -> bool:
+    """Return True if a sentence ends where a mark, or one in a bracket, stands before a capital letter or a digit."""
+    word, following = _word(text, start, found.start()), text[found.end()]
+    plain = len(word) > 3 and word.isalpha() and word not in BEFORE_NUMBERS[language]
+    if found[2]:  # a bracket
+        return not following.isdigit() and (plain or word.isdigit())
+    if following.isdigit():
+        return plain or found[1] != "."
+    if found[1] != ".":
+        return False
+    if word in _TAKEN[language] or word in AT_THE_END[language]:
+        return True
+    initial = len(word) == 1 and word.isupper() and text[start : found.start() - 1].rstrip()[-1:] != "."
+    starters = _STARTERS.get(language)
+    return bool((word in EITHER[language] or initial) and starters and starters.match(text, found.end()))
+
+
+def _word(text: str, start: int, end: int) -> str:
+    """Return the word that ends at a place, without marks before it."""
+    words = text[max(start, end - _TAIL) : end].split()
+    return words[-1].lstrip("([{/" + _QUOTES) if words else ""
+
+
+def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, int, int]:
+    """Part the blanks and quotation marks around a place where one sentence ends and the next one begins.
+
+    Args:
+        text: running text.
+        cut: the place.
+        first: where the sentence begins.
+        paragraph: where its paragraph begins.
+
+    Returns:
+        Where the one ends, with marks that close, and the next begins, with marks that open; and where the words of the one
+        end, and those of the next begin.
+    """
+    left = right = cut
+    while left > first and (text[left - 1].isspace() or text[left - 1] in _QUOTES):
+        left -= 1
+    while right < len(text) and (text[right].isspace() or text[right] in _QUOTES):
+        right += 1
+    end, start = left, right
+    while end < right and text[end] in _QUOTES:
+        end += 1
+    while start > end and text[start - 1] in _QUOTES:
+        start -= 1
+    if end == right:  # no blank between: marks that can only open do so
+        while end > left and text[end - 1] in "„‚“‘":
+            end -= 1
+        return end, end, left, right
+    for place in range(end, start):  # marks with blanks on both sides
+        mark = text[place]
+        if not mark.isspace():
+            if mark in "„‚‛‟“‘" or (mark in "\"'`´" and _opens(text, place, paragraph)):
+                return end, place, left, right
+            end = place + 1
+    return end, start, left, right
+
+
+def _opens(text: str, place: int, paragraph: int) -> bool:
+    """Return True if a mark that is the same on both sides of a quote is the first of two in its paragraph."""
+    marks = text[place : place + 2] if text[place + 1 : place + 2] == text[place] else text[place]
+    return text.count(marks, paragraph, place) % 2 == 0
+
+
+def _goes_on(text: str, before: Span, left: int, right: int, language: str) -> bool:
+    """Return True if a sentence goes on where it may end.
+
+    Args:
+        text: running text.
+        before: the sentence up to there, with marks.
+        left: where its words end.
+        right: where those that follow begin.
+        language: of the text.
+    """
+    following, mark = text[right : right + 1], text[left - 1 : left]
+    if following and following in ",;:)]}":
+        return True
+    if left == right and mark == ".":
+        return not _is_run_on(text, before[0], left, language)
+    if left < right and not text[left:right].isspace() and _is_said(text, left, right, language):
+        return True
+    if before[1] - before[0] < 8 and _LIST_NUMBER.fullmatch(text, *before):
+        return True
+    return mark == "." and _is_shortened(text, before[0], left, right, language)
+
+
+def _is_said(text: str, left: int, right: int, language: str) -> bool:
+    """Return True if a sentence goes on behind a quotation mark."""
+    if text[right : right + 5].lstrip(_DASHES)[:1].islower():
+        return True
+    following = text[right : right + 1]
+    if following.isalpha() and not following.isupper() and len(text[left:right].split()[0]) == right - left:  # no blank
+        return True  # of a script without capitals: "가자."라고
+    return language == "en" and text[left - 1] in "?!" and bool(_SPEAKER.match(text, right))
+
+
+def _is_shortened(text: str, first: int, left: int, right: int, language: str) -> bool:
+    """Return True if a period is that of an abbreviation or an ordinal within a sentence."""
+    following = text[right : right + 1]
+    word = _word(text, first, left - 1) if not text[left - 2].isspace() else ""
+    if not has_rules(language):
+        return word in WITHIN[""] or (following.isdigit() and len(word) < 5 and word.isascii() and word.isalpha())
+    if word in WITHIN.get(language, ()) or (word in _HOURS and _ZONE.match(text, right)):
+        return True
+    if word in EITHER.get(language, ()):
+        return not _STARTERS[language].match(text, right)
+    tail = text[max(first, left - _TAIL) : left]
+    if following.isdigit() and (word in BEFORE_NUMBERS.get(language, ()) or _REFERENCE.search(tail)):
+        return True
+    if language != "de":
+        return False
+    return bool(_ORDINAL.search(tail)) or (word.isdigit() and bool(_MONTH.match(text, right)))
+
+
+def _is_run_on(text: str, first: int, end: int, language: str) -> bool:
+    """Return True if a blank is missing behind a period, and it is no part of a name, as in ``System.Text``."""
+    starters = _STARTERS.get(language)
+    if starters and starters.match(text, end):
+        return True
+    return bool(_CAPITALISED.match(text, end) and _LOWER.fullmatch(_word(text, first, end - 1)))
+
+
+# Chinese and Japanese.
+
+
+def _split_unspaced(text: str, language: str) -> list[Span]:
+    found: list[Span] = []
+    start, whole = _next(text, 0), True
+    for cut, is_break in [*_cuts(text, language), (len(text), True)]:
+        if cut <= start:
+            whole = whole or is_break
+            continue
+        end = start + len(text[start:cut].rstrip())
+        after = cut
+        while not is_break and end > start + 1 and text[end - 1] in _OPEN:  # what opens belongs to what follows
+            after = end - 1
+            end = start + len(text[start:after].rstrip())
+        after = _next(text, after)
+        while not is_break and after < len(text) and text[after] in _QUOTE_CLOSERS:
+            end, after = after + 1, _next(text, after + 1)
+        if after < len(text) and not is_break and (text[after] in _NEVER_FIRST or _in_a_name(text, end, after)):
+            continue
+        if found and not whole and _is_one(text, found[-1], (start, end), language):
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+        start, whole = after, is_break
+    return [part for span in _quotes_closed(text, found) for part in _brackets_alone(text, span, language)]
+
+
+def _in_a_name(text: str, end: int, after: int) -> bool:
+    """Return True if a period stands within a name, as in ``System.Text``, ``F.C.が`` and ``1.の``."""
+    if end != after or text[end - 1] != "." or not _LATIN.match(text, max(0, end - 2)):
+        return False
+    alone = text[end - 2].isdigit() or not _LATIN.match(text, max(0, end - 3))
+    return bool(_LATIN.match(text, after)) or (alone and has_kana(text[after]))
+
+
+def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
+    """Return True if two sentences that were cut apart are one."""
+    if not _LETTER_OR_DIGIT.search(text, *after):
+        return True  # marks alone are no sentence
+    if text.endswith(_NAMES, before[0], before[1]):
+        return bool(_AFTER_A_NAME.match(text, *after))
+    return text[before[1] - 1] in _CLOSE and bool(_GOES_ON[language].match(text, *after))
+
+
+def _quotes_closed(text: str, found: list[Span]) -> list[Span]:
+    """Join sentences that were cut within brackets or quotes."""
+    out: list[Span] = []
+    for span in found:
+        if out and span[1] - out[-1][0] <= _LONGEST_QUOTE and _open_in(text, out[-1]):
+            closed = _closes(text, out[-1], span[0])
+            if closed and closed - out[-1][0] <= _LONGEST_QUOTE:
+                out[-1] = (out[-1][0], span[1])
+                continue
+        out.append(span)
+    return out
+
+
+def _brackets_alone(text: str, span: Span, language: str) -> Iterator[Span]:
+    """Cut after brackets that a sentence begins with, if a whole sentence stands in them and another one follows."""
+    while text[span[0]] in "（(":
+        end = _closes(text, (span[0], span[0] + 1), span[0] + 1)
+        if not 0 < end < span[1] or text[end - 2] not in "。！？" or not _LETTER_OR_DIGIT.search(text, end, span[1]):
+            break
+        after = _next(text, end), span[1]
+        if _GOES_ON["ja"].match(text, *after) if language == "ja" else text[after[0]] in "，、的":
+            break
+        yield span[0], end
+        span = after
+    yield span
+
+
+def _open_in(text: str, span: Span) -> list[str]:
+    """Return the brackets that are opened in a span and not closed in it."""
+    stack: list[str] = []
+    for character in text[span[0] : span[1]]:
+        if character in _OPEN:
+            stack.append(character)
+        elif stack and _PARTNER.get(character) == stack[-1]:
+            stack.pop()
+    return stack
+
+
+def _closes(text: str, span: Span, start: int) -> int:
+    """Return the end of the text that closes what a span leaves open, 0 if nothing near does."""
+    stack = _open_in(text, span)
+    for place in range(start, min(len(text), span[0] + _LONGEST_QUOTE)):
+        character = text[place]
+        if character in _OPEN:
+            stack.append(character)
+        elif _PARTNER.get(character) == stack[-1]:
+            stack.pop()
+            if not stack:
+                return place + 1
+        elif character == "\n":
+            return 0
+    return 0
