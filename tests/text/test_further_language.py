@@ -10,6 +10,7 @@ from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.model.card import _examples
 from xswe.model.static import StaticModel
+from xswe.text.boundaries import has_rules, split_sentences
 from xswe.text.languages import LANGUAGES, Language, in_script
 from xswe.text.tokenizers import train_subwords
 from xswe.text.units import SubwordUnits
@@ -41,6 +42,52 @@ def test_a_model_encodes_it_and_lists_its_words():
     assert korean
     assert not set(korean) & set(model.words("en"))
     assert _examples(("ko",)) == '["…"]'
+
+
+KOREAN = [
+    "안녕하세요.",
+    "저는 학생입니다.",
+    '그는 "가자."라고 말했다.',
+    "값은 3.5달러입니다!",
+    "정말요?",
+    "Dr. Kim이 왔다.",
+    "1990년에 태어났다.",
+]
+
+
+def test_running_text_is_cut_by_general_rules_and_that_is_said_once(tmp_path, capsys):
+    pytest.importorskip("sentencex")
+    from xswe.__main__ import main
+    from xswe.text import boundaries
+
+    boundaries._rules_of.cache_clear()
+    (tmp_path / "a.txt").write_text(" ".join(KOREAN) + "\n\n" + KOREAN[0] + "\n", encoding="utf-8")
+    assert main(["split", f"input={tmp_path / 'a.txt'}", "language=ko", f"output={tmp_path / 'b.txt'}"]) == 0
+    assert (tmp_path / "b.txt").read_text("utf-8").splitlines() == [*KOREAN, KOREAN[0]]
+    assert split_sentences("가. 나.", "ko") == [(0, 2), (3, 5)]
+    said = capsys.readouterr()
+    assert "8 sentences in 2 paragraphs, by general rules: there are none of ko" in said.out
+    assert said.err.count("there are no rules where sentences of Korean end: general ones are used") == 1
+    assert has_rules("de")
+
+
+@pytest.mark.parametrize(
+    ("script", "marked"),
+    [
+        ("arabic", "مرحبا؟| نعم.| لا۔| هذا جيد."),
+        ("ethiopic", "አማርኛ።| ሁለተኛ፧| ሦስተኛ።"),
+        ("devanagari", "नमस्ते।| क्या?| हाँ॥| ठीक।"),
+        ("khmer", "ខ្ញុំទៅ។| គាត់មក៕| ទេ។"),
+        ("cyrillic", "Он пришёл.| «Она ушла!»| И всё.| Да."),
+        ("latin", "Kom hit!| Dr. Berg kom kl. 5.| Nej."),
+        ("hangul", "가。나！다？".replace("。", "。|").replace("！", "！|")),
+    ],
+)
+def test_sentences_end_with_the_marks_of_any_script(monkeypatch, script, marked):
+    pytest.importorskip("sentencex")
+    monkeypatch.setitem(LANGUAGES, "qx", Language("qx", "Another", script, "qxx", "qxx-Zyyy"))
+    text = marked.replace("|", "")
+    assert [text[a:b] for a, b in split_sentences(text, "qx")] == [part.strip() for part in marked.split("|")]
 
 
 def test_the_teacher_in_the_package_does_not_read_it(fake_teacher):
