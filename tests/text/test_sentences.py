@@ -26,6 +26,7 @@ KNOWN = {
         "Ms. Smith and Mr. Brown came at 5 a.m. Eastern time.| At 6 p.m. Monday they left.| At 7 p.m.| They slept.",
         "He left in May.| It cost 5 dollars etc.| He was born in Peru.| 20 people came.| See approx. 5 of them, Sept. 5.",
         "Use System.Text.Json here.| See example.com.| It ends here.Then it goes on.".replace("here.Then", "here.|Then"),
+        "Excellent read!!| I loved it.| Really?!| I did.",
         "It fell (to 32 percent.)| But it rose.| (He left.)| She stayed.| Yes!| 25 people wept.",
     ],
     "de": [

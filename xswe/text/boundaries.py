@@ -249,8 +249,8 @@ def _ends(text: str, start: int, found: re.Match[str], language: str) -> bool:
         return not following.isdigit() and (plain or word.isdigit())
     if following.isdigit():
         return plain or found[1] != "."
-    if found[1] != ".":
-        return False
+    if found[1] != ".":  # the library takes "Excellent!! I" for a pause
+        return text[found.start() - 1] in "!?"
     if word in _TAKEN[language] or word in AT_THE_END[language]:
         return True
     initial = len(word) == 1 and word.isupper() and text[start : found.start() - 1].rstrip()[-1:] != "."
