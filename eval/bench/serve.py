@@ -96,9 +96,10 @@ def run_peer(port: int) -> None:
 
 
 @contextlib.contextmanager
-def served(arguments: list[str], port: int) -> Iterator[int]:
-    """Run a server; gives its process."""
-    running = subprocess.Popen(arguments, env={**os.environ, "XSWE_PROGRESS": "0"})
+def served(arguments: list[str], port: int, checkout: str = ".") -> Iterator[int]:
+    """Run a server, from a checkout; gives its process."""
+    path = str(Path(checkout).resolve())
+    running = subprocess.Popen(arguments, env={**os.environ, "XSWE_PROGRESS": "0", "PYTHONPATH": path}, cwd=path)
     try:
         for _ in range(600):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 import xswe
 from tests.conftest import SAMPLE
+from xswe.serving.app import listening, server_of
 from xswe.serving.config import ServeConfig
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
@@ -71,20 +73,23 @@ def bare(mini: xswe.StaticModel) -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(scope="session")
-def server(app: object) -> Iterator[SimpleNamespace]:
-    """The application behind uvicorn, as ``serve`` runs it."""
-    from xswe.serving.connections import patient_for
-
-    config = uvicorn.Config(
-        app, port=0, http=patient_for(ServeConfig(seconds=1.0)), ws="none", log_level="error", access_log=False
-    )
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, daemon=True)
+@contextlib.contextmanager
+def running(app: object, config: ServeConfig) -> Iterator[SimpleNamespace]:
+    """An application as ``serve`` runs it, on a free port."""
+    place = listening(config)
+    server = server_of(app, config)
+    thread = threading.Thread(target=server.run, args=([place],), daemon=True)
     thread.start()
-    while not running.started:
+    while not server.started:
         time.sleep(0.01)
-    port = running.servers[0].sockets[0].getsockname()[1]
-    yield SimpleNamespace(port=port, address=f"http://127.0.0.1:{port}", connections=running.server_state.connections)
-    running.should_exit = True
+    port = place.getsockname()[1]
+    yield SimpleNamespace(port=port, address=f"http://127.0.0.1:{port}", connections=server.server_state.connections)
+    server.should_exit = True
     thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def server(mini: xswe.StaticModel, corpora: list[str]) -> Iterator[SimpleNamespace]:
+    config = ServeConfig(port=0, threads=1, seconds=1.0, keep=False)
+    with running(xswe.make_app(mini, corpora, config=config), config) as server:
+        yield server

@@ -240,6 +240,13 @@ def test_exports_are_what_they_say(client):
     assert len(table) == 3
 
 
+def test_a_table_has_no_more_languages_than_can_be_read(client):
+    units = [[{"language": f"x{number}", "text": "a"}] for number in range(1001)]
+    for few, status in ((units[:30], 200), (units, 422)):
+        assert client.post("/export", json={"format": "tsv", "units": few}).status_code == status
+    assert client.post("/export", json={"format": "tmx", "units": units}).status_code == 200
+
+
 def test_what_is_exported_is_read_again(client, tmp_path):
     units = [[{"language": "en", "text": "cat"}, {"language": "de", "text": "Katze"}, {"language": "ja", "text": "猫"}]]
     (tmp_path / "out.tmx").write_bytes(client.post("/export", json={"format": "tmx", "units": units}).content)

@@ -15,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import xswe
+from tests.serving.conftest import running
 from xswe.errors import ConfigError, InputError
 from xswe.serving.config import ServeConfig
 from xswe.serving.passages import Corpus
@@ -42,7 +43,30 @@ def test_limits_are_told(bare):
     assert status(bare.post("/compare", json={"left": ["a"], "right": ["b"], "pair": [1, 0]}), "pair") == 422
     assert status(bare.post("/compare", json={"left": [], "right": []}), "pair") == 422
     assert status(bare.get("/search", params={"query": "a"}), "corpora=") == 422
+    assert status(bare.post("/phrases", json={"query": "a", "passages": ["a"], "k": 201, "lines": 100}), "20,000") == 422
     assert status(bare.post("/mine", json={"source": ["a"] * 9, "target": []}), "at most 8") == 422
+
+
+def test_small_requests_with_large_answers_are_refused(bare, mini, corpora):
+    passages = ["cat dog horse cow sheep goat pig hen duck goose mouse rat bear wolf fox deer lion tiger ape bird fish"] * 8
+    asked = {"query": "cat", "k": 100, "lines": 100, "min_score": 0, "passages": passages}
+    assert status(bare.post("/phrases", json=asked), "4,096 bytes of passages") == 422
+    with TestClient(
+        xswe.make_app(mini, corpora[2:], threads=1, max_bytes=600, keep=False), base_url="http://localhost"
+    ) as few:
+        for path in ("/search", "/phrases"):
+            assert few.get(path, params={"query": "snow", "k": 1, "lines": 1}).status_code == 200
+            many = {"query": "snow", "k": 100, "lines": 100, "min_score": 0.1}
+            assert status(few.get(path, params=many), "600 bytes of passages") == 422
+
+
+def test_parts_that_take_many_times_their_bytes_are_counted_before_they_are_read(mini):
+    with TestClient(xswe.make_app(mini, threads=1, max_texts=100), base_url="http://localhost") as client:
+        for path, body in (("/v1/embeddings", b'{"input": [%s""]}' % (b'"ab",' * 300_000)), ("/export", b"[" * (1 << 21))):
+            answer = client.post(path, content=body, headers={"content-type": "application/json"})
+            assert status(answer, "too many parts") == 422
+        quoted = 'say "a" and "b" ' * 1000  # an escaped quotation mark is no part
+        assert client.post("/v1/embeddings", json={"input": [quoted] * 70}).status_code == 200
 
 
 def test_an_endless_body_is_cut_off(server):
@@ -85,6 +109,8 @@ def test_other_names_are_refused_on_the_loopback(client, mini):
     with TestClient(xswe.make_app(mini, hosts=("box",), threads=1), base_url="http://box:80") as named:
         assert named.get("/info").status_code == 200
     assert not ServeConfig(host="0.0.0.0").names
+    both = client.get("/info", headers=[("host", "localhost"), ("host", "evil.example")])
+    assert status(both, "one Host") == 400
 
 
 def test_every_answer_carries_its_policy(client):
@@ -198,6 +224,65 @@ def test_who_does_not_read_is_given_up(server):
     assert not server.connections
     one.close()
     assert ask(server, {"input": "a"}) == 200
+
+
+def test_small_answers_that_are_not_read_are_given_up(server):
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.connect(("127.0.0.1", server.port))
+    body = json.dumps({"input": ["a cat"] * 9}).encode()  # is sent as a whole, and whether it is read no application sees
+    deadline = time.monotonic() + 10
+    while not any(other.transport.get_write_buffer_size() for other in list(server.connections)):
+        assert time.monotonic() < deadline
+        one.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(0.03)
+    while server.connections:
+        assert time.monotonic() < deadline + 10
+        time.sleep(0.1)
+    one.close()
+
+
+def test_requests_ahead_of_their_answers_are_few(server):
+    with connection(server) as one:
+        one.sendall(b"GET /info HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5000)
+        with contextlib.suppress(ConnectionError):
+            answers = b""
+            while part := one.recv(1 << 16):
+                answers += part
+    assert 1 < answers.count(b"HTTP/1.1 200") < 20
+    assert answers.count(b"connection: close") == 1
+    assert ask(server, {"input": "a"}) == 200
+
+
+def test_a_head_has_few_fields_and_bytes_also_behind_a_request(server):
+    long = [b"X: " + b"a" * 300_000, b"a: b\r\n" * 200]
+    for first in (
+        b"",
+        b"POST /mine HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
+    ):
+        for fields in long:
+            with connection(server) as one, contextlib.suppress(ConnectionError):
+                one.sendall(
+                    first + (b"{}       {" if first else b"")[:9] + b"GET /info HTTP/1.1\r\nHost: localhost\r\n" + fields
+                )
+                assert closed_within(one, 0.8)  # before its time is over
+    assert ask(server, {"input": "a"}) == 200
+
+
+def test_too_many_connections_close_those_that_are_idle(mini):
+    config = ServeConfig(port=0, threads=1, seconds=30.0, max_connections=20)
+    with running(xswe.make_app(mini, config=config), config) as server:
+        asking = connection(server)
+        asking.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
+        time.sleep(0.1)
+        idle = [connection(server) for _ in range(60)]
+        assert all(closed_within(one, 5) for one in idle[:40])
+        assert ask(server, {"input": "a"}) == 200
+        assert len(server.connections) <= 21
+        asking.sendall(b" " * 97 + b"}}")
+        assert b" 422 " in asking.recv(100)  # was busy, and is answered
+        for one in [asking, *idle]:
+            one.close()
 
 
 def test_killed_connections_and_rubbish_harm_nobody(server):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import socket
+import string
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,31 +21,109 @@ import xswe
 from xswe.errors import ConfigError
 
 
-def test_it_serves_until_it_is_interrupted(corpora):
+@contextlib.contextmanager
+def serving(*settings: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the verb until it answers; gives its process and port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
-    command = [sys.executable, "-m", "xswe", "serve", f"corpora=[{corpora[2]}]", f"port={port}", "threads=1", "keep=false"]
+    command = [sys.executable, "-m", "xswe", "serve", f"port={port}", "threads=1", "keep=false", *settings]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             deadline = time.monotonic() + 60
             while True:
                 try:
-                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/info", timeout=20) as answer:
-                        info = json.load(answer)
+                    ask(port, "/healthz")
                     break
                 except OSError:
                     assert running.poll() is None, running.stderr.read()
                     assert time.monotonic() < deadline
                     time.sleep(0.1)
-            assert info["corpora"] == ["manual.ja.txt"]
-            assert "/" not in json.dumps(info)  # no path of this machine
-            running.send_signal(signal.SIGINT)
-            said = running.communicate(timeout=20)
+            yield running, port
         finally:
             running.kill()
+
+
+def ask(port, path, body=None):
+    headers = {} if body is None else {"Content-Type": "application/json"}
+    content = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", content, headers)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read()
+
+
+def test_it_serves_until_it_is_interrupted(corpora):
+    with serving(f"corpora=[{corpora[2]}]") as (running, port):
+        info = json.loads(ask(port, "/info"))
+        assert info["corpora"] == ["manual.ja.txt"]
+        assert "/" not in json.dumps(info)  # no path of this machine
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=20)
     assert running.returncode == 0, said
     assert f"http://127.0.0.1:{port}" in said[1]
+
+
+def test_it_ends_without_a_traceback_while_it_works():
+    with serving("max_texts=50000") as (running, port):
+        lines = [f"line {number} of some text" for number in range(40_000)]  # takes longer than is waited for
+        failures = []
+
+        def mine():
+            try:
+                ask(port, "/mine", {"source": lines, "target": lines})
+            except OSError as error:
+                failures.append(error)
+
+        asking = threading.Thread(target=mine)
+        asking.start()
+        while "xswe_busy 1" not in ask(port, "/metrics").decode():
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        said = running.communicate(timeout=30)
+        asking.join(10)
+    assert "Traceback" not in said[1]
+    assert [error.code for error in failures] == [503]
+
+
+def resident(process):
+    import resource
+
+    try:
+        with open(f"/proc/{process}/statm") as stream:
+            return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
+    except OSError:
+        pytest.skip("/proc is not here")
+
+
+def test_who_does_not_read_costs_no_memory_and_harms_nobody():
+    """40 answers of 70 MB each are asked for, and not read."""
+    words = [a + b for a in string.ascii_lowercase for b in string.ascii_lowercase] * 21
+    asked = json.dumps({"input": words}).encode()
+    head = (
+        b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    with serving("seconds=2") as (running, port), contextlib.ExitStack() as sockets:
+        many = {"input": words[:500], "encoding_format": "base64"}
+        for _ in range(3):
+            ask(port, "/v1/embeddings", many)
+        idle, most, few = resident(running.pid), 0.0, files(running.pid)
+        for _ in range(40):
+            one = sockets.enter_context(socket.create_connection(("127.0.0.1", port)))
+            one.sendall(head % len(asked) + asked)
+        started = time.monotonic()
+        while time.monotonic() - started < 5:
+            assert len(json.loads(ask(port, "/v1/embeddings", {"input": "a"}))["data"]) == 1
+            assert len(json.loads(ask(port, "/v1/embeddings", many))["data"]) == 500
+            most = max(most, resident(running.pid))
+        assert most - idle < 80
+        deadline = time.monotonic() + 10
+        while files(running.pid) > few + 2:  # the sockets are closed
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def files(process):
+    return len(os.listdir(f"/proc/{process}/fd"))
 
 
 def test_a_port_that_is_taken_is_told_at_once(mini):

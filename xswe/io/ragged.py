@@ -120,6 +120,11 @@ class _Ragged:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of both arrays."""
+        return int(getattr(self, self._flat[0]).nbytes + self.offsets.nbytes)
+
     def release(self) -> None:
         """Give the memory of mapped arrays back until they are read again."""
         release(getattr(self, self._flat[0]), self.offsets)

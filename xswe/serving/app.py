@@ -16,10 +16,12 @@ from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.serving.config import LOOPBACK, ServeConfig
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from xswe.serving.passages import Entry
 
 logger = logging.getLogger(__name__)
-_UNREAD = 1 << 18  # bytes of answers that the system keeps for a client that does not read
+_UNREAD = 1 << 19  # bytes of answers that the system keeps for a client that does not read
 
 
 def make_app(
@@ -82,16 +84,23 @@ def serve(
     """
     config = changed(config or ServeConfig(), settings, "serve")
     _need("starlette", "msgspec", "uvicorn", "httptools")
-    with _listening(config) as place:  # before the corpora are read, which takes longer
+    with listening(config) as place:  # before the corpora are read, which takes longer
         app = make_app(model, corpora, config=config)
-        import uvicorn
-
-        from xswe.serving.connections import patient_for
-
         if config.host not in LOOPBACK and config.api_key is None:
             logger.warning("listening on %s without api_key=: whoever reaches this machine may ask", config.host)
         logger.info("http://%s:%d  (Ctrl+C ends it)", config.host, place.getsockname()[1])
-        server = uvicorn.Config(
+        with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
+            server_of(app, config).run(sockets=[place])
+
+
+def server_of(app: Callable[..., Awaitable[None]], config: ServeConfig) -> uvicorn.Server:
+    """Return uvicorn, set up to run the application."""
+    import uvicorn
+
+    from xswe.serving.connections import patient_for
+
+    return uvicorn.Server(
+        uvicorn.Config(
             app,
             http=patient_for(config),
             ws="none",
@@ -102,8 +111,7 @@ def serve(
             date_header=False,
             timeout_graceful_shutdown=5,
         )
-        with contextlib.suppress(KeyboardInterrupt):  # how uvicorn ends
-            uvicorn.Server(server).run(sockets=[place])
+    )
 
 
 def _need(*libraries: str) -> None:
@@ -112,7 +120,7 @@ def _need(*libraries: str) -> None:
             raise DependencyError(library, "serve", "serving")
 
 
-def _listening(config: ServeConfig) -> socket.socket:
+def listening(config: ServeConfig) -> socket.socket:
     """Take the port.
 
     Raises:

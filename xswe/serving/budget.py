@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from xswe.serving.config import ServeConfig
 from xswe.serving.refusals import Refused
 
-PIECE = 1 << 16  # bytes that are sent at a time; a request that takes no more in all is not counted
+PIECE = 1 << 16  # bytes; a request that takes no more in all is not counted
+SENT = 1 << 17  # bytes that are sent at a time
+SMALL = 1 << 19  # bytes of a request, or of an answer that is made at once
 BLOCK = 1 << 18  # bytes of an answer that are made before they are sent, where it is made block by block
-_LARGE = 0.75  # what part of the budget requests of more than a block may fill, so that others find room beside them
-_GRACE = 0.5  # seconds to send or to read a piece, where others wait for room
-_TICK = 0.25  # seconds between two looks for clients that have stalled
+_LARGE = 0.75  # what part of the budget requests that are not small may fill, so that others find room beside them
+_GRACE = 0.25  # seconds to send a piece, or to read what is sent at a time, where others wait for room
+_TICK = 0.1  # seconds between two looks for clients that have stalled
 _FULL = "requests and answers fill the memory that they may take (max_buffered); ask again in a second"
 
 
@@ -23,16 +25,15 @@ class Reservation:
     Attributes:
         client: whose they are.
         size: how many; 0 where they are too few to be counted.
-        deadline: ends the request when its client has stalled.
-        ended: whether it did.
+        ended: whether the request was cancelled because its client has stalled.
     """
 
-    __slots__ = ("_budget", "_moved", "_since", "client", "deadline", "ended", "size")
+    __slots__ = ("_budget", "_moved", "_since", "_task", "client", "ended", "size")
 
     def __init__(self, budget: Budget, client: str) -> None:
         self._budget, self.client, self.size, self.ended = budget, client, 0, False
-        self.deadline = asyncio.timeout(None)
-        self._since: float | None = None  # when the client began to send or to read a piece; None where it has not to
+        self._task = asyncio.current_task()
+        self._since: float | None = None  # when the client began to send a piece, or to read; None where it has not to
         self._moved = 0  # bytes of the piece
 
     async def reserve(self, size: int) -> None:
@@ -83,7 +84,8 @@ class Reservation:
     def end(self) -> None:
         """Give the client up."""
         self.ended = True
-        self.deadline.reschedule(0.0)
+        if self._task is not None:
+            self._task.cancel()
 
 
 class _Waiting:
@@ -115,7 +117,7 @@ class _Account:
 
     def is_full(self, size: int) -> bool:
         """Tell whether there is no room for so many bytes, whosever they are."""
-        return self.used + size > (self.most if size <= BLOCK else _LARGE * self.most)
+        return self.used + size > (self.most if size <= SMALL else _LARGE * self.most)
 
     def fits(self, client: str, size: int) -> bool:
         """Tell whether a client has room for so many bytes: within half of them all, unless it has none yet."""
@@ -126,8 +128,8 @@ class _Account:
 class Budget:
     """The bytes of all requests.
 
-    A client has at most half of them. Of those who wait, the client that has least is let in first, and its requests of no
-    more than a block before others. Clients that do not read an answer, or do not send a body, are given up after
+    A client has at most half of them. Of those who wait, the client that has least is let in first, and its small requests
+    before others. Clients that do not read an answer, or do not send a body, are given up after
     ``seconds``; where others wait for room, sooner, those that have most first.
     """
 
@@ -183,7 +185,7 @@ class Budget:
             self._admit()
 
     def _needed(self, reservation: Reservation, size: int) -> int:
-        """Return how many bytes more a request takes; the largest is alone with those of no more than a block."""
+        """Return how many bytes more a request takes; the largest is alone with small ones."""
         return 0 if reservation.size else min(size, int(_LARGE * self._account.most))
 
     def _admit(self) -> None:
@@ -198,7 +200,7 @@ class Budget:
                 one.admitted.set_result(None)
 
     def _in_order(self) -> list[_Waiting]:
-        return sorted(self._waiting, key=lambda one: (self._account.of(one.client), one.size > BLOCK))
+        return sorted(self._waiting, key=lambda one: (self._account.of(one.client), one.size > SMALL))
 
     def _look(self) -> None:
         """Give up clients that have kept the server waiting for too long."""

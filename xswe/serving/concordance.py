@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -119,8 +120,9 @@ class Concordance:
         self._words, self._threads, self._encode = words, threads, model.encode
         self.passages, self._postings, self._indexes = open_corpora(model, part, corpora, threads, keep)
         first = next(iter(self.passages.values())).texts[0][:40]  # what is compiled is loaded before anybody waits for it
-        self.phrases(PhrasesRequest(first))
-        self.search(SearchRequest(first))
+        with suppress(Refused):
+            self.phrases(PhrasesRequest(first))
+            self.search(SearchRequest(first))
 
     def __len__(self) -> int:
         return sum(map(len, self.passages.values()))

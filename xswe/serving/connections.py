@@ -7,6 +7,7 @@ import contextlib
 import math
 import socket
 import struct
+import time
 from collections import Counter
 from typing import Any
 
@@ -35,6 +36,8 @@ class Patient(HttpToolsProtocol):
     _alarm: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _head = 0  # bytes of the head that is under way
+    _in_body = False
+    _answered: Any = None  # of uvicorn's cycles, the one of the request that is being answered, or was last
     _answers = 0
     _idle_since = 0.0
     _deaf = False  # whether what comes is of no interest any more
@@ -42,7 +45,7 @@ class Patient(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a head; close another connection if there are too many."""
         super().connection_made(transport)
-        self._idle_since = self.loop.time()
+        self._idle_since = time.monotonic()  # that of the loop stands still while it takes connections
         self._expect()
         if len(self.connections) > self.most:
             self._make_room()
@@ -51,14 +54,17 @@ class Patient(HttpToolsProtocol):
         """Take bytes; of a head only so many."""
         if self._deaf:
             return
+        self._head += len(data)
         if not self._answering():
-            self._head += len(data)
             self._expect()
         super().data_received(data)
         if self._answering():
-            self._head = 0
             self._calm()
-        elif self._head > _MOST_HEAD and not self.transport.is_closing():
+        if self._in_body:
+            self._head = 0
+            if self._answering():
+                self.flow.pause_reading()  # until the application asks for more: it may have no room yet
+        elif self._head > _MOST_HEAD or (self.headers and len(self.headers) > _MOST_FIELDS):
             self.send_400_response("The head of the request is too long.")
 
     def on_message_begin(self) -> None:
@@ -69,28 +75,28 @@ class Patient(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {ABORT: self.give_up}  # type: ignore[dict-item]
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head, of so many."""
-        if len(self.headers) == _MOST_FIELDS:
-            raise ValueError("too many fields")  # as for whatever else is no request, uvicorn answers with 400
-        super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
-        """Stop waiting: the time of the body is the application's to watch."""
+        """Expect a body, which is the application's to watch."""
+        if len(self.headers) > _MOST_FIELDS:
+            raise ValueError("too many fields")  # as for whatever else is no request, uvicorn answers with 400
         super().on_headers_complete()
-        self._head = 0
-        self._calm()
+        self._head, self._in_body = 0, True
+
+    def on_message_complete(self) -> None:
+        """Expect a head."""
+        super().on_message_complete()
+        self._head, self._in_body = 0, False
 
     def on_response_complete(self) -> None:
         """Begin to wait for the client to read what was sent."""
         super().on_response_complete()
         self._answers += 1
-        self._idle_since = self.loop.time()
+        self._idle_since = time.monotonic()
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request, unless this would stand amid the answer to an earlier one."""
-        if self._deaf:
+        if self._deaf or self.transport.is_closing():
             return
         if self._answering():
             self.give_up()
@@ -101,8 +107,7 @@ class Patient(HttpToolsProtocol):
     def give_up(self) -> None:
         """End the connection, whatever of an answer has not been read."""
         self._idle_since = math.inf
-        if self.cycle is not None:
-            self.cycle.disconnected = True
+        self._disconnect()
         with contextlib.suppress(OSError, ValueError):  # where it is closed already
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
@@ -112,7 +117,18 @@ class Patient(HttpToolsProtocol):
         self._calm()
         if self._unread is not None:
             self._unread.cancel()
+        self._disconnect()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _disconnect(self) -> None:
+        """Let the application know; uvicorn tells the last of several requests alone."""
+        if self._answered is not None:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
 
     def _make_room(self) -> None:
         """Close a connection of the client that has most of them: the one that has been idle for longest, if any is."""

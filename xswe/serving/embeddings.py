@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 from starlette.responses import Response
 
-from xswe.io.ragged import Texts
+from xswe.io.ragged import Bags, Texts
 from xswe.io.settings import for_all
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel, pool
-from xswe.serving.budget import BLOCK, Reservation
+from xswe.serving.budget import BLOCK, SMALL, Reservation
 from xswe.serving.config import ServeConfig
 from xswe.serving.guard import Gate, Metrics, Stream
 from xswe.serving.messages import EmbeddingsRequest, Encoding, Usage
 from xswe.serving.refusals import Refused
 
 _AT_ONCE = 20_000  # characters that are encoded sooner than a thread could be asked to: about a millisecond
+_FEW = 1 << 20  # bytes of texts whose units are looked up all at once
 _NUMBER, _MARKUP = 25, 64  # bytes of a number, and of what stands about a vector, in an answer, at most
 
 
@@ -42,11 +44,12 @@ class _Answer(msgspec.Struct):
     object: str = "list"
 
 
-class _Many(NamedTuple):
-    """Texts that are answered block by block."""
+@dataclass(frozen=True)
+class Asked:
+    """What is encoded, and how it is answered."""
 
-    texts: Texts
-    size: int  # of a block
+    texts: list[str] | Texts | Bags  # a list where all are answered at once; units where they are few for many
+    each: int  # bytes of one in the answer, at most
     dim: int
     form: str
 
@@ -71,11 +74,11 @@ class Embedder:
         self._waiting: list[tuple[list[str], asyncio.Future[tuple[np.ndarray, int]]]] = []
         self._encode(["", *["warm"] * 3000])  # loads, or compiles, what it needs, before anybody waits for it
 
-    async def __call__(self, request: EmbeddingsRequest, reservation: Reservation) -> Response:
-        """Return the answer; that to many texts is made while it is read.
+    def asked(self, request: EmbeddingsRequest) -> Asked:
+        """Return what a request asks for, checked.
 
         Raises:
-            Refused: the input is no text, or too much of it.
+            Refused: the input is empty or too much, or the model has fewer dimensions.
         """
         texts = self._checked(request)
         dim = request.dimensions or self._model.dim
@@ -83,41 +86,51 @@ class Embedder:
             raise Refused(422, f"the model has {self._model.dim} dimensions, not {dim}", "dimensions")
         form = request.encoding_format
         each = _MARKUP + dim * (6 if form == "base64" else _NUMBER)
-        if each * len(texts) > BLOCK:
-            many = _Many(Texts.of(texts), max(1, BLOCK // each), dim, form)
-            del texts  # which take several times as much
-            request.input = ""
-            size = BLOCK + many.texts.data.nbytes + many.texts.offsets.nbytes
-            await reservation.reserve(size)
-            reservation.resize(size)
-            return Stream(self._blocks(many, *await self._gate.run(self._block, many, 0)), "application/json")
-        await reservation.reserve(each * len(texts))
+        return Asked(Texts.of(texts) if each * len(texts) > SMALL else texts, each, dim, form)
+
+    async def __call__(self, asked: Asked, reservation: Reservation) -> Response:
+        """Return the answer; that to many texts is made while it is read."""
+        texts = asked.texts
+        if not isinstance(texts, list):
+            await reservation.reserve(BLOCK + texts.nbytes)
+            if isinstance(self._model, StaticModel) and texts.nbytes <= _FEW:
+                texts = await self._gate.run(self._model.units.bags, texts)
+            reservation.resize(BLOCK + texts.nbytes)
+            return Stream(self._blocks(replace(asked, texts=texts)), "application/json")
+        await reservation.reserve(asked.each * len(texts))
         if sum(map(len, texts)) <= _AT_ONCE:
             vectors, tokens = await self._together(texts)
         else:
             vectors, tokens = await self._gate.run(self._encoded, texts)
         self._metrics.texts += len(texts)
-        content = msgspec.json.encode(_Answer(_rows(vectors, dim, form), self._name, Usage(tokens, tokens)))
+        content = msgspec.json.encode(_Answer(_rows(vectors, asked), self._name, Usage(tokens, tokens)))
         reservation.resize(len(content))
         return Response(content, media_type="application/json")
 
-    async def _blocks(self, many: _Many, rows: bytes, tokens: int) -> AsyncIterator[bytes | memoryview]:
-        """Yield the answer to many texts, of which the first block is made."""
+    async def _blocks(self, asked: Asked) -> AsyncIterator[bytes | memoryview]:
+        """Yield the answer to many texts."""
+        tokens, size, count = 0, max(1, BLOCK // asked.each), len(asked.texts)
         yield b'{"data":['
-        yield memoryview(rows)[1:-1]
-        for start in range(many.size, len(many.texts), many.size):
-            rows, more = await self._gate.run(self._block, many, start)
+        for start in range(0, count, size):
+            if start:
+                yield b","
+            stop = min(start + size, count)
+            texts = asked.texts.block(start, stop) if isinstance(asked.texts, Bags) else Texts.of(asked.texts[start:stop])
+            if texts.nbytes > 2 * _AT_ONCE:  # with where each text begins
+                rows, more = await self._gate.run(self._written, texts, asked, start)
+            else:
+                async with self._gate.turn:
+                    await asyncio.sleep(0)
+                    rows, more = self._written(texts, asked, start)
             tokens += more
-            yield b","
+            self._metrics.texts += len(texts)
             yield memoryview(rows)[1:-1]
         yield msgspec.json.encode(_Answer([], self._name, Usage(tokens, tokens))).removeprefix(b'{"data":[')
 
-    def _block(self, many: _Many, start: int) -> tuple[bytes, int]:
-        """Return the rows of one block of texts as a list, and how many units these have."""
-        texts = many.texts[start : start + many.size]
+    def _written(self, texts: Texts | Bags, asked: Asked, start: int) -> tuple[bytes, int]:
+        """Return a block as a list in JSON, and how many units it has."""
         vectors, tokens = self._encoded(texts)
-        self._metrics.texts += len(texts)
-        return msgspec.json.encode(_rows(vectors, many.dim, many.form, start)), tokens
+        return msgspec.json.encode(_rows(vectors, asked, start)), tokens
 
     def _checked(self, request: EmbeddingsRequest) -> list[str]:
         texts = [request.input] if isinstance(request.input, str) else request.input
@@ -125,8 +138,9 @@ class Embedder:
             raise Refused(422, "input is empty: give a text, or a list of texts", "input")
         if len(texts) > self._config.max_texts:
             raise Refused(422, f"{len(texts):,} texts: send at most {self._config.max_texts:,} at a time", "input")
-        for row, text in enumerate(texts):
-            check_length(text, self._config, f"input[{row}]")
+        if max(map(len, texts)) > self._config.max_characters:
+            for row, text in enumerate(texts):
+                check_length(text, self._config, f"input[{row}]")
         return texts
 
     def _together(self, texts: list[str]) -> asyncio.Future[tuple[np.ndarray, int]]:
@@ -147,16 +161,17 @@ class Embedder:
         else:
             _share(waiting, lambda: self._encode(texts))
 
-    def _encoded(self, texts: Sequence[str]) -> tuple[np.ndarray, int]:
+    def _encoded(self, texts: Sequence[str] | Bags) -> tuple[np.ndarray, int]:
         vectors, tokens = self._encode(texts)
         return vectors, int(tokens.sum())
 
-    def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _encode(self, texts: Sequence[str] | Bags) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors, and how many units each text has."""
         model = self._model
         if isinstance(model, StaticModel):
-            bags = model.units.bags(texts)
+            bags = texts if isinstance(texts, Bags) else model.units.bags(texts)
             return pool(model.matrix, bags, normalise=True, scales=model.scales), bags.lengths
+        assert not isinstance(texts, Bags)
         return model.encode(texts), model.parts[0].units.bags(texts).lengths
 
 
@@ -178,11 +193,12 @@ def _share(waiting: _Waiting, encoded: Callable[[], tuple[np.ndarray, np.ndarray
             future.set_result((vectors[a:b], int(tokens[a:b].sum())))
 
 
-def _rows(vectors: np.ndarray, dim: int, form: str, first: int = 0) -> list[_Vector]:
+def _rows(vectors: np.ndarray, asked: Asked, first: int = 0) -> list[_Vector]:
     """Return vectors, cut to some dimensions, as they are written; they are numbered from ``first`` on."""
-    if dim < vectors.shape[1]:
-        vectors = vectors[:, :dim] / np.maximum(np.linalg.norm(vectors[:, :dim], axis=1, keepdims=True), 1e-12)
-    return [_Vector(index, row) for index, row in enumerate(_ROWS[form](vectors), first)]
+    if asked.dim < vectors.shape[1]:
+        vectors = vectors[:, : asked.dim]
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return [_Vector(index, row) for index, row in enumerate(_ROWS[asked.form](vectors), first)]
 
 
 def check_length(text: str, config: ServeConfig, where: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from xswe.serving.budget import BLOCK, PIECE, Budget, Reservation
+from xswe.serving.budget import BLOCK, PIECE, SENT, Budget, Reservation
 from xswe.serving.config import ServeConfig
 from xswe.serving.refusals import Refused, failure
 
@@ -84,11 +84,16 @@ async def _room_for_body(request: Request, size: int, seconds: float) -> None:
 
 
 class Gate:
-    """So many requests at once on threads, so many that wait, and no more."""
+    """So many requests at once on threads, so many that wait, and no more.
+
+    Attributes:
+        turn: held by whoever does a millisecond's work without a thread: all that is quicker comes between two of these.
+    """
 
     def __init__(self, config: ServeConfig) -> None:
         self._most = config.workers + config.waiting
         self._slots = asyncio.Semaphore(config.workers)
+        self.turn = asyncio.Lock()
         self._quick, self._slow = (ThreadPoolExecutor(config.workers, f"xswe-{name}") for name in ("quick", "slow"))
         self.busy = 0
 
@@ -202,17 +207,21 @@ class _Exchange:
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
         """Send a part of the answer, piece by piece, until no more than a piece of it waits to be read."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
         body = message.get("body", b"")
         if len(body) <= PIECE:
-            await self._pass(message if isinstance(body, bytes) else {**message, "body": bytes(body)})
+            if message["type"] == "http.response.start":
+                self.status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            elif not isinstance(body, bytes):
+                message["body"] = bytes(body)
+            self.reservation.expect()
+            await self._send(message)
+            self.reservation.rest()
             return
         if len(body) > self.reservation.size:
             self.reservation.resize(len(body))
-        for start in range(0, len(body), PIECE):
-            await self._pass({"type": message["type"], "body": bytes(body[start : start + PIECE]), "more_body": True})
+        for start in range(0, len(body), SENT):
+            await self._pass({"type": message["type"], "body": bytes(body[start : start + SENT]), "more_body": True})
         if not message.get("more_body"):
             await self._pass({"type": message["type"], "body": b""})  # waits as long as too much of the answer does
 
@@ -239,25 +248,20 @@ class Guard:
         reservation = scope[_RESERVATION] = self._budget.open((scope.get("client") or ("",))[0])
         exchange = _Exchange(receive, send, reservation)
         try:
-            async with reservation.deadline:
-                await self._answer(scope, exchange)
-        except TimeoutError:
-            await self._end(scope, exchange, 408, "the rest of the body did not come in time")
-        except asyncio.CancelledError:
-            await self._end(scope, exchange, 503, "this server is being stopped")
-        finally:
-            self._budget.close(reservation)
-            self._metrics.add(scope["path"], exchange.status or 499, time.perf_counter() - started)
-
-    async def _answer(self, scope: Any, exchange: _Exchange) -> None:
-        try:
             await (self._refusal(scope) or self._app)(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             pass
+        except asyncio.CancelledError:
+            if reservation.ended:
+                await self._end(scope, exchange, 408, "the rest of the body did not come in time")
+            else:
+                await self._end(scope, exchange, 503, "this server is being stopped")
         except Exception:
             logger.exception("%s %s", scope["method"], scope["path"])
-            if exchange.status is None:
-                await failure(500, "something went wrong here; the log says what")(scope, exchange.receive, exchange.send)
+            await self._end(scope, exchange, 500, "something went wrong here; the log says what")
+        finally:
+            self._budget.close(reservation)
+            self._metrics.add(scope["path"], exchange.status or 499, time.perf_counter() - started)
 
     async def _end(self, scope: Any, exchange: _Exchange, status: int, message: str) -> None:
         """Say why a request is given up; once an answer has begun, end the connection, where the server lets us."""
@@ -269,7 +273,7 @@ class Guard:
     def _refusal(self, scope: Any) -> Response | None:
         """Return why a request is not let in; None if it is."""
         headers = dict(scope["headers"])
-        if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        if len(headers) < len(scope["headers"]) and [name for name, _ in scope["headers"]].count(b"host") > 1:
             return failure(400, "asked for under several names: send one Host header")
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host

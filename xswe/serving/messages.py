@@ -225,6 +225,7 @@ _FAULTS = {
     "415": "the body is not declared as JSON",
     "422": "a value is impossible; `param` names it",
     "429": "too many requests at once",
+    "503": "no memory for more requests and answers; ask again in a second",
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 import numpy as np
@@ -30,7 +31,7 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.report.page import asset
 from xswe.serving import messages as m
-from xswe.serving.budget import BLOCK, Budget
+from xswe.serving.budget import BLOCK, PIECE, Budget
 from xswe.serving.concordance import Concordance, Words, phrases_in
 from xswe.serving.config import ServeConfig
 from xswe.serving.embeddings import Embedder, check_length
@@ -40,6 +41,7 @@ from xswe.serving.passages import Corpus, Entry
 from xswe.serving.refusals import KNOWN, Refused, refused
 from xswe.text.languages import LANGUAGES, has_cjk, is_punctuation
 
+T = TypeVar("T")
 _PAGES = Path(__file__).parent / "static"
 _MOST_PAIRS = 1_000_000  # of texts, or of their words, that are compared with each other
 _MOST_LINES = 20_000  # of the forms of a phrase
@@ -119,8 +121,8 @@ class Service:
             (Operation("/metrics", None, text, "counts for Prometheus"), self._metrics),
         ]
 
-    async def _asked(self, request: Request, kind: type[Any]) -> Any:
-        """Return the message of a request, checked."""
+    async def _asked(self, request: Request, kind: type[T], packed: Callable[[T], Any] = lambda message: message) -> Any:
+        """Return the message of a request, checked; ``packed`` puts one of many texts into less memory."""
         if request.method == "GET":
             given: dict[str, Any] = {key: request.query_params.getlist(key) for key in request.query_params}
             lists = ("languages", "corpora", "passages")
@@ -130,9 +132,13 @@ class Service:
         if told != "application/json":
             raise Refused(415, f"the body is {told or 'of no kind'}: send it as  Content-Type: application/json")
         body = await read_body(request, self.config.max_bytes, self.config.seconds)
-        if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
-            raise Refused(422, "the body is of too many parts: send less at a time")  # each takes many times its bytes
-        return msgspec.json.decode(body, type=kind)
+        if len(body) <= PIECE:
+            return packed(msgspec.json.decode(body, type=kind))
+        async with self.gate.turn:
+            await asyncio.sleep(0)
+            if len(body) > _LARGE and _parts(body, kind) > _MOST_PARTS * self.config.max_texts:
+                raise Refused(422, "the body has too many parts: send less at a time")  # each takes many times its bytes
+            return packed(msgspec.json.decode(body, type=kind))
 
     def _checked(self, texts: Sequence[str], where: str) -> None:
         """Refuse too many texts, and too long ones."""
@@ -147,7 +153,8 @@ class Service:
         return _response(await self.gate.answer(reservation, size, lambda: msgspec.json.encode(work(message))))
 
     async def _embeddings(self, request: Request) -> Response:
-        return await self.embedder(await self._asked(request, m.EmbeddingsRequest), reservation_of(request))
+        asked = await self._asked(request, m.EmbeddingsRequest, self.embedder.asked)
+        return await self.embedder(asked, reservation_of(request))
 
     async def _search(self, request: Request) -> Response:
         message = await self._asked(request, m.SearchRequest)
