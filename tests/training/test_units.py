@@ -92,7 +92,7 @@ def test_an_array_counts_the_same_words_and_goes_on_after_a_loss(make, counted_h
     lost, damaged = sorted(tmp_path.glob("stages/units-*.shards/*.npz"))[:2]
     lost.unlink()
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    with pytest.raises(Unfinished, match="of the indices 1, 2;"):
+    with pytest.raises(Unfinished, match="of the indices 1-2;"):
         make(config, stages=tasks[2])
     with pytest.raises(Unfinished):
         make(config, stages=tasks[0])

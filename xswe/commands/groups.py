@@ -64,6 +64,10 @@ class _Files(FileConfigSource):
         return found
 
 
+# Hydra's registry, which a launcher puts together anew in each worker, tells sources of a scheme by their class's name.
+_Files.__name__ = FileConfigSource.__name__
+
+
 def _store(group: str, name: str, settings: dict[str, Any]) -> None:
     """Register a choice."""
     held = ConfigStore.instance().repo

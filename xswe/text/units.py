@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -187,7 +188,9 @@ class SubwordUnits:
         self._is_unit[dropped] = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_fast": None, "_traced": None}  # the compiled look-up is made again where it pays
+        state = {**self.__dict__, "_fast": None, "_traced": None}  # the compiled look-up is made again where it pays
+        state.pop("tokens", None)
+        return state
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -206,7 +209,7 @@ class SubwordUnits:
     def __len__(self) -> int:
         return len(self._is_unit)
 
-    @property
+    @cached_property
     def tokens(self) -> list[str]:
         """The pieces, by id; an empty string for an id that is no unit (unknown, special, the lone mark)."""
         out = [""] * len(self._is_unit)
