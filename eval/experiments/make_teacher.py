@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -233,10 +234,22 @@ class _Run:
         return self.corpus.stages.run("encoder", inputs, make)[0], bool(asked)
 
 
+@contextmanager
+def group() -> Iterator[None]:
+    """Be one of a group of processes, where torchrun started this one; its threads end before the interpreter does."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        yield
+        return
+    torch.distributed.init_process_group("gloo", timeout=timedelta(days=7))  # what the first makes alone takes hours
+    try:
+        yield
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+@group()
 def main(settings: dict[str, Any], further: dict[str, Any]) -> None:
     """Make a teacher, and say where it is."""
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # started by torchrun
-        torch.distributed.init_process_group("gloo", timeout=timedelta(days=7))  # what the first makes alone takes hours
     languages, threads = check_languages(settings["pair"].split("-")), settings["threads"] or available_threads()
     values = asdict(MakeTeacherConfig(languages))
     paths = bitext_of(settings["bitext"]) or {f"en-{code}": [f"$XSWE_DATA/train/en-{code}"] for code in languages[1:]}

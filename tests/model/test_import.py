@@ -163,7 +163,7 @@ def test_wordllama(sample):
     ("settings", "message"),
     [
         ({"format": "gensim"}, "word2vec-binary"),
-        ({"merge": "sum"}, "average or first"),
+        ({"merge": "sum"}, "average, first"),
         ({"limit": -1}, "limit=-1"),
         ({"format": "wordllama"}, "needs its tokenizer"),
         ({}, r"tokenizer=…/tokenizer.json.*segmenters.ja=fugashi"),

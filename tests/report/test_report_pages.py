@@ -464,6 +464,7 @@ def test_words_of_a_training_are_those_of_its_text(mini):
     """A vocabulary that was learnt elsewhere has words that no text of the training has."""
     counts = np.zeros_like(mini.counts)
     counts[:, ::3] = mini.counts[:, ::3]
-    rows = mini.words()
-    for _, word, near in _words(replace(mini, counts=counts)):
-        assert all(rows[found] % 3 == 0 for found in (word, *(other for _, found in near for other, _ in found)))
+    rows = {code: mini.words(code) for code in mini.languages}
+    for code, word, near in _words(replace(mini, counts=counts)):
+        assert rows[code][word] % 3 == 0
+        assert all(rows[other][found] % 3 == 0 for other, words in near for found, _ in words)
