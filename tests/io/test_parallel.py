@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from xswe.io.parallel import Lock, alongside, available_threads, in_order, run, share
+from xswe.io.parallel import Lock, Together, alongside, available_threads, in_order, run, share
 from xswe.search.exact import work_off
 from xswe.training.loop import awake
 
@@ -202,3 +203,32 @@ def test_bars_are_switched_off_as_those_of_tqdm_are_and_have_no_colour(name, val
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert ("work" in done.stderr) is shown
     assert "\x1b[3" not in done.stderr
+
+
+def test_questions_that_wait_are_answered_in_one_go(monkeypatch):
+    monkeypatch.setattr("xswe.io.parallel.available_threads", lambda: 1)
+    batches, begun, go = [], threading.Event(), threading.Event()
+
+    def answer(questions):
+        batches.append(len(questions))
+        begun.set()
+        go.wait(10)
+        return [question * 2 for question in questions]
+
+    ask = Together(answer)
+    with ThreadPoolExecutor(6) as pool:
+        first = pool.submit(ask, 0)
+        begun.wait(10)
+        others = [pool.submit(ask, question) for question in range(1, 6)]
+        while len(ask._waiting) < 5:
+            time.sleep(0.001)
+        go.set()
+        assert [first.result(10), *(other.result(10) for other in others)] == [0, 2, 4, 6, 8, 10]
+    assert batches == [1, 5]
+
+
+def test_all_who_asked_are_told_of_an_error_and_the_next_is_answered():
+    ask = Together(lambda questions: [1 // question for question in questions])
+    with pytest.raises(ZeroDivisionError):
+        ask(0)
+    assert ask(1) == 1

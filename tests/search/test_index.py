@@ -45,7 +45,7 @@ def test_few_rows_are_scored_in_full():
     vectors = unit(rng, 2000, 64)
     codes, scales, error = make_codes(vectors)
     for query in unit(rng, 10, 64):
-        nearest(query, 5, Coded(codes, scales, Counted(vectors), error))
+        nearest(query[None], 5, Coded(codes, scales, Counted(vectors), error))
     assert len(taken) == 10
     assert max(taken) < 200
 
@@ -63,7 +63,7 @@ def test_no_estimate_hides_one_of_the_nearest(dim, threads):
         scores = vectors.astype(np.float64) @ query.astype(np.float64)
         order = [row for row in np.lexsort((np.arange(400), -scores.astype(np.float32))) if row != 11]
         for k in (1, 5, 1000):
-            found, rows = nearest(query, k, Coded(codes, scales, Vectors(vectors), error), threads=threads)
+            ((found, rows),) = nearest(query[None], k, Coded(codes, scales, Vectors(vectors), error), threads=threads)
             assert rows.tolist() == order[:k]
             np.testing.assert_allclose(found, scores[rows], atol=1e-6)
 

@@ -15,10 +15,12 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+Q = TypeVar("Q")
+A = TypeVar("A")
 Team = tuple[int, Callable[[list[Callable[[], Any]]], list[Any]]]  # how many threads, and what shares tasks among them
 _own = threading.local()  # of the calling thread: its team, if it has one
 
@@ -45,7 +47,55 @@ class Lock:
         self._lock = threading.Lock()
 
 
-_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+class Together(Generic[Q, A]):
+    """Answers what several threads ask at the same time in one go.
+
+    Whoever comes while as many as there are processors are at work waits, and is answered with all others that wait.
+
+    Args:
+        answer: answers several questions, in their order.
+    """
+
+    def __init__(self, answer: Callable[[list[Q]], list[A]]) -> None:
+        self._answer = answer
+        self.renew()
+        _locks.add(self)
+
+    def __call__(self, question: Q) -> A:
+        """Return the answer to a question; raises what answering it did."""
+        own: Future[A] = Future()
+        with self._changed:
+            self._waiting[own] = question
+            while own in self._waiting and self._busy >= available_threads():
+                self._changed.wait()
+            some = dict(self._waiting) if own in self._waiting else {}
+            if some:
+                self._waiting.clear()
+                self._busy += 1
+        if some:
+            self._answer_all(some)
+        return own.result()
+
+    def _answer_all(self, some: dict[Future[A], Q]) -> None:
+        try:
+            for future, answer in zip(some, self._answer(list(some.values())), strict=True):
+                future.set_result(answer)
+        except BaseException as error:
+            for future in some:
+                future.set_exception(error)
+        finally:
+            with self._changed:
+                self._busy -= 1
+                self._changed.notify_all()
+
+    def renew(self) -> None:
+        """Forget who asks."""
+        self._changed = threading.Condition()
+        self._waiting: dict[Future[A], Q] = {}
+        self._busy = 0
+
+
+_locks: weakref.WeakSet[Lock | Together[Any, Any]] = weakref.WeakSet()
 
 
 def available_threads() -> int:

@@ -26,7 +26,7 @@ from xswe.errors import ConfigError, ModelError, brief
 from xswe.io.checksums import Blocks, SummedArray, file_sums
 from xswe.io.files import file_stamp, fingerprint, read_json, remove_leftovers, scratch, whole_folder
 from xswe.io.lines import read_blocks, read_lines
-from xswe.io.parallel import available_threads, in_order
+from xswe.io.parallel import Together, available_threads, in_order
 from xswe.io.products import largest, row_products
 from xswe.io.ragged import HEADER, GrowingArray, Texts
 from xswe.io.settings import check_choice, for_all
@@ -73,6 +73,14 @@ class Asking(TypedDict, total=False):
     candidates: int
 
 
+class _Question(NamedTuple):
+    """What a thread asks."""
+
+    queries: np.ndarray  # float32 (q, d)
+    k: int
+    threads: int
+
+
 class _Data(NamedTuple):
     """The numbers of an index at one moment."""
 
@@ -100,6 +108,7 @@ class Index:
         self.folder, self.model = folder, model
         self._sentences = Sentences(folder / "sentences.sqlite")
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._passes = Together(self._answer)
         self._blocks: dict[str, Blocks] = {}  # of the files of its arrays; none of an index of format 1
         facts = self._sentences.state().facts
         self.method: IndexMethod = facts["method"]
@@ -234,7 +243,7 @@ class Index:
         vectors = queries if isinstance(queries, np.ndarray) else self.model.encode(queries)
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise ConfigError(f"queries are {vectors.shape}: the index holds vectors of {self.dim} dimensions")
-        found = [self._nearest(query, k, probes, threads or available_threads()) for query in vectors]
+        found = self._nearest(np.ascontiguousarray(vectors, np.float32), k, probes, threads or available_threads())
         texts = self._sentences.take(
             np.unique(np.concatenate([rows for _, rows in found] or [np.zeros(0, np.int64)])).tolist()
         )
@@ -244,20 +253,31 @@ class Index:
             for name, hits in zip(names, lists, strict=True)
         ]
 
-    def _nearest(self, query: np.ndarray, k: int, probes: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest(self, queries: np.ndarray, k: int, probes: int, threads: int) -> list[tuple[np.ndarray, np.ndarray]]:
         data = self._data
-        query = np.ascontiguousarray(query, np.float32)
-        if not query.any():
-            return np.zeros(0, np.float32), np.zeros(0, np.int64)
-        rows, repeats = None, 1
         if data.centroids is not None and data.members is not None:
-            probes = min(probes, len(data.centroids))
-            order = largest(row_products(data.centroids, query - data.mean), probes)
-            later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
-            rows, repeats = np.concatenate([*(data.members[cluster] for cluster in order), later]), _HOMES
+            near = partial(self._near_centroids, k, probes, threads, data, data.centroids, data.members)
+            return list(map(near, queries))
+        return self._passes(_Question(queries, k, threads))
+
+    def _near_centroids(
+        self, k: int, probes: int, threads: int, data: _Data, centroids: np.ndarray, members: Members, query: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Look at the sentences of the clusters that are nearest, and at those that came later."""
+        order = largest(row_products(centroids, query - data.mean), min(probes, len(centroids)))
+        later = np.arange(data.clustered, len(data.coded.codes), dtype=np.int32)
+        rows = np.concatenate([*(members[cluster] for cluster in order), later])
         if data.codes is not None:
             data.codes.check_rows(rows, self.dim, threads)
-        return nearest(query, k, data.coded, rows, repeats, threads)
+        return nearest(query[None], k, data.coded, rows, _HOMES, threads)[0]
+
+    def _answer(self, questions: list[_Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+        """Answer questions that were asked at about the same time, all in one pass over the sentences."""
+        data, threads, k = self._data, max(one.threads for one in questions), max(one.k for one in questions)
+        if data.codes is not None:
+            data.codes.check_rows(None, self.dim, threads)
+        found = iter(nearest(np.concatenate([one.queries for one in questions]), k, data.coded, threads=threads))
+        return [[(scores[: one.k], rows[: one.k]) for scores, rows in islice(found, len(one.queries))] for one in questions]
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
         """Add sentences.

@@ -13,6 +13,7 @@ the truth is known, so that all rows that may be among the k nearest are found, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -178,6 +179,8 @@ def list_members(clusters: np.ndarray, free: np.ndarray, lines: np.ndarray) -> N
 
 _AHEAD = 32  # rows that memory is asked for in advance
 _ROUNDING = 1e-5  # of float32, in a score, many times over
+_TOGETHER = 8  # queries that share a pass
+_SCORES = 1 << 24  # scores of a pass, at most, unless one query has more
 _EVERY = np.zeros(0, np.int32)  # in the place of some rows: all of them
 
 
@@ -230,36 +233,38 @@ def _round(vectors: np.ndarray, codes: np.ndarray, scales: np.ndarray) -> np.flo
 def _estimate(
     codes: np.ndarray,
     scales: np.ndarray,
-    query: np.ndarray,
+    queries: np.ndarray,
     rows: np.ndarray,
     bounds: tuple[int, int],
     out: np.ndarray,
     best: np.ndarray,
     ids: np.ndarray,
 ) -> None:
-    """Fill ``out`` from one bound to the other with inner products, and keep the best of them; NaN enters nowhere."""
+    """Fill ``out`` from one bound to the other with inner products, and keep the best of each query; NaN enters nowhere."""
     start, stop = bounds
-    some, last = len(rows) > 0, len(best) - 1
+    some, last = len(rows) > 0, best.shape[1] - 1
     for i in range(start, stop):
         ahead = min(i + _AHEAD, stop - 1)
         prefetch_row(codes, rows[ahead] if some else ahead)
         row = rows[i] if some else i
-        line, total = codes[row], np.int32(0)
-        for j in range(len(query)):
-            total = np.int32(total + np.int32(line[j]) * np.int32(query[j]))
-        score = np.float32(total) * scales[row]
-        out[i] = score
-        if score > best[last]:
-            push(best, ids, score, row)
+        line = codes[row]
+        for q in range(len(queries)):
+            query, total = queries[q], np.int32(0)
+            for j in range(len(query)):
+                total = np.int32(total + np.int32(np.int32(line[j]) * np.int32(query[j])))
+            score = np.float32(total) * scales[row]
+            out[q, i] = score
+            if score > best[q, last]:
+                push(best[q], ids[q], score, row)
 
 
 def nearest(
-    query: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, repeats: int = 1, threads: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k vectors with the largest inner products.
+    queries: np.ndarray, k: int, coded: Coded, rows: np.ndarray | None = None, repeats: int = 1, threads: int = 1
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Find the k vectors with the largest inner products with each query; a few queries share a pass over the codes.
 
     Args:
-        query: float32 (d,), of norm 1.
+        queries: float32 (q, d), of norm 1, or zero, which have none.
         k: how many.
         coded: where to look.
         rows: int32, which rows to look at; None for all.
@@ -267,29 +272,44 @@ def nearest(
         threads: how many share the rows.
 
     Returns:
-        Their scores, float32 (k,), best first, and their rows, int64 (k,), of equal scores the lower first; fewer than k
-        where there are no more.
+        Of each query their scores, float32 (k,), best first, and their rows, int64 (k,), of equal scores the lower first;
+        fewer than k where there are no more.
     """
-    codes, scales, vectors, error = coded
+    codes = coded.codes
     levels = min(32_767, (2**31 - 1) // (127 * codes.shape[1]))  # the sum of a row fits 32 bits
-    step = float(np.abs(query).max()) / levels
-    rounded = np.rint(query / np.float32(step)).astype(np.int16)
+    largest_part = np.abs(queries).max(1, initial=0.0)
+    steps = largest_part / np.float32(levels)
     count = len(codes) if rows is None else len(rows)
-    k = min(k, count)
-    if not k:
-        return np.zeros(0, np.float32), np.zeros(0, np.int64)
-    out = np.empty(count, np.float32)
+    asked = np.flatnonzero(largest_part) if count else np.zeros(0, np.int64)
+    found = [(np.zeros(0, np.float32), np.zeros(0, np.int64)) for _ in queries]
+    most = int(max(1, min(_TOGETHER, _SCORES // max(1, count))))
+    for start in range(0, len(asked), most):
+        some = asked[start : start + most]
+        own, step = queries[some], steps[some, None]
+        rounded = np.rint(own / step).astype(np.int16)
+        slack = 2 * (norms(own - rounded * step) * (1 + coded.error) + coded.error + _ROUNDING) / steps[some]
+        estimated = _estimated(rounded, min(k, count), slack, coded, rows, repeats, threads)
+        for place, wanted in zip(some.tolist(), estimated, strict=True):
+            scores = row_products(coded.vectors.take(wanted), queries[place])
+            order = np.lexsort((wanted, -scores))[:k]
+            found[place] = scores[order], wanted[order].astype(np.int64)
+    return found
+
+
+def _estimated(
+    rounded: np.ndarray, k: int, slack: np.ndarray, coded: Coded, rows: np.ndarray | None, repeats: int, threads: int
+) -> Iterator[np.ndarray]:
+    """Yield, for each of some rounded queries, the rows that may be among its k best."""
+    count = len(coded.codes) if rows is None else len(rows)
+    out = np.empty((len(rounded), count), np.float32)
 
     def work(start: int, stop: int) -> np.ndarray:
-        best, ids = empty_lists(1, k * repeats)
-        _estimate(codes, scales, rounded, _EVERY if rows is None else rows, (start, stop), out, best[0], ids[0])
-        return best[0]
+        best, ids = empty_lists(len(rounded), k * repeats)
+        given = coded.codes, coded.scales, rounded, _EVERY if rows is None else rows
+        _estimate(*given, (start, stop), out, best, ids)
+        return best
 
-    best = np.sort(np.concatenate(over_blocks(work, count, threads)))[-k * repeats]
-    missed = float(norms(query[None] - rounded[None] * np.float32(step))[0])
-    slack = 2 * (error * (1 + missed) + missed + _ROUNDING) / step
-    wanted = np.flatnonzero(out >= best - slack) if best > -np.inf else np.flatnonzero(out == out)
-    wanted = wanted if rows is None else np.unique(rows[wanted])
-    scores = row_products(vectors.take(wanted), query)
-    order = np.lexsort((wanted, -scores))[:k]
-    return scores[order], wanted[order].astype(np.int64)
+    lists = np.sort(np.concatenate(over_blocks(work, count, threads), axis=1), axis=1)[:, -k * repeats]
+    for scores, best, off in zip(out, lists.tolist(), slack.tolist(), strict=True):
+        wanted = np.flatnonzero(scores >= best - off) if best > -np.inf else np.flatnonzero(scores == scores)
+        yield wanted if rows is None else np.unique(rows[wanted])
