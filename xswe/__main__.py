@@ -96,16 +96,29 @@ def main(arguments: list[str] | None = None) -> int:
         if argument.startswith("~") and not argument.startswith("~hydra"):
             name = argument[1:].partition("=")[0]
             return _complain(f"{argument}: a setting always has a value: {name}=…; python -m xswe {verb} --help lists them")
+    return _run_until_interrupted(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
+
+
+def _run_until_interrupted(verb: str, overrides: list[str]) -> int:
+    """Run a verb; after Ctrl-C, say where the same command goes on."""
     from xswe.work.kept import begin, going_on
 
     begin()
     try:
         with _rare_collections():
-            return _run(verb, _corpus_arguments(rest) if verb == "corpus" else rest)
-    except KeyboardInterrupt:
-        where = going_on()
-        kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
-        return _complain(f"interrupted; {kept}") and 130
+            return _run(verb, overrides)
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
+    where = going_on()
+    kept = f"the same command goes on {where}" if where else "nothing was kept: the same command begins as this one did"
+    _complain(f"interrupted; {kept}")
+    return 130
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Tell whether an error is Ctrl-C, or what this led to within a library."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
 def _complete(arguments: list[str]) -> int:
@@ -302,6 +315,7 @@ def _run(verb: str, overrides: list[str]) -> int:
     from xswe.commands.config import as_keys, plain, shaped
     from xswe.errors import Unfinished, XsweError, no_room
     from xswe.io.files import resource
+    from xswe.io.inputs import watched
 
     full_trace = os.environ.get("HYDRA_FULL_ERROR", "0") != "0"
 
@@ -312,7 +326,9 @@ def _run(verb: str, overrides: list[str]) -> int:
         try:
             values = shaped(verb, plain(config))
             command = importlib.import_module(f"xswe.commands.{module}{'_' * keyword.iskeyword(module)}")
-            if said := command.run(values):
+            with watched():
+                said = command.run(values)
+            if said:
                 _print(said, sys.stderr if values.get("output") in _STDOUT else sys.stdout)
         except Unfinished as error:  # others go on: no failure, though there is no result yet
             _complain(str(error))

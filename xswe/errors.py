@@ -24,6 +24,10 @@ class ModelError(XsweError):
     """A model or teacher folder that is missing, damaged, too new, or of an unknown kind."""
 
 
+class DamagedError(XsweError, ValueError):
+    """A file that is not what xswe once wrote there."""
+
+
 class DependencyError(XsweError):
     """An optional library that the requested function needs is not installed."""
 

@@ -251,8 +251,8 @@ def belongs(path: Path, car: str) -> bool:
 
 
 @contextmanager
-def disk(folder: Path, size: int) -> Iterator[Callable[[int], None]]:
-    """Mount a small disk; yields what makes it larger."""
+def disk(folder: Path, size: int) -> Iterator[Callable[..., None]]:
+    """Mount a small disk; yields what gives it another size, and other options."""
 
     def mount(size: int, *more: str) -> None:
         given = ["mount", "-t", "tmpfs", "-o", ",".join([f"size={size}", *more]), "none", str(folder)]
@@ -263,7 +263,7 @@ def disk(folder: Path, size: int) -> Iterator[Callable[[int], None]]:
     except (OSError, subprocess.CalledProcessError):
         raise ConfigError("faults=disk: this user may not mount a disk in memory; leave it out") from None
     try:
-        yield lambda size: mount(size, "remount")
+        yield lambda size, *more: mount(size, "remount", *more)
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=False)
 

@@ -18,6 +18,7 @@ from xswe.corpus.documents import read_catalogue, read_tmx, read_xliff
 from xswe.corpus.formats import JUDGED, PairFile, check_columns_are_text, check_sides_are_text
 from xswe.corpus.rows import Negatives, Rows, copied, pack, read_csv, read_hub, read_jsonl, read_parquet
 from xswe.errors import ConfigError
+from xswe.io.inputs import steady
 from xswe.io.lines import (
     BLOCK_LINES,
     MAX_LINE_BYTES,
@@ -120,7 +121,10 @@ def _ready(rows: Rows) -> Job:
 
 
 def _open(stack: ExitStack, file: Path, member: str | None) -> BinaryIO:
-    return stack.enter_context(open_binary(file) if member is None else open_member(file, member))
+    if member is None:
+        return stack.enter_context(open_binary(file))
+    stack.enter_context(steady(file))
+    return stack.enter_context(open_member(file, member))
 
 
 def _columns(file: PairFile, on_error: OnError, scores: bool, span: tuple[int, int] | None) -> Iterator[Job]:

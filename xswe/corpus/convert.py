@@ -11,8 +11,9 @@ import logging
 import os
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,14 @@ from xswe.corpus.rows import NegativesWriter, Rows
 from xswe.errors import ConfigError, InputError, Unfinished
 from xswe.io.files import check_folder, file_digest, fingerprint, held, read_json, write_json
 from xswe.io.parallel import available_threads, in_order
-from xswe.io.ragged import GrowingArray, append_texts, map_unfinished, text_writer
+from xswe.io.ragged import GrowingArray, Texts, append_texts, map_unfinished, text_writer
 from xswe.io.results import table
 from xswe.progress import bar
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.kept import keep
+from xswe.work.records import Checksum, sound_record, write_record
 
 logger = logging.getLogger(__name__)
 SHARD_PAIRS = 500_000
@@ -157,7 +159,25 @@ def _open(folder: Path, languages: tuple[str, str], identity: str) -> tuple[Bite
         raise ConfigError(f"{folder}: exists and is no converted corpus; choose another name or move it away")
     if signature["identity"] != identity:
         raise ConfigError(f"{folder}: it was made from other files or settings; remove it, and give the same command again")
+    _check_sound(folder, signature)
     return Bitext.open(folder, languages), CorpusReport(**signature["report"])
+
+
+def _check_sound(folder: Path, signature: Mapping[str, Any]) -> None:
+    """Refuse a conversion of which an array is not what was written; read is only what was written after the signature."""
+    signed = (folder / "signature.json").stat().st_mtime_ns
+    for name, written in signature["arrays"].items():
+        if not _is_sound(folder / name, signed, **written):
+            raise InputError(
+                folder / name, "damaged since it was written", f"remove {folder}, and give the same command again"
+            )
+
+
+def _is_sound(path: Path, signed: int, bytes: int, sha256: str) -> bool:
+    with suppress(OSError):
+        state = path.stat()
+        return state.st_size == bytes and (state.st_mtime_ns <= signed or file_digest(path) == sha256)
+    return False
 
 
 class _Conversion:
@@ -176,14 +196,13 @@ class _Conversion:
         self.files, self.languages, self.config, self.folder = files, languages, config, folder
         self.threads, self.shards = threads, shards
         self.identity = identity if shards is None else shards.stage.identity  # the blocks that are counted are others
-        state: dict[str, Any] = read_json(folder / "progress.json") if (folder / "progress.json").is_file() else {}
-        if state.get("identity") != self.identity:
-            state = {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
+        name = "-".join(languages)
+        self.sums: dict[str, tuple[Checksum, Checksum]] = defaultdict(lambda: (Checksum(), Checksum()))
+        state = self._kept(name)
         self.file, self.block = state["file"], state["block"]
         self.report = CorpusReport(**state["report"])
         if self.file or self.block:
             self._keep()
-        name = "-".join(languages)
         self.source = text_writer(folder, f"{name}.source", tuple(state["source"]))
         self.target = text_writer(folder, f"{name}.target", tuple(state["target"]))
         begun = state.get("negatives", ((0, 0), 0))
@@ -191,6 +210,28 @@ class _Conversion:
         self.negatives = NegativesWriter(folder, name, *begun) if wanted else None
         self.cleaner: Cleaner = make_cleaner(languages, config, threads)
         self.admission = make_admission(config, folder)
+
+    def _kept(self, name: str) -> dict[str, Any]:
+        """Return the place that a killed run reached, after what it wrote was compared with its checksums."""
+        state = sound_record(self.folder / "progress.json", self.identity)
+        if state is not None:
+            with suppress(OSError, ValueError):  # an array is too short
+                for part in ("source", "target"):
+                    self._take_in(part, map_unfinished(self.folder, f"{name}.{part}", state[part]))
+                if "negatives" in state:
+                    self._take_in("negatives", map_unfinished(self.folder, f"{name}.negatives", state["negatives"][0]))
+                if state["sums"] == self._sums():
+                    return state
+            logger.warning("%s: damaged since it was written; the conversion begins anew", self.folder)
+            self.sums.clear()
+        return {"file": 0, "block": 0, "source": (0, 0), "target": (0, 0), "report": {}}
+
+    def _take_in(self, part: str, texts: Texts) -> None:
+        for checksum, numbers in zip(self.sums[part], (texts.data, texts.sizes), strict=True):
+            checksum.add(numbers)
+
+    def _sums(self) -> dict[str, list[int]]:
+        return {part: [checksum.finish() for checksum in sums] for part, sums in self.sums.items()}
 
     def run(self, shard_pairs: int) -> CorpusReport:
         """Convert all files, from where the last run stopped; the place is noted after every so many pairs read."""
@@ -209,10 +250,13 @@ class _Conversion:
                     reasons = reasons_of(block, self.admission)
                     self.report.add(len(block.rows), reasons, block.rows.skipped)
                     rows = kept_rows(block.rows, reasons)
-                    append_texts(self.source, rows.source)
-                    append_texts(self.target, rows.target)
+                    for part, writer, texts in (("source", self.source, rows.source), ("target", self.target, rows.target)):
+                        append_texts(writer, texts)
+                        self._take_in(part, texts)
                     if self.negatives is not None:
                         self.negatives.append(rows.negatives, len(rows))
+                        if rows.negatives is not None:
+                            self._take_in("negatives", rows.negatives.texts[:])
                     self.block += 1
                     since += len(block.rows)
                     progress.update(len(block.rows))
@@ -236,7 +280,7 @@ class _Conversion:
         self.source.sync()
         self.target.sync()
         state = {
-            "identity": self.identity,
+            "sums": self._sums(),
             "file": self.file,
             "block": self.block,
             "source": self.source.state,
@@ -246,7 +290,7 @@ class _Conversion:
         if self.negatives is not None:
             self.negatives.sync()
             state["negatives"] = self.negatives.state
-        write_json(self.folder / "progress.json", state)
+        write_record(self.folder / "progress.json", self.identity, **state)
         self._keep()
 
     def _keep(self) -> None:
@@ -371,6 +415,7 @@ def open_training(stage: Path, pair: tuple[str, str]) -> Bitext:
     if not (text / "signature.json").is_file():
         cure = f"remove {stage} and give the same command again, which converts it anew"
         raise InputError(text, "the converted corpus is not there any more", cure)
+    _check_sound(text, read_json(text / "signature.json"))
     rows = np.load(stage / "train" / f"{name}.rows.npy", mmap_mode="r")
     return part_of(Bitext.open(text, pair), rows)
 

@@ -22,11 +22,11 @@ from xswe.corpus.cleaning import Cleaned, Cleaner
 from xswe.corpus.formats import PairFile
 from xswe.corpus.rows import Negatives, Rows
 from xswe.io.files import file_stamp, fingerprint, read_json, whole_file, write_json
+from xswe.io.inputs import Inputs
 from xswe.io.lines import lines_counted
 from xswe.io.ragged import Texts, forget
 from xswe.version import __version__
 from xswe.work.config import ExecutionConfig
-from xswe.work.inputs import Inputs
 from xswe.work.once import once
 from xswe.work.plan import TextPlan
 from xswe.work.run import shards_ahead

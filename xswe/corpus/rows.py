@@ -23,6 +23,7 @@ import numpy as np
 from xswe.corpus.kernels import copy_spans, strip_spans
 from xswe.errors import InputError, brief, needs
 from xswe.io.files import check_input
+from xswe.io.inputs import steady
 from xswe.io.lines import (
     MAX_LINE_BYTES,
     RAISES,
@@ -391,7 +392,7 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
         import pyarrow.parquet as pq
     check_input(path)
     try:
-        with pq.ParquetFile(path) as table:
+        with steady(path), pq.ParquetFile(path) as table:
             names = table.schema_arrow.names
             keys, negatives = fields.among(names)
             nested = "translation" in names and not set(keys) <= set(names)

@@ -27,7 +27,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import numpy as np
 
-from xswe.errors import ConfigError, InputError, needs
+from xswe.errors import ConfigError, DamagedError, InputError, brief, needs
 from xswe.io.sources import check_here, is_remote, packing_of, remote_state
 
 try:
@@ -299,8 +299,16 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read one JSON value."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read one JSON value.
+
+    Raises:
+        DamagedError: the file holds none.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        cure = "if xswe wrote it, it was damaged since: remove it, and give the same command again"
+        raise DamagedError(f"{path}: is no JSON ({brief(error)}); {cure}") from None
 
 
 def fingerprint(*parts: Any, length: int = 12) -> str:

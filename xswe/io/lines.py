@@ -14,6 +14,7 @@ import numpy as np
 
 from xswe.errors import InputError
 from xswe.io.files import check_input
+from xswe.io.inputs import steady
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import for_all
 from xswe.io.sources import damage, is_remote, open_remote, packing_of, suffix_of, unpacked
@@ -78,10 +79,16 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     if (suffix := suffix_of(path)) in _NOT_READ:
         cure = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
         raise InputError(path, f"{suffix} files are not read", cure)
-    with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
+    with open_remote(str(path)) if is_remote(path) else _open_here(path) as raw:
         if not (packing := packing_of(path)):
             _check_text(raw, path)
         yield unpacked(raw, packing)
+
+
+@contextmanager
+def _open_here(path: str | Path) -> Iterator[BinaryIO]:
+    with steady(path), open(path, "rb") as raw:
+        yield raw
 
 
 def _check_text(stream: BinaryIO, path: str | Path) -> None:

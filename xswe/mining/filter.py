@@ -11,7 +11,6 @@ score as sound ones do, and numbers have a filter of their own.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,7 @@ import numpy as np
 
 from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import arrays_digest, check_apart, file_stamp, fingerprint, open_output, read_json, write_json
+from xswe.io.files import arrays_digest, check_apart, file_stamp, fingerprint, open_output
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
@@ -36,9 +35,9 @@ from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, FilterS
 from xswe.model.ensemble import AnyModel
 from xswe.progress import bar
 from xswe.search.types import Encoder
+from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
-from xswe.work.kept import keep
 from xswe.work.once import once
 
 _BLOCK = 1 << 14
@@ -103,22 +102,25 @@ _KINDS = {"reasons": np.uint8, "scores": np.float32, "decoys": np.float32}
 
 
 class _Found:
-    """What the first pass has found so far; in a folder, if one is given, for a later run to go on from."""
+    """What the first pass has found so far; in a folder, if one is given, part by part, for a later run to go on from."""
 
     def __init__(self, folder: Path | None, identity: str = "") -> None:
         self._folder, self._identity = folder, identity
         self._parts: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
-        self._written = dict.fromkeys(_KINDS, 0)
-        self.done = 0
-        note = None if folder is None else folder / "progress.json"
-        if folder is None or note is None or not note.is_file() or (state := read_json(note))["identity"] != identity:
-            return
-        for name, kind in _KINDS.items():
-            self._parts[name].append(np.fromfile(folder / name, kind, state[name]))
-            self._written[name] = 1
-            os.truncate(folder / name, self._parts[name][0].nbytes)
-        self.done = int(state["reasons"])
-        keep(note, f"after {self.done:,} records")
+        self._files = self._saved = self.done = 0
+        while folder is not None and (kept := load_checkpoint(self._file(folder), identity)):
+            arrays, values = kept
+            if values["first"] != self.done:
+                break
+            self.add(*(arrays[name] for name in _KINDS))
+            self._noted()
+
+    def _file(self, folder: Path) -> Path:
+        return folder / f"found-{self._files}.safetensors"
+
+    def _noted(self) -> None:
+        self._files, self._saved = self._files + 1, len(self._parts["reasons"])
+        self.done = sum(map(len, self._parts["reasons"]))
 
     def add(self, reasons: np.ndarray, scores: np.ndarray, decoys: np.ndarray) -> None:
         """Take up what was found of a block."""
@@ -126,17 +128,13 @@ class _Found:
             self._parts[name].append(part)
 
     def save(self) -> None:
-        """Write what is new, and note how much there is."""
-        if self._folder is None:
+        """Write what is new."""
+        if self._folder is None or self._saved == len(self._parts["reasons"]):
             return
-        for name, parts in self._parts.items():
-            with open(self._folder / name, "ab" if self._written[name] else "wb") as stream:
-                for part in parts[self._written[name] :]:
-                    part.tofile(stream)
-            self._written[name] = len(parts)
-        sizes = {name: sum(map(len, parts)) for name, parts in self._parts.items()}
-        write_json(self._folder / "progress.json", {"identity": self._identity, **sizes})
-        keep(self._folder / "progress.json", f"after {sizes['reasons']:,} records")
+        new = {name: np.concatenate(parts[self._saved :]) for name, parts in self._parts.items()}
+        where = f"after {self.done + len(new['reasons']):,} records"
+        save_checkpoint(self._file(self._folder), self._identity, new, {"first": self.done}, where)
+        self._noted()
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return reasons, scores and decoys."""

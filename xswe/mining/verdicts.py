@@ -24,6 +24,7 @@ from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
 from xswe.io.files import fingerprint, save_tensors
+from xswe.io.inputs import Inputs
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
@@ -32,7 +33,6 @@ from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.text.languages import check_languages, same_numbers
 from xswe.work.config import ExecutionConfig
-from xswe.work.inputs import Inputs
 from xswe.work.once import once
 from xswe.work.plan import TextPlan
 from xswe.work.ray import one_cluster

@@ -13,6 +13,7 @@ import numpy as np
 
 from xswe.errors import ConfigError
 from xswe.io.files import check_output, file_stamp, fingerprint, held, is_special, read_json, remove_leftovers, write_json
+from xswe.io.inputs import Inputs
 from xswe.io.lines import READ_LINES, check_lines, read_blocks
 from xswe.io.parallel import available_threads, in_order
 from xswe.io.ragged import Texts
@@ -24,7 +25,6 @@ from xswe.text.sentences import as_lines, is_document
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
-from xswe.work.inputs import Inputs
 from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import run_shards

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from xswe.errors import XsweError
 from xswe.io.files import save_tensors
 from xswe.work.kept import keep
+from xswe.work.records import Checksum
+
+logger = logging.getLogger(__name__)
 
 
 def save_checkpoint(
@@ -29,17 +32,15 @@ def save_checkpoint(
     Raises:
         OSError: it cannot be written, as where no space is left.
     """
-    save_tensors(path, arrays, {"identity": identity, "values": json.dumps(values), "where": where})
+    words = json.dumps(values)
+    checksum = str(_checksum(arrays, words))
+    save_tensors(path, arrays, {"identity": identity, "values": words, "where": where, "checksum": checksum})
     if where:
         keep(path, where)
 
 
 def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-    """Read a checkpoint; None if there is none, or it is another run's.
-
-    Raises:
-        XsweError: the file is damaged.
-    """
+    """Read a checkpoint; None if there is none, or it is another run's, or damaged, of which the log tells."""
     from safetensors import SafetensorError, safe_open
     from safetensors.numpy import load_file
 
@@ -50,8 +51,21 @@ def load_checkpoint(path: Path | None, identity: str) -> tuple[dict[str, np.ndar
             found = opened.metadata() or {}
         if found.get("identity") != identity:
             return None
-        if where := found.get("where"):
-            keep(path, where)
-        return load_file(path), json.loads(found["values"])
-    except SafetensorError as error:
-        raise XsweError(f"{path}: damaged ({error}); remove the file to start again") from None
+        arrays = load_file(path)
+        if found.get("checksum") == str(_checksum(arrays, found["values"])):
+            if where := found.get("where"):
+                keep(path, where)
+            return arrays, json.loads(found["values"])
+    except (SafetensorError, UnicodeDecodeError):
+        pass
+    logger.warning("%s: damaged since it was written; the work that it holds is done again", path)
+    return None
+
+
+def _checksum(arrays: Mapping[str, np.ndarray], words: str) -> int:
+    found = Checksum()
+    found.add(words.encode())
+    for name in sorted(arrays):
+        found.add(name.encode())
+        found.add(arrays[name])
+    return found.finish()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from xswe.errors import ConfigError
 from xswe.io.files import fingerprint, read_json
+from xswe.io.inputs import Inputs, state_of
 from xswe.io.sources import is_remote, packing_of
-from xswe.work.inputs import Inputs, state_of
 
 
 @dataclass(frozen=True)

@@ -16,27 +16,31 @@ from xswe.io.files import read_json, whole_file
 _CHUNK = 1 << 20
 
 
-def write_record(path: Path, identity: str, files: Iterable[Path], **more: Any) -> None:
-    """Tell in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them."""
+def write_record(path: Path, identity: str, files: Iterable[Path] = (), **more: Any) -> None:
+    """Tell in a file what others, in its folder or below, are: their sizes, times and checksums, and what decides them.
+
+    The record has a checksum of its own.
+    """
     told = []
     for file in files:
         state = file.stat()
         name = file.relative_to(path.parent).as_posix()
         told.append([name, state.st_size, state.st_mtime_ns, file_checksum(file)])
     with whole_file(path, crowded=True) as temporary:
-        record = {"identity": identity, **more, "files": told}
-        temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        record = json.dumps({"identity": identity, **more, "files": told})
+        temporary.write_text(f'{record[:-1]}, "checksum": {zlib.crc32(record.encode())}}}\n', encoding="utf-8")
 
 
 def sound_record(path: Path, identity: str, read: bool = False) -> dict[str, Any] | None:
-    """Return what :func:`write_record` wrote; None if it is of another identity, or files are gone or not what it says.
+    """Return what :func:`write_record` wrote; None if it is damaged or of another identity, or files are not what it says.
 
     Files of the size and time that it says are trusted, unless all are to be read; others are read and compared with their
     checksum.
     """
     try:
         told = read_json(path)
-        if told["identity"] != identity:
+        checksum = told.pop("checksum")
+        if told["identity"] != identity or zlib.crc32(json.dumps(told).encode()) != checksum:
             return None
         for name, size, written, checksum in told["files"]:
             state = (path.parent / name).stat()
@@ -71,17 +75,26 @@ class Checksum:
         if self._filled == _CHUNK:
             self._end_stretch()
 
+    def add(self, data: Any) -> None:
+        """Take in an array, or bytes."""
+        numbers = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else np.ascontiguousarray(data)
+        left = numbers.reshape(-1).view(np.uint8)
+        while len(left):
+            taken, left = np.split(left, [_CHUNK - self._filled])
+            self._stretch[self._filled : self._filled + len(taken)] = taken
+            self.added(len(taken))
+
     def finish(self) -> int:
-        """Return the checksum of all bytes."""
-        if self._filled:
-            self._stretch[self._filled :] = 0
-            self._end_stretch()
-        return self._value
+        """Return the checksum of all bytes so far."""
+        return self._after_stretch() if self._filled else self._value
 
     def _end_stretch(self) -> None:
+        self._value, self._filled = self._after_stretch(), 0
+
+    def _after_stretch(self) -> int:
+        self._stretch[self._filled :] = 0
         np.multiply(self._stretch.view(np.uint64), _factors(), out=self._products)
-        self._value = zlib.crc32(self._products.sum().tobytes(), self._value ^ self._filled)
-        self._filled = 0
+        return zlib.crc32(self._products.sum().tobytes(), self._value ^ self._filled)
 
 
 @cache

@@ -23,8 +23,8 @@ from typing import Any
 
 from xswe.errors import ConfigError, InputError, XsweError, brief, no_room
 from xswe.io.files import read_json, write_json
+from xswe.io.inputs import Inputs
 from xswe.version import __version__
-from xswe.work.inputs import Inputs
 from xswe.work.records import sound_record, write_record
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,42 @@
+"""Every verb in one process: killed, a full disk, damaged files, other settings and versions, two at once.
+
+Of all verbs the faults that find most; one verb has all. ``eval/experiments/local_faults.py`` goes through the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import EVAL, eval_script
+
+script = eval_script("experiments.local_faults")
+ALL = ("filter",)
+MOUNTED = ("disk full", "read only")  # which only root can arrange
+FOR_ALL = ("killed", "cut off")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """What came of each fault of each verb, once."""
+    found = []
+    every = [fault for fault in script.FAULTS if fault not in MOUNTED or os.geteuid() == 0]
+    for verbs, faults in ((ALL, every), ([verb for verb in script.CASES if verb not in ALL], FOR_ALL)):
+        output = tmp_path_factory.mktemp("faults") / "rows.json"
+        words = [f"verbs={';'.join(verbs)}", f"faults={';'.join(faults)}", "times=1", f"output={output}"]
+        command = [sys.executable, "-m", "eval.experiments.local_faults", *words]
+        done = subprocess.run(command, cwd=EVAL.parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found += json.loads(output.read_text(encoding="utf-8"))["runs"]
+    return found
+
+
+@pytest.mark.parametrize("verb", script.CASES)
+def test_a_fault_leaves_the_right_bytes_or_one_clear_error(verb, rows):
+    own = [row for row in rows if row["verb"] == verb]
+    assert len(own) >= len(FOR_ALL)
+    assert not [row for row in own if row["problems"]]
