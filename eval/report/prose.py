@@ -77,6 +77,12 @@ def _served(measured: Measured) -> list[float]:
     return [built, *asked, min(ratios), max(ratios), min(record["memory"]["resident_mb"])]
 
 
+def _stalled(measured: Measured) -> list[float]:
+    record = measured("stalled")
+    waits = [row["honest"]["1"]["longest_s"] for row in record["rows"]]
+    return [len(waits), record["sockets"], max(row["above_mb"] for row in record["rows"]), max(waits)]
+
+
 def _split(measured: Measured) -> list[float]:
     rows = [row for row in measured("sentences")["rows"] if row["order"] == "shuffled"]
     sets = ("news en", "news de", "news zh", "wikipedia ja")
@@ -211,6 +217,13 @@ def _broken(measured: Measured) -> list[float]:
     return [len(ray), *counts, once, sum(row["hit_while_at_work"] for row in rows), looked]
 
 
+def _broken_verbs(measured: Measured) -> list[float]:
+    """Return how many verbs were broken, in how many ways and runs, in how many at work, and how many ended badly."""
+    runs = measured("local_faults")["runs"]
+    verbs, faults = ({row[name] for row in runs} for name in ("verb", "fault"))
+    return [len(verbs), len(faults), len(runs), sum(row["hit"] for row in runs), sum(bool(row["problems"]) for row in runs)]
+
+
 def _broken_indexes(measured: Measured) -> list[float]:
     """Return how many processes that change an index were killed, how many files damaged, and how many ended badly."""
     record = measured("index_faults")
@@ -328,6 +341,19 @@ SENTENCES: dict[str, list[tuple[str, Values]]] = {
             "gives behind "
             "the same kind of server. Memory stays at # MB",
             _served,
+        ),
+        (
+            "of # attacks by # sockets each the worst took # MB more than an idle server, and who asked for one text "
+            "beside them waited # s",
+            _stalled,
+        ),
+    ],
+    "docs/reference/files.md": [
+        (
+            "Tried with # verbs in # ways (killed, interrupted, a full disk, damaged and lost files, other settings, "
+            "another version, two processes at once, with and without locks, …): of # runs # were hit while at work; # "
+            "ended otherwise",
+            _broken_verbs,
         ),
     ],
     "docs/how-to/several-machines.md": [

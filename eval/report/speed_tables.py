@@ -347,7 +347,7 @@ def jobs(encode: Record, mine: Record) -> list[dict[str, Any]]:
     """Return every job: hours of a thread or card, and of a node's disk; the larger one on one node is what binds."""
     rates = [row["rates"]["xswe sub-words"] for row in encode["rows"] if row["words"] == 20 and row["threads"] == 1]
     pairs = 1e10 / mine["threads"] / mine["100000"]["xswe exact"]["seconds"]  # of the exact search, a thread and second
-    # Mining by clusters takes n sqrt(n) from 10^6 lines to 10^8.
+    # Mining by clusters takes n sqrt(n) from 10^6 lines on.
     clusters = mine["threads"] * mine["1000000"]["xswe clusters"]["seconds"] * 1000
     partial = 256 * 0.4e9  # bytes of the sums that shards leave at most: 128,000 units of 768 numbers each
     flops = 2 * MGTE["parameters"] * MGTE["tokens"] * 1e8
@@ -366,6 +366,12 @@ def jobs(encode: Record, mine: Record) -> list[dict[str, Any]]:
             1e8 * SENTENCE_BYTES + 2 * partial,
         ),
         job("mine 10^8 x 10^8, clusters, int8", clusters, 0, 2 * 1e8 * DIM * (2 + probes) + 4 * probes * lists),
+        job(
+            "mine 10^9 x 10^9, clusters, int8",
+            clusters * 10**1.5,
+            0,
+            2 * 1e9 * DIM * (2 + probes) + 40 * probes * lists,
+        ),
         job("mine 10^8 x 10^8, exact", 1e16 / pairs, 0, 64 * 2 * 1e8 * DIM * 4),
         job("mine the same on cards, full float32", 0, exact / CARD["float32"] / CARD["share"], 64 * 2 * 1e8 * DIM * 4),
     ]

@@ -97,12 +97,14 @@ def test_a_damaged_line_may_be_skipped(folder):
     assert {line.split("\t")[2] for line in done.stdout.splitlines()[1:3]} == {"1", "3"}
 
 
-def test_a_damaged_state_is_told(folder):
+def test_a_damaged_state_is_told_and_not_gone_on_from(folder):
     (folder / ".d.tsv.state").write_bytes(b"noise")
     done = cli(*SETTINGS, "output=d.tsv", cwd=folder)
-    (folder / ".d.tsv.state").unlink()
-    assert done.returncode == 2
-    assert ".d.tsv.state: damaged" in done.stderr
+    assert done.returncode == 0
+    assert ".d.tsv.state: damaged since it was written; the work that it holds is done again" in done.stderr
+    assert cli(*SETTINGS, "output=e.tsv", cwd=folder).returncode == 0
+    assert (folder / "d.tsv").read_bytes() == (folder / "e.tsv").read_bytes()
+    assert not (folder / ".d.tsv.state").exists()
 
 
 def test_terms_have_a_header_and_equal_columns(folder):

@@ -413,7 +413,7 @@ def test_the_status_tells_rate_and_time_left(tmp_path):
     (status,) = work_status(tmp_path)
     assert status.seconds_left is None
     assert " left" not in str(status)
-    assert "nobody seems to be at work, and the same command goes on" in str(status)
+    assert "nobody seems to be at work, and the same command goes on, missing: 2-6" in str(status)
 
 
 def test_the_status_tells_whether_the_output_is_there(tmp_path):

@@ -73,14 +73,6 @@ class Asking(TypedDict, total=False):
     candidates: int
 
 
-class _Question(NamedTuple):
-    """What a thread asks."""
-
-    queries: np.ndarray  # float32 (q, d)
-    k: int
-    threads: int
-
-
 class _Data(NamedTuple):
     """The numbers of an index at one moment."""
 
@@ -90,6 +82,27 @@ class _Data(NamedTuple):
     mean: np.ndarray
     members: Members | None
     clustered: int  # the first so many sentences are in clusters; those that came later are all looked at
+
+
+class _Question(NamedTuple):
+    """What a thread asks."""
+
+    queries: np.ndarray  # float32 (q, d)
+    k: int
+    threads: int
+    data: _Data  # where the nearest are looked for
+
+
+def _answers(questions: list[_Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """Answer questions that were asked at about the same time, in one pass over the sentences if these are the same."""
+    if any(one.data is not questions[0].data for one in questions):  # the index was changed in between
+        return [_answers([one])[0] for one in questions]
+    queries, data = np.concatenate([one.queries for one in questions]), questions[0].data
+    threads, k = max(one.threads for one in questions), max(one.k for one in questions)
+    if data.codes is not None:
+        data.codes.check_rows(None, queries.shape[1], threads)
+    found = iter(nearest(queries, k, data.coded, threads=threads))
+    return [[(scores[: one.k], rows[: one.k]) for scores, rows in islice(found, len(one.queries))] for one in questions]
 
 
 class Index:
@@ -108,7 +121,7 @@ class Index:
         self.folder, self.model = folder, model
         self._sentences = Sentences(folder / "sentences.sqlite")
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._passes = Together(self._answer)
+        self._passes = Together(_answers)
         self._blocks: dict[str, Blocks] = {}  # of the files of its arrays; none of an index of format 1
         facts = self._sentences.state().facts
         self.method: IndexMethod = facts["method"]
@@ -258,7 +271,7 @@ class Index:
         if data.centroids is not None and data.members is not None:
             near = partial(self._near_centroids, k, probes, threads, data, data.centroids, data.members)
             return list(map(near, queries))
-        return self._passes(_Question(queries, k, threads))
+        return self._passes(_Question(queries, k, threads, data))
 
     def _near_centroids(
         self, k: int, probes: int, threads: int, data: _Data, centroids: np.ndarray, members: Members, query: np.ndarray
@@ -270,14 +283,6 @@ class Index:
         if data.codes is not None:
             data.codes.check_rows(rows, self.dim, threads)
         return nearest(query[None], k, data.coded, rows, _HOMES, threads)[0]
-
-    def _answer(self, questions: list[_Question]) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-        """Answer questions that were asked at about the same time, all in one pass over the sentences."""
-        data, threads, k = self._data, max(one.threads for one in questions), max(one.k for one in questions)
-        if data.codes is not None:
-            data.codes.check_rows(None, self.dim, threads)
-        found = iter(nearest(np.concatenate([one.queries for one in questions]), k, data.coded, threads=threads))
-        return [[(scores[: one.k], rows[: one.k]) for scores, rows in islice(found, len(one.queries))] for one in questions]
 
     def add(self, texts: Given, metadata: Iterable[Any] | None = None, *, threads: int | None = None) -> range:
         """Add sentences.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,3 +83,19 @@ class TextPlan:
 def plan_identity(plan: TextPlan, inputs: Inputs) -> str:
     """Name what is read and how it is cut."""
     return fingerprint(inputs.stamps, plan.shard_bytes, plan.align)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Write numbers as batch queues take them.
+
+    Example:
+        >>> ranges([3, 9, 7, 8])
+        '3,7-9'
+    """
+    listed: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if listed and listed[-1][1] == number - 1:
+            listed[-1][1] = number
+        else:
+            listed.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in listed)

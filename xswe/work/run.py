@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -17,6 +17,7 @@ from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar
 from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
 from xswe.work.kept import keep
+from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
 from xswe.work.stage import RETRIES, Stage, attempt
 
@@ -213,19 +214,3 @@ def _await_others(stage: Stage, execution: ExecutionConfig) -> None:
             )
         time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
         pause = min(2 * pause, 10.0)
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Write numbers as batch queues take them.
-
-    Example:
-        >>> ranges([3, 9, 7, 8])
-        '3,7-9'
-    """
-    listed: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if listed and listed[-1][1] == number - 1:
-            listed[-1][1] = number
-        else:
-            listed.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in listed)

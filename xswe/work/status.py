@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xswe.io.files import read_json
+from xswe.work.plan import ranges
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class StageStatus:
         lines: of the shards that are done.
         rate: shards a second lately, 0 where it cannot be told.
         idle: seconds since one was done, where that is so long that nobody seems to be at work; else 0.
+        missing: shards that are neither done nor under way, as batch queues take numbers: ``3,7-9``.
     """
 
     name: str
@@ -36,6 +38,7 @@ class StageStatus:
     lines: int
     rate: float
     idle: float = 0.0
+    missing: str = ""
 
     @property
     def seconds_left(self) -> float | None:
@@ -49,10 +52,16 @@ class StageStatus:
         parts += [f"{self.lines:,} lines"] * bool(self.lines)
         if self.idle:
             parts.append(f"none for {_duration(self.idle)}: nobody seems to be at work, and the same command goes on")
+            parts.append(f"missing: {_cut(self.missing)}")
         elif self.done < self.shards and self.rate:
             parts.append(f"{60 * self.rate:,.1f} shards a minute, {_duration(self.seconds_left or 0.0)} left")
         failed = [f"  shard {shard}: {why}" for shard, why in sorted(self.failed.items())[:3]]
         return "\n".join([f"{self.name}: {', '.join(parts)}", *failed])
+
+
+def _cut(listed: str) -> str:
+    """Cut a long list off between two of its entries."""
+    return listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN].rpartition(',')[0]},…"
 
 
 def _duration(seconds: float) -> str:
@@ -61,6 +70,7 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
+_SHOWN = 60  # characters of the list of missing shards
 _LATELY = 64  # shards that a rate is told from
 _SILENT = 600.0  # seconds without a byte written after which a shard of another machine counts as given up
 _PATIENCE = 60.0  # seconds, beside three times what the longest shard took, after which nobody seems to be at work
@@ -83,7 +93,7 @@ def _stages_of(output: str | Path) -> list[Path]:
 def stage_status(folder: Path) -> StageStatus:
     """Tell how far a stage is, from its files."""
     manifest = read_json(folder / "manifest.json")
-    done, failed, busy = [], {}, set()
+    done, failed, there, busy = [], {}, set[int](), set[int]()
     now = time.time()
     for entry in os.scandir(folder):
         name = entry.name
@@ -92,6 +102,7 @@ def stage_status(folder: Path) -> StageStatus:
         elif name.endswith(".json") and name.partition(".")[0].isdecimal():
             told = _read_or(folder / name, {})
             if told.get("identity") == manifest["identity"]:
+                there.add(int(name.partition(".")[0]))
                 done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
         elif (unfinished := re.match(r"\.(\d{6,})\.", name)) and now - entry.stat().st_mtime < _SILENT:
             busy.add(int(unfinished[1]))
@@ -110,6 +121,7 @@ def stage_status(folder: Path) -> StageStatus:
         lines,
         len(latest) / spent if spent > 0 else 0.0,
         since if stopped else 0.0,
+        ranges(set(range(int(manifest["shards"]))) - there - busy),
     )
 
 
