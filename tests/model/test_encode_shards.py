@@ -73,6 +73,25 @@ def test_an_array_in_any_order(model, source, local, tmp_path):
     ]
 
 
+def test_running_text_is_cut_whoever_encodes_it(model, sample, tmp_path):
+    for name in ("a.md", "b.md"):
+        text = "\n\n".join(" ".join(sample["en"][start : start + 7]) for start in range(0, 700, 7))
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [tmp_path / "a.md", tmp_path / "b.md"]
+    one, two = tmp_path / "one.npy", tmp_path / "two.npy"
+    xswe.encode_file(model, files[0], one, language="en", threads=1)
+    first, second = slices(2, shard=SHARD)
+    with pytest.raises(Unfinished):
+        xswe.encode_file(model, files, two, language="en", execution=second)
+    made = xswe.encode_file(model, files, two, language="en", execution=first)
+    assert made.rows == 2 * len(np.load(one)) > 1300
+    np.testing.assert_array_equal(np.load(two), np.concatenate([np.load(one)] * 2))
+    with pytest.raises(ConfigError, match="language, which is not known"):
+        xswe.encode_file(model, files, tmp_path / "three.npy", execution=first)
+    with pytest.raises(ConfigError, match="for one file of vectors; cut them by  xswe split  first"):
+        xswe.encode_file(model, files, tmp_path / "v" / "*.npy", language="en", execution=first)
+
+
 def test_on_ray_and_what_is_left_of_a_killed_run(ray_cluster, model, source, local, tmp_path):
     with pytest.raises(Unfinished):  # the shards of one task of an array are as good as any
         xswe.encode_file(model, source, tmp_path / "c.safetensors", dtype="int8", execution=slices(2, shard=SHARD)[0])

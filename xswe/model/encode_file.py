@@ -21,7 +21,7 @@ from xswe.io.sources import check_here, expand, is_remote
 from xswe.model.ensemble import AnyModel, load_any, locate
 from xswe.model.vector_files import VectorFile, VectorWriter, open_writer
 from xswe.progress import bar
-from xswe.text.sentences import as_lines, is_document
+from xswe.text.sentences import as_lines, is_document, write_sentences
 from xswe.version import __version__
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
@@ -29,6 +29,8 @@ from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan, plan_identity
 from xswe.work.run import run_shards
 from xswe.work.stage import Job, Stage
+
+_SENTENCES = "sentences.txt"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def encode_file(
         dtype: ``float32``, ``float16`` or ``int8`` (with a float32 scale a row).
         threads: how many share the work; None for all processors.
         execution: who does it: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes.
-        split: cut one file into sentences, in this process; None for documents only (see ``xswe.split_text``).
+        split: cut the texts into sentences; None for documents only (see ``xswe.split_text``).
         language: of the text, to cut it.
 
     Raises:
@@ -103,12 +105,7 @@ def encode_file(
     check_here(output)
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
     if execution.kind != "local" or len(files) != 1 or "*" in target.name:
-        if split or (split is None and any(map(is_document, files))):
-            cure = "cut them by  xswe split  first, or take their lines as they are with split=false"
-            raise ConfigError(f"only one file at a time, with execution=local, is cut into sentences as it is read: {cure}")
-        for name in files:
-            check_lines(name)
-        rows, kept = encode_shards(model, files, target, dtype, execution, threads)
+        rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
         return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
     source = files[0]
     check_output(target, [source])
@@ -285,8 +282,29 @@ class _Shards(NamedTuple):
         once(done, self.identity, join, [target])
 
 
+def _cut(files: Sequence[str], split: bool | None, language: str | None, folder: Path) -> list[str]:
+    """Cut files of running text into sentences, once for all processes; returns the names of what is encoded."""
+    out = []
+    for name in files:
+        if name == "-" or split is False or (split is None and not is_document(name)):
+            check_lines(name)
+            out.append(name)
+            continue
+        made = folder / f"sentences-{fingerprint(file_stamp(name), language)}"
+        once(made, made.name, lambda place, name=name: write_sentences(name, language, place / _SENTENCES))  # type: ignore[misc]
+        out.append(str(made / _SENTENCES))
+    return out
+
+
 def encode_shards(
-    model: AnyModel, files: Sequence[str], output: Path, dtype: str, execution: ExecutionConfig, threads: int | None = None
+    model: AnyModel,
+    files: Sequence[str],
+    output: Path,
+    dtype: str,
+    execution: ExecutionConfig,
+    threads: int | None = None,
+    split: bool | None = False,
+    language: str | None = None,
 ) -> tuple[int, int]:
     """Encode the lines of files, one after the other, by shards; returns the rows, and those that were there before.
 
@@ -297,16 +315,25 @@ def encode_shards(
     if output.name.count("*") != int(many):
         raise ConfigError(f"output={output}: for a file a shard give a folder and *, as in vectors/*.npy")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    plan, inputs = TextPlan.of(files, execution.shard)
-    suffix = output.suffix * many  # of shards that stay as they are
-    identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, inputs))
-    shards = _Shards(model, plan, file, inputs, identity, execution, threads, time.time())
+    begun, suffix = time.time(), output.suffix * many  # of shards that stay as they are
+
+    def planned(texts: Sequence[str]) -> _Shards:
+        plan, inputs = TextPlan.of(texts, execution.shard)
+        identity = fingerprint(__version__, model.identity, dtype, model.dim, suffix, plan_identity(plan, inputs))
+        return _Shards(model, plan, file, inputs, identity, execution, threads, begun)
+
     if not many:
         check_output(target, files)
         with work_folder(str(target), execution) as folder:
-            return shards.joined(folder, target)
+            return planned(_cut(files, split, language, folder)).joined(folder, target)
+    if split or (split is None and any(map(is_document, files))):
+        cure = "cut them by  xswe split  first, or take their lines as they are with split=false"
+        raise ConfigError(f"output={output}: texts are cut into sentences for one file of vectors; {cure}")
+    for name in files:
+        check_lines(name)
     folder, models = output.parent, output.parent / ".model"
     with held(folder, f"{folder}: another run is at work there; wait for it", execution.kind == "array"):
+        shards = planned(files)
         stage = shards.encoded(folder, models, output.suffix)
         for path in (models, models.with_name(f".{models.name}.making")):
             shutil.rmtree(path, ignore_errors=True)

@@ -144,8 +144,6 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
         check_lines(path)
         yield path
         return
-    if not language:
-        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
     stamp = None if path == "-" else file_stamp(path)
     name = f".{Path(output).name}.{fingerprint(stamp, language)}.sentences.txt"
     with ExitStack() as stack:
@@ -154,10 +152,23 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
             folder = Path(stack.enter_context(scratch()))
         file = folder / name
         stack.callback(file.unlink, missing_ok=True)
-        split_text(Path(path), language).write(file)
-        if stamp is not None and isinstance(stamp[2], int):
-            os.utime(file, ns=(stamp[2], stamp[2]))
+        write_sentences(path, language, file)
         yield str(file)
+
+
+def write_sentences(path: str, language: str | None, file: Path) -> None:
+    """Cut a file of running text into a file of sentences, a line each, which is as old as the first.
+
+    Raises:
+        ConfigError: no language is given.
+        InputError: the file is missing or damaged, or its lines are no text.
+    """
+    if not language:
+        raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
+    stamp = None if path == "-" else file_stamp(path)
+    split_text(Path(path), language).write(file)
+    if stamp is not None and isinstance(stamp[2], int):
+        os.utime(file, ns=(stamp[2], stamp[2]))
 
 
 def _plain(path: Path) -> str:
