@@ -206,8 +206,34 @@ def test_passages_that_many_search(ray_cluster, folder, tmp_path, mode, monkeypa
         write("ray.tsv", execution=ExecutionConfig("ray", shard=30_000))
         assert (tmp_path / "ray.tsv").read_bytes() == (tmp_path / "here.tsv").read_bytes()
         assert not (tmp_path / "ray.tsv.work").exists()
-        with pytest.raises(ConfigError, match="give a text file"):
+        with pytest.raises(ConfigError, match="give a file, an output file"):
             find_in_files(xswe.load(model), PhraseFiles(queries, "-", "a.tsv"), config, execution=first)
+
+
+@pytest.mark.parametrize("mode", ["phrases", "terms"])
+@pytest.mark.parametrize("kind", ["bitext", "damaged", "document"])
+def test_whatever_holds_the_passages_many_search_them(folder, sample, tmp_path, kind, mode):
+    name, more = {"bitext": ("a.tsv", {}), "damaged": ("a.txt", {"on_error": "skip"}), "document": ("a.md", {})}[kind]
+    rows = list(zip(sample["en"][:400], sample["ja"][:400], strict=True))
+    content = {
+        "bitext": "".join(f"{a}\t{b}\n" for a, b in rows).encode(),
+        "damaged": b"".join(b"\xff\n" if row % 7 == 0 else f"{b}\n".encode() for row, (_, b) in enumerate(rows)),
+        "document": "\n\n".join("".join(b for _, b in rows[start : start + 5]) for start in range(0, 400, 5)).encode(),
+    }[kind]
+    (tmp_path / name).write_bytes(content)
+    languages = () if kind == "damaged" else ("en", "ja")
+    model, config = str(folder / "model"), SpanConfig(k=3, max_size=6, distinct=mode == "terms")
+    files = PhraseFiles(
+        str(folder / "terms.txt"), str(tmp_path / name), str(tmp_path / "o.tsv"), mode, languages=languages, **more
+    )
+    here = find_in_files(model, files, config)
+    whole = (tmp_path / "o.tsv").read_bytes()
+    first, second = slices(2, shard=10_000)
+    with pytest.raises(Unfinished):
+        find_in_files(model, files, config, execution=second)
+    there = find_in_files(model, files, config, execution=first)
+    assert (tmp_path / "o.tsv").read_bytes() == whole
+    assert (there.passages, there.skipped, there.other) == (here.passages, here.skipped, here.other)
 
 
 @pytest.mark.parametrize(

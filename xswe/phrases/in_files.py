@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from xswe.corpus.blocks import read_pairs
 from xswe.corpus.formats import find_pairs
 from xswe.errors import ConfigError, InputError
-from xswe.io.files import check_input, check_output, file_stamp
+from xswe.io.files import check_input, check_output, file_stamp, fingerprint, read_json, write_json
 from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.io.settings import check_choice, for_all
@@ -25,9 +25,10 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words,
 from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
 from xswe.text.languages import check_languages
-from xswe.text.sentences import as_lines, is_document
+from xswe.text.sentences import as_lines, is_document, write_sentences
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
+from xswe.work.once import once
 
 Mode = Literal["phrases", "terms"]
 _TERMS = for_all(Mode, {"phrases": False, "terms": True})
@@ -37,6 +38,7 @@ _TEXTS = (".txt", ".tsv", ".gz", ".xz", ".bz2", ".zst", ".zstd", ".en", ".de", "
 Counterparts = Callable[
     [StaticModel, Sequence[tuple[str, str]], Sequence[Sequence[tuple[int, int]]]], list[list[tuple[int, int] | None]]
 ]
+_PASSAGES = "passages.txt"
 _AROUND = 40  # characters of context on either side of an example
 
 
@@ -167,7 +169,7 @@ def find_in_files(
         counterparts: tells where the other side of bitext says a hit, as :func:`xswe.alignment.words.counterparts` does;
             None not to mark it.
         execution: who searches: this process, the tasks of a batch queue, or a Ray cluster, to the same bytes. Others need
-            the name of a model, and a text file of passages.
+            the name of a model, and a file of passages.
 
     Raises:
         ConfigError: the settings do not fit.
@@ -178,32 +180,60 @@ def find_in_files(
     source = load_words(model, config.threads) if isinstance(model, str) else open_words(model)
     lines, skipped, begun = count(), Skipped(), time.monotonic()
     search: Any = find_terms if _TERMS[files.mode] else find_phrases
-    if execution.kind != "local":
-        plain = "-" not in (files.passages, files.output) and not files.is_cut and not files.is_bitext
-        if not isinstance(model, str) or not plain or not RAISES[files.on_error]:
-            raise ConfigError(
-                f"execution={execution.kind}: others read the same passages: give a text file, an output file, the name of "
-                "a model, and on_error=raise"
-            )
-        with work_folder(files.output, execution, keep=execution.kind == "array") as folder:
-            shards = PhraseShards(model, files.passages, folder, execution)
-            found = search(source, queries, shards, config)
-            _write(files, queries, found, config.examples, None, {})
-        return FoundInFiles(found, shards.lines, {}, time.monotonic() - begun, files, queries)
-    cut = as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output)
-    with nullcontext(files.passages) if files.is_bitext else cut as path:
-        read = replace(files, passages=path, split=files.is_cut)
-        how: dict[str, Any] = {"checkpoint": read.checkpoint, "passages_identity": read.identity}
-        if files.is_bitext and _TERMS[files.mode]:
-            how["bitext"] = files.pairs(Skipped())
-        found = search(source, queries, _passages(read, lines, skipped), config, **how)
-    seconds = time.monotonic() - begun
-    other = _other_sides(files, found)
-    marks = _marks(source, found, other, counterparts)
-    _write(files, queries, found, config.examples, other, marks)
+    how: dict[str, Any] = {}
+    if files.is_bitext and _TERMS[files.mode]:
+        how["bitext"] = files.pairs(Skipped())
+    with ExitStack() as stack:
+        passages: Iterable[str] | PhraseShards
+        if execution.kind == "local":
+            cut = as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output)
+            path = files.passages if files.is_bitext else stack.enter_context(cut)
+            read = replace(files, passages=path, split=files.is_cut)
+            how |= {"checkpoint": read.checkpoint, "passages_identity": read.identity}
+            passages = _passages(read, lines, skipped)
+        else:
+            if "-" in (files.passages, files.output) or not isinstance(model, str):
+                raise ConfigError(
+                    f"execution={execution.kind}: others read the same passages: give a file, an output file, and the name "
+                    "of a model"
+                )
+            folder = stack.enter_context(work_folder(files.output, execution, keep=execution.kind == "array"))
+            passages = PhraseShards(model, _as_plain_lines(files, folder, skipped), folder, execution)
+        found = search(source, queries, passages, config, **how)
+        seconds = time.monotonic() - begun
+        other = _other_sides(files, found)
+        marks = _marks(source, found, other, counterparts)
+        _write(files, queries, found, config.examples, other, marks)
     if files.checkpoint is not None:
         files.checkpoint.unlink(missing_ok=True)
-    return FoundInFiles(found, next(lines), dict(skipped.counts), seconds, files, queries, other, marks)
+    number = passages.lines if isinstance(passages, PhraseShards) else next(lines)
+    return FoundInFiles(found, number, dict(skipped.counts), seconds, files, queries, other, marks)
+
+
+def _as_plain_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
+    """Return a file of the passages, a line each, that can be cut into shards: made once for all processes if need be."""
+    if not (files.is_bitext or files.is_cut) and RAISES[files.on_error]:
+        return files.passages
+    identity = fingerprint(file_stamp(files.passages), files.languages, files.is_cut, files.on_error)
+    made = folder / f"passages-{identity}"
+
+    def write(place: Path) -> None:
+        """Write the passages, and what was skipped."""
+        counts = Skipped()
+        if files.is_cut:
+            write_sentences(files.passages, files.languages[1], place / _PASSAGES)
+        else:
+            with (place / _PASSAGES).open("wb") as stream:
+                for number, text in enumerate(_passages(files, count(), counts), 1):
+                    if "\n" in text:
+                        cure = "search it with execution=local, or write it as lines first"
+                        raise InputError(files.passages, f"passage {number} has a line break", cure)
+                    stream.write(text.encode() + b"\n")
+        write_json(place / "skipped.json", counts.counts)
+
+    once(made, identity, write)
+    skipped.counts.update(read_json(made / "skipped.json"))
+    return str(made / _PASSAGES)
 
 
 def read_queries(given: str) -> list[str]:
