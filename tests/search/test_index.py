@@ -243,6 +243,7 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_FEWEST", 100)
     lines, how = tmp_path / "a.txt", {"method": "clusters", "storage": "float16", "threads": 1}
     lines.write_text("\n".join([*texts, "long " * 9000, texts[0]]), encoding="utf-8")  # a line of three shards
+    how["metadata"] = [{"row": row} for row in range(len(texts) + 2)]
     alone = xswe.index(mini, lines, folder=tmp_path / "alone", **how)
     first, last = slices(2, shard=20_000)
     with pytest.raises(Unfinished):
@@ -264,6 +265,10 @@ def test_an_index_that_many_build(mini, texts, tmp_path, monkeypatch):
         xswe.index(mini, lines, folder=tmp_path / "alone", execution=first, **how)
     with pytest.raises(ConfigError, match="give a file"):
         xswe.index(mini, texts, folder=tmp_path / "b", execution=first)
+    one = slices(1, shard=20_000)[0]
+    with pytest.raises(ConfigError, match="metadata: only 3 values"):
+        xswe.index(mini, lines, metadata=[1, 2, 3], folder=tmp_path / "c", execution=one)
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("name", ["codes", "scales", "bytes", "offsets"])

@@ -301,14 +301,14 @@ class Index:
             TypeError: one of the texts is no text; the message says which.
         """
 
-        def encoded(block: tuple[Texts, list[Any] | None]) -> tuple[Texts, list[Any] | None, Numbers]:
-            return *block, numbers_of(self.model, block[0], self.storage)
+        def encoded(block: Texts) -> tuple[Texts, Numbers]:
+            return block, numbers_of(self.model, block, self.storage)
 
-        blocks = _blocks(texts, None if metadata is None else iter(metadata))
-        return self._add(in_order(encoded, blocks, threads or available_threads()), threads)
+        blocks = read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts)
+        return self._add(in_order(encoded, blocks, threads or available_threads()), metadata, threads)
 
-    def _add(self, blocks: Iterator[tuple[Texts, list[Any] | None, Numbers]], threads: int | None) -> range:
-        """Add blocks of texts, with their metadata and numbers."""
+    def _add(self, blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None, threads: int | None) -> range:
+        """Add blocks of texts and their numbers, and a value of metadata for each text."""
         with self._writing() as writing, ExitStack() as stack:
             facts, sums = dict(writing.state.facts), writing.state.sums or {}
             first, before = facts["rows"], facts["clustered"]
@@ -319,7 +319,7 @@ class Index:
                 # After an error: what waits to be written belongs to no later addition.
                 stack.callback(columns[path.name].abandon)
             with bar("index", unit="sentence") as progress:
-                for block, kept, numbers in blocks:
+                for block, kept, numbers in _with_metadata(blocks, metadata):
                     for name, array in numbers.arrays.items():
                         columns[f"{name}.npy"].append(array)
                     writing.add(facts["rows"], block, kept)
@@ -509,10 +509,10 @@ def index(
         stamp = file_stamp(texts) if isinstance(texts, (str, Path)) and Path(texts).is_file() else None
         return _index_here(model, texts, metadata, place, Building(method=method, storage=storage, threads=threads), stamp)
     check_here(place)
-    if metadata is not None or not isinstance(texts, (str, Path)) or str(texts) == "-":
-        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file, without metadata")
+    if not isinstance(texts, (str, Path)) or str(texts) == "-":
+        raise ConfigError(f"execution={execution.kind}: others read the same lines, so give a file")
     building = Building(method=method, storage=storage, threads=threads, execution=execution)
-    return _index_by_shards(model, texts, place, building)
+    return _index_by_shards(model, texts, metadata, place, building)
 
 
 def _index_here(
@@ -526,7 +526,9 @@ def _index_here(
     return Index(place, model)
 
 
-def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: Building) -> Index:
+def _index_by_shards(
+    model: AnyModel, texts: str | Path, metadata: Iterable[Any] | None, place: Path, building: Building
+) -> Index:
     """Build the index of a file with whoever takes part: its vectors by shards, and once the index of them."""
     method, storage, execution = building["method"], building["storage"], building["execution"]
     stamp = file_stamp(texts)
@@ -537,8 +539,7 @@ def _index_by_shards(model: AnyModel, texts: str | Path, place: Path, building: 
         def build(encoded: Callable[[], Iterator[tuple[Texts, Numbers]]], _: Path) -> None:
             """Put the numbers of all shards and their texts together."""
             with whole_folder(place) as unfinished:
-                blocks = ((block, None, numbers) for block, numbers in encoded())
-                _build(unfinished, model, method, storage, stamp)._add(blocks, building["threads"])
+                _build(unfinished, model, method, storage, stamp)._add(encoded(), metadata, building["threads"])
 
         if not is_made(done, identity, [place]):
             if not vectors.exists():  # with them what is there is one that was not noted as done yet
@@ -644,15 +645,17 @@ def _mapped(path: Path, kind: type, shape: tuple[int, ...]) -> np.ndarray:
     return np.memmap(path, kind, "r", HEADER, shape) if shape[0] else np.zeros(shape, kind)
 
 
-def _blocks(texts: Given, metadata: Iterator[Any] | None) -> Iterator[tuple[Texts, list[Any] | None]]:
-    row = 0
-    for block in read_blocks(texts, BLOCK) if isinstance(texts, (str, Path)) else _packed(texts):
-        kept = None if metadata is None else list(islice(metadata, len(block)))
+def _with_metadata(
+    blocks: Iterable[tuple[Texts, Numbers]], metadata: Iterable[Any] | None
+) -> Iterator[tuple[Texts, list[Any] | None, Numbers]]:
+    row, values = 0, None if metadata is None else iter(metadata)
+    for block, numbers in blocks:
+        kept = None if values is None else list(islice(values, len(block)))
         row += len(block)
         if kept is not None and len(kept) < len(block):
             raise ConfigError(f"metadata: only {row - len(block) + len(kept)} values; give one a text, None for none")
-        yield block, kept
-    if metadata is not None and next(metadata, metadata) is not metadata:
+        yield block, kept, numbers
+    if values is not None and next(values, values) is not values:
         raise ConfigError(f"metadata: more values than the {row} texts; give one each")
 
 
