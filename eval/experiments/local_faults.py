@@ -37,6 +37,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 import xswe.__main__
 import xswe.model.vector_files
 import xswe.progress
@@ -192,6 +194,7 @@ def begin(words: Sequence[str], folder: Path, said: Path, prepare: Sequence[Prep
         os.chdir(folder)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        tqdm.set_lock(threading.RLock())  # not that of all these processes, one of which may have been killed with it
         for change in prepare:
             change()
         signal.signal(signal.SIGINT, signal.default_int_handler)
