@@ -580,7 +580,7 @@ def main(settings: dict[str, Any]) -> None:
     print(table(["", *faults], [[name, *(f"{good[name, fault]}" for fault in faults)] for name in wanted]))
     print(f"{len(rows)} runs, {sum(good.values())} good; {sum(row['hit'] for row in rows)} hit while at work")
     if settings["output"]:
-        write_json(settings["output"], {"seed": settings["seed"], "runs": rows})
+        write_json(settings["output"], {"runs": [{**row, "seed": settings["seed"]} for row in rows]})
 
 
 if __name__ == "__main__":

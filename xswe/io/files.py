@@ -307,8 +307,8 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        cure = "if xswe wrote it, it was damaged since: remove it, and give the same command again"
-        raise DamagedError(f"{path}: is no JSON ({brief(error)}); {cure}") from None
+        cure = "move it away, and give the command again that makes it"
+        raise DamagedError(f"{path}: damaged, or no file of xswe ({brief(error)}); {cure}") from None
 
 
 def fingerprint(*parts: Any, length: int = 12) -> str:

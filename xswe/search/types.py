@@ -17,6 +17,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, InputError
 from xswe.io.checksums import Blocks
+from xswe.io.files import whole_file
 from xswe.io.parallel import available_threads
 from xswe.io.products import norms, row_products
 from xswe.io.ragged import GrowingArray, Spans, Texts, release
@@ -178,8 +179,11 @@ def encoded_to(
 ) -> Vectors:
     """Encode texts, or those of some rows, into a file that is memory-mapped; memory does not grow with them."""
     rows = np.arange(len(texts)) if rows is None else rows
-    writer = VectorWriter(path, model.dim, storage)
-    with closing(writer), bar("encode", len(rows), unit="line") as progress:
+    with (
+        whole_file(path) as temporary,  # where locks do nothing, another process may be making the same
+        closing(VectorWriter(temporary, model.dim, storage)) as writer,
+        bar("encode", len(rows), unit="line") as progress,
+    ):
         for start in range(0, len(rows), _ENCODED):
             part = rows[start : start + _ENCODED]
             writer.append(model.encode(texts.take(part), threads=threads))

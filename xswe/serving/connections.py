@@ -102,6 +102,8 @@ class Patient(HttpToolsProtocol):
             self.give_up()
         else:
             super().send_400_response(msg)
+            if self.headers:
+                self.headers.clear()  # a head of 60 kB can hold 12,000 fields, and the client may stay
             self._watch()
 
     def give_up(self) -> None:
