@@ -53,6 +53,14 @@ def sound_record(path: Path, identity: str, read: bool = False) -> dict[str, Any
     return dict(told)
 
 
+def read_if_there(path: Path) -> dict[str, Any]:
+    """Read a JSON object that another process may be writing or removing; an empty one where there is none."""
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError):
+        return {}
+
+
 class Checksum:
     """A checksum of bytes that notices damage, and parts that changed places, many times as fast as they are read.
 

@@ -8,17 +8,17 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, count
-from pathlib import Path
 from typing import Any
 
 from xswe.errors import ConfigError, Unfinished, XsweError
-from xswe.io.files import read_json, remove_leftovers
+from xswe.io.files import remove_leftovers
 from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar
 from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
 from xswe.work.kept import keep
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
+from xswe.work.records import read_if_there
 from xswe.work.stage import RETRIES, Stage, attempt
 
 logger = logging.getLogger(__name__)
@@ -127,20 +127,12 @@ def _refuse_other_work(stage: Stage) -> None:
     if not begin or begin == stage.folder.name:
         return
     for manifest in stage.folder.parent.glob(f"{begin}*/manifest.json"):
-        if (other := _read_manifest(manifest)).get("identity", stage.identity) != stage.identity:
+        if (other := read_if_there(manifest)).get("identity", stage.identity) != stage.identity:
             version = f" (of xswe {other['version']})" if other.get("version") != stage.version else ""
             raise ConfigError(
                 f"{manifest.parent}: a task with other settings, another input or version{version} works on the same "
                 f"output; give all the same, or remove {stage.folder.parent} if none is at work"
             )
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Read a manifest that another process may be removing."""
-    try:
-        return dict(read_json(path))
-    except (OSError, ValueError):
-        return {}
 
 
 @contextmanager

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from xswe.io.files import read_json
 from xswe.work.plan import ranges
+from xswe.work.records import read_if_there
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,9 @@ def stage_status(folder: Path) -> StageStatus:
     for entry in os.scandir(folder):
         name = entry.name
         if name.endswith(".failed.json"):
-            failed[int(name.partition(".")[0])] = str(_read_or(folder / name, {}).get("error", "unknown"))
+            failed[int(name.partition(".")[0])] = str(read_if_there(folder / name).get("error", "unknown"))
         elif name.endswith(".json") and name.partition(".")[0].isdecimal():
-            told = _read_or(folder / name, {})
+            told = read_if_there(folder / name)
             if told.get("identity") == manifest["identity"]:
                 there.add(int(name.partition(".")[0]))
                 done.append((told["begun"] + told["seconds"], told["begun"], int(told["counts"].get("lines", 0))))
@@ -123,14 +123,6 @@ def stage_status(folder: Path) -> StageStatus:
         since if stopped else 0.0,
         ranges(set(range(int(manifest["shards"]))) - there - busy),
     )
-
-
-def _read_or(path: Path, instead: dict[str, Any]) -> dict[str, Any]:
-    """Read a JSON object that another process may be removing."""
-    try:
-        return dict(read_json(path))
-    except (OSError, ValueError):
-        return instead
 
 
 @dataclass(frozen=True)
