@@ -289,11 +289,21 @@ def _cut(files: Sequence[str], split: bool | None, language: str | None, folder:
         if name == "-" or split is False or (split is None and not is_document(name)):
             check_lines(name)
             out.append(name)
-            continue
-        made = folder / f"sentences-{fingerprint(file_stamp(name), language)}"
-        once(made, made.name, lambda place, name=name: write_sentences(name, language, place / _SENTENCES))  # type: ignore[misc]
-        out.append(str(made / _SENTENCES))
+        else:
+            out.append(cut_once(name, language, folder))
     return out
+
+
+def cut_once(name: str, language: str | None, folder: Path) -> str:
+    """Cut a file of running text into sentences, a line each, once for all processes; returns the file of them."""
+    made = folder / f"sentences-{fingerprint(file_stamp(name), language)}"
+
+    def write(place: Path) -> None:
+        """Write the sentences."""
+        write_sentences(name, language, place / _SENTENCES)
+
+    once(made, made.name, write)
+    return str(made / _SENTENCES)
 
 
 def encode_shards(

@@ -18,6 +18,7 @@ from xswe.io.lines import RAISES, OnError, Skipped, check_lines, read_lines
 from xswe.io.results import Candidate, Rows, Unit, check_suffix, write_tbx, write_text, write_tmx
 from xswe.io.settings import check_choice, for_all
 from xswe.io.sources import suffix_of
+from xswe.model.encode_file import cut_once
 from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.phrases.find import Hit, PhraseShards, Place, find_phrases
@@ -25,7 +26,7 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words,
 from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
 from xswe.text.languages import check_languages
-from xswe.text.sentences import as_lines, is_document, write_sentences
+from xswe.text.sentences import as_lines, is_document
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import once
@@ -212,23 +213,22 @@ def find_in_files(
 
 def _as_plain_lines(files: PhraseFiles, folder: Path, skipped: Skipped) -> str:
     """Return a file of the passages, a line each, that can be cut into shards: made once for all processes if need be."""
-    if not (files.is_bitext or files.is_cut) and RAISES[files.on_error]:
+    if files.is_cut:
+        return cut_once(files.passages, files.languages[1], folder)
+    if not files.is_bitext and RAISES[files.on_error]:
         return files.passages
-    identity = fingerprint(file_stamp(files.passages), files.languages, files.is_cut, files.on_error)
+    identity = fingerprint(file_stamp(files.passages), files.languages, files.on_error)
     made = folder / f"passages-{identity}"
 
     def write(place: Path) -> None:
         """Write the passages, and what was skipped."""
         counts = Skipped()
-        if files.is_cut:
-            write_sentences(files.passages, files.languages[1], place / _PASSAGES)
-        else:
-            with (place / _PASSAGES).open("wb") as stream:
-                for number, text in enumerate(_passages(files, count(), counts), 1):
-                    if "\n" in text:
-                        cure = "search it with execution=local, or write it as lines first"
-                        raise InputError(files.passages, f"passage {number} has a line break", cure)
-                    stream.write(text.encode() + b"\n")
+        with (place / _PASSAGES).open("wb") as stream:
+            for number, text in enumerate(_passages(files, count(), counts), 1):
+                if "\n" in text:
+                    cure = "search it with execution=local, or write it as lines first"
+                    raise InputError(files.passages, f"passage {number} has a line break", cure)
+                stream.write(text.encode() + b"\n")
         write_json(place / "skipped.json", counts.counts)
 
     once(made, identity, write)
