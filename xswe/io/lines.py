@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import BinaryIO, Literal, cast
 import numpy as np
 
 from xswe.errors import InputError
-from xswe.io.files import check_input
 from xswe.io.inputs import steady
 from xswe.io.ragged import Texts, concatenate
 from xswe.io.settings import for_all
@@ -74,21 +73,14 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         _check_text(sys.stdin.buffer, path)
         yield sys.stdin.buffer
         return
-    if not is_remote(path):
-        check_input(path)
-    if (suffix := suffix_of(path)) in _NOT_READ:
-        cure = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
-        raise InputError(path, f"{suffix} files are not read", cure)
-    with open_remote(str(path)) if is_remote(path) else _open_here(path) as raw:
-        if not (packing := packing_of(path)):
-            _check_text(raw, path)
-        yield unpacked(raw, packing)
-
-
-@contextmanager
-def _open_here(path: str | Path) -> Iterator[BinaryIO]:
-    with steady(path), open(path, "rb") as raw:
-        yield raw
+    with nullcontext() if is_remote(path) else steady(path):
+        if (suffix := suffix_of(path)) in _NOT_READ:
+            cure = "call it .jsonl if it has an object a line; else write its text as lines, or its pairs as .tsv or .tmx"
+            raise InputError(path, f"{suffix} files are not read", cure)
+        with open_remote(str(path)) if is_remote(path) else open(path, "rb") as raw:
+            if not (packing := packing_of(path)):
+                _check_text(raw, path)
+            yield unpacked(raw, packing)
 
 
 def _check_text(stream: BinaryIO, path: str | Path) -> None:
