@@ -522,7 +522,7 @@ def whole_of(case: Case, given: Path, room: Path, changes: bool) -> Whole:
         folder = fresh(f"whole{int(change)}")
         if change and case.changed:
             write_again(folder / case.changed)
-        started, most = time.monotonic(), 0
+        started = time.monotonic()
         process = begin(case.words.split(), folder, room / "said", [often])
         status, told = wait_for(process, room / "said")
         seconds = time.monotonic() - started
