@@ -35,8 +35,8 @@ from xswe.work.once import is_made, once
 from xswe.work.plan import TextPlan
 from xswe.work.ray import cluster, one_cluster
 from xswe.work.records import file_checksum
-from xswe.work.run import run_shards, shards_ahead
-from xswe.work.stage import Stage, attempt
+from xswe.work.run import map_shards, run_shards, shards_ahead
+from xswe.work.stage import Job, Stage, attempt
 from xswe.work.status import work_status
 
 
@@ -598,3 +598,61 @@ def test_where_locks_do_nothing_a_folder_is_made_whole_by_whoever_is_first(tmp_p
     assert len(set(made)) == 2
     assert is_made(tmp_path / "made", "this")
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["made"]
+
+
+@dataclass(frozen=True)
+class Rows(Job):
+    """Arrays of a row a shard; every shard that is computed leaves its number in a log."""
+
+    log: Path
+    fails: int = -1
+
+    def open(self) -> None:
+        """Open nothing."""
+
+    def compute(self, opened: None, shard: int) -> tuple[dict[str, np.ndarray], dict]:
+        if shard == self.fails:
+            raise InputError("in.txt", "damaged", "mend it")
+        with self.log.open("a") as stream:
+            stream.write(f"{shard}\n")
+        return {"row": np.full(3, shard)}, {"lines": 3}
+
+
+def mapped(folder: Path, fails: int = -1, execution: ExecutionConfig | None = None) -> list[int]:
+    stage = Stage(folder / "rows", "rows", 7, ".safetensors", Rows(folder / "log", fails), "one")
+    return [int(each["row"].sum()) // 3 for each in map_shards(stage, execution or ExecutionConfig(), 2)]
+
+
+def computed(folder: Path) -> list[int]:
+    log = folder / "log"
+    found = sorted(map(int, log.read_text().split())) if log.exists() else []
+    log.unlink(missing_ok=True)
+    return found
+
+
+def test_what_is_brief_leaves_no_shards(tmp_path):
+    assert mapped(tmp_path) == list(range(7))
+    assert not (tmp_path / "rows").exists()
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_shards_that_were_kept_are_not_computed_again(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    with pytest.raises(InputError, match=r"in\.txt: damaged"):
+        mapped(tmp_path, fails=5)
+    kept = {path.stem for path in (tmp_path / "rows").glob("*.safetensors")}
+    assert {f"{shard:06d}" for shard in range(5)} <= kept
+    computed(tmp_path)
+    if damage:
+        path = tmp_path / "rows" / "000003.safetensors"
+        path.write_bytes(path.read_bytes()[:-8] + b"12345678")
+    assert mapped(tmp_path) == list(range(7))
+    assert set(computed(tmp_path)) == {*range(7)} - {int(name) for name in kept} | ({3} if damage else set())
+
+
+def test_others_go_on_from_what_this_process_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    assert mapped(tmp_path) == list(range(7))
+    computed(tmp_path)
+    assert mapped(tmp_path, execution=ExecutionConfig("array", index=0, count=1)) == list(range(7))
+    assert computed(tmp_path) == []

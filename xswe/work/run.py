@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import chain, count
 from typing import Any
+
+import numpy as np
 
 from xswe.errors import ConfigError, Unfinished, XsweError
 from xswe.io.files import remove_leftovers
@@ -19,9 +21,84 @@ from xswe.work.kept import keep
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
 from xswe.work.records import read_if_there
-from xswe.work.stage import RETRIES, Stage, attempt
+from xswe.work.stage import RETRIES, Made, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
+_BRIEF = 5.0  # seconds of work that is begun anew rather than kept
+
+
+def map_shards(
+    stage: Stage,
+    execution: ExecutionConfig = LOCAL,
+    threads: int | None = None,
+    opened: Any = None,
+    progress: tuple[str, int] | None = None,
+    **plan: Any,
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the arrays of all shards of a stage, in their order, whoever makes them.
+
+    In this process a shard is handed on as it is made; once the work has taken a few seconds it is also kept in the stage's
+    folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there.
+
+    Args:
+        stage: what is to be done; its job computes arrays. The folder's name must tell it from other work.
+        execution: who does it.
+        threads: with ``local`` and ``array``: how many shards at a time; None for all processors.
+        opened: what the job opens, where this process has it already.
+        progress: with ``local``: a unit, of which the counts of each shard tell how many it has (``pair``: ``pairs``), and
+            how many there are in all; None for shards.
+        plan: what the manifest holds beside.
+
+    Raises:
+        XsweError: a shard failed; what is kept is not lost.
+        InputError: an input was changed meanwhile.
+        Unfinished: with ``array``: other slices are not done yet.
+    """
+    if execution.kind == "local":
+        yield from _map_here(stage, threads, opened, progress or ("shard", stage.count), plan)
+        return
+    stage.begin(**plan)
+    with shards_ahead(stage, execution, threads, opened) as wait:
+        for shard in range(stage.count):
+            wait(shard)
+            yield stage.load(shard)
+
+
+def _map_here(
+    stage: Stage, threads: int | None, opened: Any, progress: tuple[str, int], plan: Mapping[str, Any]
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the arrays of all shards, made on the threads of this process or kept by an earlier one."""
+    unit, total = progress
+    left, begun, kept = (stage.folder / "manifest.json").is_file(), time.monotonic(), count(1)
+    one_at_a_time = threading.Lock()
+    if opened is None:
+        opened = stage.job.open()  # before there are threads, of which each would load it
+    if left:
+        remove_leftovers(stage.folder)
+        logger.info("going on from the shards in %s", stage.folder)
+
+    def noted() -> None:
+        keep(stage.folder / "manifest.json", f"after {next(kept):,} of {stage.count:,} shards of {stage.name}")
+
+    def made(shard: int) -> Made:
+        if left and (counts := stage.counts(shard)) is not None:
+            with suppress(XsweError):
+                arrays = stage.load(shard)
+                noted()
+                return arrays, counts
+        found = patiently(f"{stage.name}, shard {shard}", lambda: stage.job.compute(opened, shard))
+        if time.monotonic() - begun >= _BRIEF:
+            with one_at_a_time:
+                stage.begin(**plan)
+            stage.keep(shard, found)
+            noted()
+        return found
+
+    with bar(stage.name, total, unit) as shown:
+        for arrays, counts in in_order(made, range(stage.count), 1 if stage.job.heavy else threads or available_threads()):
+            shown.update(1 if unit == "shard" else counts[f"{unit}s"])
+            yield arrays
+    stage.inputs.check_unchanged()
 
 
 def run_shards(

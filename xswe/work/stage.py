@@ -19,18 +19,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError, brief, no_room
-from xswe.io.files import read_json, write_json
+from xswe.io.files import read_json, save_tensors, write_json
 from xswe.io.inputs import Inputs
 from xswe.version import __version__
 from xswe.work.records import sound_record, write_record
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 RETRIES = 3
 _PAUSE = 0.5  # seconds before a shard is tried again; each further time twice as long
 _HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
+
+
+Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard, and its counts
 
 
 class Job:
@@ -42,9 +48,18 @@ class Job:
         """Load what every shard needs (a model, say), once a process."""
         raise NotImplementedError
 
-    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
-        """Do a shard: write ``output``, whole or not at all, and return counts (``lines``, where there are lines)."""
+    def compute(self, opened: Any, shard: int) -> Made:
+        """Do a shard: return its arrays, and counts (``lines``, where there are lines).
+
+        A job whose shards are not arrays writes them itself, see :meth:`run`.
+        """
         raise NotImplementedError
+
+    def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
+        """Do a shard and write ``output``, whole or not at all; return the counts."""
+        arrays, counts = self.compute(opened, shard)
+        save_tensors(output, arrays, crowded=True)
+        return counts
 
     def files(self, output: Path) -> Sequence[Path]:
         """Return the files that a shard consists of, given the first of them, which is the only one of most."""
@@ -143,10 +158,32 @@ class Stage:
                 "install the same version on all machines"
             )
 
+    def load(self, shard: int) -> dict[str, np.ndarray]:
+        """Return the arrays of a shard that is done.
+
+        Raises:
+            XsweError: a file is gone or damaged; the shard counts as not done then.
+        """
+        from safetensors.numpy import load_file
+
+        return load_file(self.sound(shard))
+
     def do(self, shard: int, opened: Any) -> dict[str, Any]:
         """Do a shard and write its side-car; returns its counts."""
+        return self._written(shard, lambda output: self.job.run(opened, shard, output))
+
+    def keep(self, shard: int, made: Made) -> None:
+        """Write what was made of a shard, and its side-car."""
+
+        def write(output: Path) -> dict[str, Any]:
+            save_tensors(output, made[0], crowded=True)
+            return made[1]
+
+        self._written(shard, write)
+
+    def _written(self, shard: int, write: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
         output, begun, clock = self.path(shard), time.time(), time.monotonic()
-        counts = self.job.run(opened, shard, output)
+        counts = write(output)
         files = self.job.files(output)
         told = {"counts": counts, "begun": begun, "seconds": time.monotonic() - clock, "host": platform.node()}
         write_record(self.side_car(shard), self.identity, files, **told)
@@ -161,22 +198,29 @@ def attempt(stage: Stage, shard: int, opened: Callable[[], Any]) -> dict[str, An
         Its counts; or, for a failure, ``error`` (a sentence) and ``fatal`` (whether no other shard will fare better). A
         failure is noted in the stage's folder as well.
     """
-    for turn in range(RETRIES + 1):
+    try:
+        return patiently(f"{stage.name}, shard {shard}", lambda: stage.do(shard, opened()))
+    except (XsweError, OSError, MemoryError) as error:
+        said = brief(error) or type(error).__name__
+        if isinstance(error, OSError):
+            why = error.strerror or (os.strerror(errno.ENOSPC) if no_room(error) else said)
+            said = f"{error.filename or stage.folder}: {why}"
+        found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
         try:
-            return stage.do(shard, opened())
-        except (XsweError, OSError, MemoryError) as error:
-            said = brief(error) or type(error).__name__
-            if isinstance(error, OSError):
-                if not (full := no_room(error)) and error.errno not in _HOPELESS and turn < RETRIES:
-                    logger.warning("%s, shard %d: %s; trying again", stage.name, shard, said)
-                    time.sleep(_PAUSE * 2**turn)
-                    continue
-                why = error.strerror or (os.strerror(errno.ENOSPC) if full else said)
-                said = f"{error.filename or stage.folder}: {why}"
-            found = {"error": said, "fatal": not isinstance(error, InputError), "host": platform.node()}
-            try:
-                write_json(stage.failure(shard), found)
-            except OSError:  # no space for this either
-                logger.warning("%s, shard %d: %s", stage.name, shard, said)
-            return found
-    raise AssertionError
+            write_json(stage.failure(shard), found)
+        except OSError:  # no space for this either
+            logger.warning("%s, shard %d: %s", stage.name, shard, said)
+        return found
+
+
+def patiently(name: str, work: Callable[[], T]) -> T:
+    """Return what ``work`` does; it is tried again where the system or a storage failed in passing."""
+    for turn in range(RETRIES):
+        try:
+            return work()
+        except OSError as error:
+            if no_room(error) or error.errno in _HOPELESS:
+                raise
+            logger.warning("%s: %s; trying again", name, brief(error) or type(error).__name__)
+            time.sleep(_PAUSE * 2**turn)
+    return work()
