@@ -9,6 +9,7 @@ import xswe
 from xswe.errors import ConfigError
 from xswe.io.ragged import Texts
 from xswe.mining import filter as filtering
+from xswe.mining import verdicts
 from xswe.mining.cascade import judge_pairs, window
 from xswe.mining.margin import Pairs
 from xswe.mining.mined import mine
@@ -158,7 +159,7 @@ def test_every_mismatch_is_judged_with_its_own_score(sample, monkeypatch):
     mini, draw = xswe.load("mini"), np.random.default_rng(0)
     pairs = [(a, b if draw.random() < 0.5 else "") for a, b in zip(sample["en"][:400], sample["de"][:400], strict=True)]
     taken, taken_as = [], filtering.judge_bitext
-    monkeypatch.setattr(filtering, "_BLOCK", 4)
+    monkeypatch.setattr(verdicts, "BLOCK", 4)
     monkeypatch.setattr(filtering, "judge_bitext", lambda *given: taken_as(*taken.append(given) or given))
     xswe.filter(mini, pairs, threads=1, rerank=Judge(), rerank_share=1e-9)
     _, compared, decoys, *_ = taken[0]

@@ -17,6 +17,7 @@ from xswe.io.ragged import Texts
 from xswe.mining import filter as filtering
 from xswe.mining import verdicts
 from xswe.mining.filter import filter_bitext
+from xswe.work import kept
 
 GOOD = [
     ("The train is late.", "Der Zug hat Verspätung."),
@@ -152,8 +153,8 @@ def test_another_format_receives_pairs_and_scores(mini, tmp_path):
 def test_a_killed_run_goes_on_to_the_same_bytes(mini, tmp_path, noisy, monkeypatch):
     pairs = noisy[0] + noisy[0][:100]
     (tmp_path / "a.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
-    monkeypatch.setattr(filtering, "_BLOCK", 100)
-    monkeypatch.setattr(filtering, "_NOTED", 100)
+    monkeypatch.setattr(verdicts, "BLOCK", 100)
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "whole.tsv")
     judged, original = [], filtering.Judge.compared
 

@@ -40,8 +40,9 @@ def bitext(sample, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(filtering, "_BLOCK", 64)
-    monkeypatch.setattr(filtering, "_WINDOW", 4096)
+    monkeypatch.setattr(verdicts, "BLOCK", 64)
+    monkeypatch.setattr(verdicts, "WINDOW", 4096)
+    monkeypatch.setattr(filtering, "WINDOW", 4096)
 
 
 @pytest.fixture
@@ -110,12 +111,12 @@ def test_a_bitext_of_an_object_store(mini, bitext, local, tmp_path):
 
 def test_a_bitext_that_changes_meanwhile(mini, bitext, tmp_path, monkeypatch):
     (tmp_path / "a.tsv").write_bytes(bitext.read_bytes())
-    tell = verdicts.FilterShards._tell
+    fold = verdicts.FilterSteps.fold
 
     def change(self, *given):
         (tmp_path / "a.tsv").write_bytes(bitext.read_bytes()[:-100])
-        return tell(self, *given)
+        return fold(self, *given)
 
-    monkeypatch.setattr(verdicts.FilterShards, "_tell", change)
+    monkeypatch.setattr(verdicts.FilterSteps, "fold", change)
     with pytest.raises(InputError, match="changed while it was read"):
         filter_bitext(mini, tmp_path / "a.tsv", tmp_path / "o.tsv", execution=ExecutionConfig("array", 0, 1), **HOW)

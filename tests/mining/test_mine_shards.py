@@ -125,7 +125,7 @@ ARRAY, CLUSTERS = {"execution": ExecutionConfig("array", 0, 1)}, {"method": "clu
         (mined, ARRAY | CLUSTERS, (search_module.ClustersJob, "run"), "search-*/members/lines0.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/vectors.npy"),
         (found_again, {}, (deduplicating, "neighbours_within"), "lines-*/kinds.npy"),
-        (filtered, ARRAY, (verdicts.CompareJob, "run"), "reasons-*/reasons.npy"),
+        (filtered, ARRAY, (verdicts.FilterSteps, "second"), "told-*/told.npy"),
         (scored, {}, (scoring, "find_neighbours"), "bitext/source.npy"),
     ],
 )

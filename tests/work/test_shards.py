@@ -27,6 +27,7 @@ from xswe.errors import ConfigError, InputError, Unfinished, XsweError
 from xswe.io import files as files_module
 from xswe.io.files import read_json, whole_file
 from xswe.io.lines import read_blocks
+from xswe.work import kept
 from xswe.work import run as run_module
 from xswe.work.checkpoint import save_checkpoint
 from xswe.work.config import ExecutionConfig
@@ -312,7 +313,7 @@ def in_turn(monkeypatch):
     """A cluster of one worker, which rests after each shard; the shards that it fails are in the list."""
     failing = []
 
-    def work(stage, todo, _):
+    def work(stage, todo, *_):
         for shard in todo:
             yield (
                 shard,
@@ -637,21 +638,21 @@ def test_what_is_brief_leaves_no_shards(tmp_path):
 
 @pytest.mark.parametrize("damage", [False, True])
 def test_shards_that_were_kept_are_not_computed_again(tmp_path, monkeypatch, damage):
-    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     with pytest.raises(InputError, match=r"in\.txt: damaged"):
         mapped(tmp_path, fails=5)
-    kept = {path.stem for path in (tmp_path / "rows").glob("*.safetensors")}
-    assert {f"{shard:06d}" for shard in range(5)} <= kept
+    left = {path.stem for path in (tmp_path / "rows").glob("*.safetensors")}
+    assert {f"{shard:06d}" for shard in range(5)} <= left
     computed(tmp_path)
     if damage:
         path = tmp_path / "rows" / "000003.safetensors"
         path.write_bytes(path.read_bytes()[:-8] + b"12345678")
     assert mapped(tmp_path) == list(range(7))
-    assert set(computed(tmp_path)) == {*range(7)} - {int(name) for name in kept} | ({3} if damage else set())
+    assert set(computed(tmp_path)) == {*range(7)} - {int(name) for name in left} | ({3} if damage else set())
 
 
 def test_others_go_on_from_what_this_process_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "_BRIEF", 0.0)
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
     assert mapped(tmp_path) == list(range(7))
     computed(tmp_path)
     assert mapped(tmp_path, execution=ExecutionConfig("array", index=0, count=1)) == list(range(7))

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -43,7 +41,8 @@ from xswe.io.lines import (
 )
 from xswe.io.ragged import Texts
 from xswe.io.sources import suffix_of
-from xswe.work.kept import unrepeatable
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.folder import spooled
 
 Kind = Literal["tsv", "moses", "csv", "jsonl", "tmx"]
 _SUFFIXES: dict[str, Kind] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
@@ -143,14 +142,9 @@ class RecordFile:
             return "moses"
         return _SUFFIXES.get(suffix_of(self.paths[0]), "tsv")
 
-    def spooled(self, folder: Path) -> RecordFile:
-        """Return the same bitext with standard input, which can be read once only, kept in a folder."""
-        if "-" not in self.paths:
-            return self
-        unrepeatable()
-        with open(folder / "input", "wb") as stream:
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-        return replace(self, paths=tuple(str(folder / "input") if path == "-" else path for path in self.paths))
+    def spooled(self, folder: Path, execution: ExecutionConfig = LOCAL) -> RecordFile:
+        """Return the same bitext with standard input kept in a folder, see :func:`xswe.work.folder.spooled`."""
+        return replace(self, paths=tuple(spooled(path, folder, execution) for path in self.paths))
 
     def read(self) -> Iterator[Record]:
         """Stream the records.

@@ -27,6 +27,9 @@ class Inputs(NamedTuple):
                 raise _changed(name)
 
 
+NO_INPUTS = Inputs()
+
+
 def state_of(name: str) -> tuple[int | None, list[Any]]:
     """Return the bytes of a file, if they are known, and what tells it from others of its name."""
     if is_remote(name):

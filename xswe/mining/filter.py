@@ -16,14 +16,14 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from xswe.corpus.records import Record, RecordBlock, RecordFile
+from xswe.corpus.records import Record, RecordFile
 from xswe.errors import ConfigError
-from xswe.io.files import arrays_digest, check_apart, file_stamp, fingerprint, open_output
-from xswe.io.parallel import available_threads, in_order
+from xswe.io.files import arrays_digest, check_apart, fingerprint, open_output
+from xswe.io.parallel import available_threads
 from xswe.io.ragged import Texts
 from xswe.io.results import Result
 from xswe.io.settings import changed
@@ -31,18 +31,14 @@ from xswe.mining.cascade import judge_bitext
 from xswe.mining.output import Row, format_of, output_format, write_rows
 from xswe.mining.side import Reservoir, Shown, draw_groups, shown_rows, with_texts
 from xswe.mining.threshold import Evidence, Removed, Threshold, from_mismatches, wrong_fraction
-from xswe.mining.verdicts import COPY, DROPPED, KEPT, LOW, BitextFilter, FilterShards, Judge
+from xswe.mining.verdicts import BLOCK, COPY, DROPPED, KEPT, LOW, WINDOW, BitextFilter, FilterSteps, Judge
 from xswe.model.ensemble import AnyModel
-from xswe.progress import bar
 from xswe.search.types import Encoder
-from xswe.work.checkpoint import load_checkpoint, save_checkpoint
 from xswe.work.config import LOCAL, ExecutionConfig
 from xswe.work.folder import work_folder
 from xswe.work.once import once
-
-_BLOCK = 1 << 14
-_WINDOW = 1 << 21  # bytes of text at whose multiples a block ends
-_NOTED = 1 << 20  # records between two points from which a killed run goes on
+from xswe.work.plan import TextPlan
+from xswe.work.steps import Arrays, two_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,48 +94,22 @@ class Filtered(Result):
         return f"{len(self):,} pairs read, {kept:,} kept; dropped: {dropped}\n{self.threshold.sentence()}"
 
 
-_KINDS = {"reasons": np.uint8, "scores": np.float32, "decoys": np.float32}
+class Found(NamedTuple):
+    """What was found of all records: reasons uint8 (n,), cosines float32 (n,), those of decoys, one a pair compared."""
+
+    reasons: np.ndarray
+    scores: np.ndarray
+    decoys: np.ndarray
+
+    @classmethod
+    def of(cls, parts: Iterable[Arrays]) -> Found:
+        """Put together what was found of the parts of a bitext."""
+        kept = [[part[name] for name in cls._fields] for part in parts if part]
+        columns = zip(*kept, strict=True) if kept else ((), (), ())
+        return cls(*(np.concatenate([np.zeros(0, kind), *column]) for kind, column in zip(_KINDS, columns, strict=True)))
 
 
-class _Found:
-    """What the first pass has found so far; in a folder, if one is given, part by part, for a later run to go on from."""
-
-    def __init__(self, folder: Path | None, identity: str = "") -> None:
-        self._folder, self._identity = folder, identity
-        self._parts: dict[str, list[np.ndarray]] = {name: [] for name in _KINDS}
-        self._files = self._saved = self.done = 0
-        while folder is not None and (kept := load_checkpoint(self._file(folder), identity)):
-            arrays, values = kept
-            if values["first"] != self.done:
-                break
-            self.add(*(arrays[name] for name in _KINDS))
-            self._noted()
-
-    def _file(self, folder: Path) -> Path:
-        return folder / f"found-{self._files}.safetensors"
-
-    def _noted(self) -> None:
-        self._files, self._saved = self._files + 1, len(self._parts["reasons"])
-        self.done = sum(map(len, self._parts["reasons"]))
-
-    def add(self, reasons: np.ndarray, scores: np.ndarray, decoys: np.ndarray) -> None:
-        """Take up what was found of a block."""
-        for name, part in zip(_KINDS, (reasons, scores, decoys), strict=True):
-            self._parts[name].append(part)
-
-    def save(self) -> None:
-        """Write what is new."""
-        if self._folder is None or self._saved == len(self._parts["reasons"]):
-            return
-        new = {name: np.concatenate(parts[self._saved :]) for name, parts in self._parts.items()}
-        where = f"after {self.done + len(new['reasons']):,} records"
-        save_checkpoint(self._file(self._folder), self._identity, new, {"first": self.done}, where)
-        self._noted()
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return reasons, scores and decoys."""
-        found = [np.concatenate([np.zeros(0, kind), *self._parts[name]]) for name, kind in _KINDS.items()]
-        return found[0], found[1], found[2]
+_KINDS = (np.uint8, np.float32, np.float32)
 
 
 def filter_bitext(
@@ -225,55 +195,50 @@ class _Filter:
     def of_list(self, pairs: Sequence[tuple[str, str]]) -> Filtered:
         """Filter pairs in memory."""
         given = [Record(b"", b"", (a.strip(), b.strip())) for a, b in pairs]
-        blocks = (RecordBlock.of(given[start : start + _BLOCK]) for start in range(0, len(given), _BLOCK))
-        return self.decided(self.compared(blocks, _Found(None)), lambda: given)
+        return self.decided(self._in_memory(given), lambda: given)
 
     def of_file(self, file: RecordFile) -> Filtered:
         """Filter a file, and write nothing."""
         if (self.config.evidence or self.rerank is not None) and "-" in file.paths:
             raise ConfigError("a report and rerank= read once more than standard input can be: give a file, or output=")
-        return self.decided(self.compared(file.blocks(_BLOCK, _WINDOW), _Found(None)), file.read)
+        return self.decided(self._in_memory(file), file.read)
+
+    def _in_memory(self, given: RecordFile | list[Record]) -> Found:
+        """Compare the sides of all records, and keep nothing."""
+        return Found.of(two_steps(FilterSteps(given, self.config), None, threads=self.threads, opened=self._judge()))
 
     def to_file(self, file: RecordFile, output: str, rejects: str | Path | None, execution: ExecutionConfig) -> Filtered:
-        """Filter a file into another, in this process or by shards."""
+        """Filter a file into another, by whoever takes part."""
         if rejects is not None:
             check_apart("rejects", rejects, output)
         kind: str | None = output_format("auto", output, self.config.languages)
         kind = None if kind == format_of(file) else kind
-        here = execution.kind == "local"
         with work_folder(output, execution, keep=execution.kind == "array") as work:
-            if here:
-                file = file.spooled(work)
-                found = self.compared(file.blocks(_BLOCK, _WINDOW), _Found(work, self._identity(file)))
-            else:
-                how = self.config, self.config.languages, work, execution, self.threads
-                found = _Found(None)
-                for parts in FilterShards(self.model, file, *how).judged(_BLOCK, _WINDOW):
-                    found.add(*parts)
-            made = self.decided(found, file.read)
-            what = self._identity(file), arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
+            file = file.spooled(work, execution)
+            plan, inputs = TextPlan.of(file.paths, max(execution.shard, WINDOW), WINDOW)
+            file = replace(file, paths=plan.files)
+            if file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
+                plan = replace(plan, files=plan.files[:1], sizes=(None,))
+            config = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
+            steps = FilterSteps(file, config, plan, work.absolute() / "model")
+            identity = fingerprint([self.model.identity, asdict(config), inputs.stamps, plan.shard_bytes, WINDOW])
+            how: dict[str, Any] = {"execution": execution, "threads": self.threads, "opened": self._judge()}
+            found = two_steps(steps, work.absolute(), identity, inputs, plan.count, **how)
+            made = self.decided(Found.of(found), file.read)
+            what = identity, arrays_digest(made.reasons, made.scores), kind, output, str(rejects)
             written = [path for path in (output, rejects) if path is not None]
 
             def write(_: Path) -> None:
                 """Copy what stays, and the others."""
                 _second_pass(file, made, output, kind, self.config.languages, rejects)
 
-            if here:
-                write(work)
-            else:  # of the tasks of an array one does it
-                once(work / "written", fingerprint(what), write, written)
+            once(work / "written", fingerprint(what), write, written)  # of the tasks of an array one does it
         return made
 
-    def _identity(self, file: RecordFile) -> str:
-        """Return what decides the reasons and cosines of a file's records."""
-        settings = asdict(replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0))
-        return fingerprint([self.model.identity, settings, [file_stamp(path) for path in file.paths], _BLOCK, _WINDOW])
+    def _judge(self) -> Judge:
+        return Judge(self.model, self.config, self.threads)
 
-    def compared(self, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
-        """Compare in this process."""
-        return _first_pass(Judge(self.model, self.config, self.config.languages, self.threads), blocks, found)
-
-    def decided(self, found: _Found, records: Callable[[], Iterable[Record]]) -> Filtered:
+    def decided(self, found: Found, records: Callable[[], Iterable[Record]]) -> Filtered:
         """Decide on every record, and gather what a report shows."""
         made = _decide(found, self.config)
         if self.rerank is not None:
@@ -281,32 +246,8 @@ class _Filter:
         return _shown(made, records() if self.config.evidence else (), self.config.languages)
 
 
-def _first_pass(judge: Judge, blocks: Iterable[RecordBlock], found: _Found) -> _Found:
-    """Compare the sides of block after block on all threads, while this one reads and cleans the next."""
-
-    def cleaned() -> Iterator[tuple[RecordBlock, np.ndarray, int]]:
-        number = 0
-        for block in blocks:
-            number += len(block)
-            yield block, judge.reasons(block), number
-
-    def compared(block: RecordBlock, reasons: np.ndarray, number: int) -> tuple[int, int, tuple[np.ndarray, ...]]:
-        # Of what was done before nothing is wanted but what later duplicates of it are told by.
-        return number, len(block), () if number <= found.done else judge.compared(block, reasons)
-
-    with bar("filter", unit="pair") as progress:
-        for number, size, parts in in_order(lambda item: compared(*item), cleaned(), judge.threads):
-            progress.update(size)
-            if parts:
-                found.add(*parts)
-                if number % _NOTED < size:
-                    found.save()
-    found.save()
-    return found
-
-
-def _decide(found: _Found, config: BitextFilter) -> Filtered:
-    reasons, scores, decoys = found.arrays()
+def _decide(found: Found, config: BitextFilter) -> Filtered:
+    reasons, scores, decoys = found
     alive = scores[np.isfinite(scores)]
     threshold, expected = Threshold(-np.inf, "none"), None
     if config.threshold == "auto" or config.evidence:
@@ -325,10 +266,10 @@ def _decide(found: _Found, config: BitextFilter) -> Filtered:
 
 
 def _judged(
-    found: Filtered, held: _Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
+    found: Filtered, held: Found, records: Callable[[], Iterable[Record]], encoder: Encoder, share: float
 ) -> Filtered:
     """Let an encoder judge the pairs near the threshold: which of them stay."""
-    reasons, scores, decoys = held.arrays()
+    reasons, scores, decoys = held
     compared = np.flatnonzero(np.isfinite(scores) | (reasons == COPY))
     value, most = np.inf if found.threshold.unsure else found.threshold.value, int(share * 2 * len(scores) / 4)
     alive, wrong = scores[np.isfinite(scores)], decoys[np.isfinite(decoys)]
@@ -366,7 +307,7 @@ def _second_pass(
     rejects: str | Path | None,
 ) -> None:
     """Write the records that stay, and the others."""
-    blocks = file.raw_blocks(_BLOCK) if kind is None else None
+    blocks = file.raw_blocks(BLOCK) if kind is None else None
     with ExitStack() as stack:
         other = None if rejects is None else stack.enter_context(open_output(str(rejects)))
         if blocks is not None:
@@ -416,6 +357,6 @@ def _write_kept(
     before, after = file.frame()
     with open_output(output) as stream:
         stream.write(before)
-        while block := b"".join(record.raw + (record.end or b"\n") for record, _ in islice(kept, _BLOCK)):
+        while block := b"".join(record.raw + (record.end or b"\n") for record, _ in islice(kept, BLOCK)):
             stream.write(block)
         stream.write(after)

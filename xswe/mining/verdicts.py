@@ -7,9 +7,8 @@ bytes of all pairs and rules out what is surely none; what is left is looked at 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,10 @@ from numba import njit
 from xswe.corpus.bitext import CorpusConfig, make_admission, make_cleaner, reasons_of
 from xswe.corpus.cleaning import REASONS, CleanConfig, Cleaned, Detector
 from xswe.corpus.kernels import blank_after, mix
-from xswe.corpus.records import RecordBlock, RecordFile
+from xswe.corpus.records import Record, RecordBlock, RecordFile
 from xswe.corpus.rows import Rows
 from xswe.errors import ConfigError
 from xswe.io.compiler import INNER, LEAN
-from xswe.io.files import fingerprint, save_tensors
-from xswe.io.inputs import Inputs
 from xswe.io.lines import OnError
 from xswe.io.products import row_products
 from xswe.io.ragged import Texts
@@ -32,12 +29,9 @@ from xswe.mining.cascade import check_share
 from xswe.mining.threshold import check_threshold
 from xswe.model.ensemble import AnyModel, load_any
 from xswe.text.languages import check_languages, same_numbers
-from xswe.work.config import ExecutionConfig
 from xswe.work.once import once
 from xswe.work.plan import TextPlan
-from xswe.work.ray import one_cluster
-from xswe.work.run import run_shards, shards_ahead
-from xswe.work.stage import Job, Stage
+from xswe.work.steps import Arrays, Fold, TwoSteps
 
 _OWN = ("numbers", "copy", "damaged", "low similarity")
 KEPT, *DROPPED = ("kept", *REASONS, *_OWN)
@@ -45,6 +39,8 @@ NUMBERS, COPY, DAMAGED, LOW = range(len(REASONS) + 1, len(REASONS) + 5)
 _ALIKE = 0.85  # an untranslated copy has this cosine at least, so that only such pairs are looked at letter by letter
 _MOST = 256  # a side of a copy with more different words is looked at letter by letter
 _COPIED = 0.8  # share of the words of the shorter side that the other side has, too
+_NO_ROWS = Rows(Texts.of([]), Texts.of([]))
+BLOCK, WINDOW = 1 << 14, 1 << 21
 _WORD, _LETTERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x94D049BB133111EB)  # hashes of nothing
 
 
@@ -118,18 +114,13 @@ class BitextFilter:
 class Judge:
     """Finds, block by block, why pairs are dropped, and the cosines of those that stay so far."""
 
-    def __init__(self, model: AnyModel, config: BitextFilter, languages: tuple[str, ...], threads: int) -> None:
-        self._model, self._config, self.threads = model, config, threads
+    def __init__(self, model: AnyModel, config: BitextFilter, threads: int) -> None:
+        self.model, self._config, languages = model, config, config.languages
         corpus = config.cleaning(languages)
         check_languages(dict.fromkeys(languages or ("en",)))
         pair = (languages[0], languages[1]) if languages else ("en", "en")
         self._cleaner = make_cleaner(pair, corpus, threads)
         self._admission = make_admission(corpus)
-
-    def reasons(self, block: RecordBlock) -> np.ndarray:
-        """Return why pairs are dropped without a look at their vectors, uint8 (n,); block after block, in order."""
-        cleaned = self.cleaned(block)
-        return self.first_reasons(cleaned, block.damaged)
 
     def cleaned(self, block: RecordBlock) -> Cleaned:
         """Return what can be said of each pair by itself, and what repetitions are told by; any thread may ask."""
@@ -152,7 +143,7 @@ class Judge:
             reasons[alive[other]] = NUMBERS
             alive = np.flatnonzero(reasons == 0)
             rows = block.take(alive)
-        left, right = (self._model.encode(side, threads=1) for side in (rows.source, rows.target))
+        left, right = (self.model.encode(side, threads=1) for side in (rows.source, rows.target))
         cosines = row_products(left, right)
         # A pair that is alone in its block is no decoy to itself.
         decoys = np.full_like(cosines, np.nan)
@@ -307,149 +298,62 @@ def may_be_copies(
 
 
 @dataclass(frozen=True)
-class FilterWork(Job):
-    """What both stages do their shards with."""
+class FilterSteps(TwoSteps):
+    """Clean the pairs of a bitext, tell which were there before, and compare the sides of the others."""
 
-    file: RecordFile  # the bitext
-    plan: TextPlan  # how it is cut
-    model: Path  # folder of the model
+    given: RecordFile | list[Record]  # the bitext
     config: BitextFilter  # which pairs stay
-    languages: tuple[str, ...]  # of source and target; empty if they are not known
-    block: int  # records a block, at most
-    window: int  # bytes of the file at whose multiples a block ends
+    plan: TextPlan | None = None  # how a file is cut
+    model: Path | None = None  # folder for the model, which others open
+    block: int = field(default_factory=lambda: BLOCK)  # records a block, at most
+    window: int = field(default_factory=lambda: WINDOW)  # bytes of text at whose multiples a block ends
+    names = ("clean", "compare", "filter")
+    unit = "pair"
 
     def open(self) -> Judge:
         """Load the model."""
-        return Judge(load_any(self.model), self.config, self.languages, 1)
+        assert self.model
+        return Judge(load_any(self.model / "model"), self.config, 1)
 
-    def blocks(self, shard: int) -> Iterator[RecordBlock]:
-        """Iterate over the blocks of a shard."""
-        span = self.plan.shard(shard)[1] if self.plan.sizes[0] is not None else None
-        return replace(self.file, span=span).blocks(self.block, self.window)
+    def share(self, opened: Judge) -> None:
+        """Write the model for others to open."""
+        assert self.model
+        once(self.model, opened.model.identity, lambda place: opened.model.save(place / "model"))
 
+    @property
+    def _is_cut(self) -> bool:
+        return self.plan is not None and self.plan.sizes[0] is not None
 
-@dataclass(frozen=True)
-class CleanJob(FilterWork):
-    """Find what can be said of each pair of a shard by itself, and what repetitions are told by."""
+    def blocks(self, shard: int | None) -> Iterator[RecordBlock]:
+        """Iterate over the blocks of a shard, or of the whole bitext."""
+        if isinstance(self.given, list):
+            return (
+                RecordBlock.of(self.given[start : start + self.block]) for start in range(0, len(self.given), self.block)
+            )
+        span = self.plan.shard(shard)[1] if shard is not None and self.plan and self._is_cut else None
+        return replace(self.given, span=span).blocks(self.block, self.window)
 
-    def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
-        """Write the arrays of :class:`xswe.corpus.cleaning.Cleaned`, which records are damaged, and where the texts are."""
-        blocks = []
-        for block in self.blocks(shard):
-            one = opened.cleaned(block)
-            found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides}
-            if self.plan.sizes[0] is not None:
-                found |= {"places": block.places, "spans": block.spans.astype(np.int32)}
-            blocks.append(found | {"damaged": block.damaged})
-        return _save(output, blocks)
-
-
-@dataclass(frozen=True)
-class CompareJob(FilterWork):
-    """Compare the sides of the pairs of a shard that have no reason yet."""
-
-    cleaned: Path = Path()  # folder of the stage that cleaned them
-    told: Path = Path()  # folder with the reasons of all records, and where in them each shard begins
-
-    def run(self, opened: Judge, shard: int, output: Path) -> dict[str, Any]:
-        """Write reasons, cosines and those of decoys."""
-        reasons = np.load(self.told / "reasons.npy", mmap_mode="r")
-        row, parts = int(np.load(self.told / "starts.npy")[shard]), []
-        for block in self.again(shard):
-            found = opened.compared(block, np.array(reasons[row : row + len(block)]))
-            parts.append(dict(zip(("reasons", "scores", "decoys"), found, strict=True)))
-            row += len(block)
-        return _save(output, parts)
-
-    def again(self, shard: int) -> Iterator[RecordBlock]:
+    def again(self, shard: int, found: Arrays) -> Iterator[RecordBlock]:
         """Iterate over the blocks once more: by where their texts were found, if these are in a part of a file."""
-        if self.plan.sizes[0] is None:
+        if isinstance(self.given, list) or not self._is_cut:
             return self.blocks(shard)
-        found = _read(self.cleaned / f"{shard:06d}.safetensors", "places", "spans")
-        return self.file.blocks_at(*found) if found else iter(())
+        return self.given.blocks_at(found["places"], found["spans"]) if found else iter(())
 
+    def first(self, opened: Judge, block: RecordBlock) -> Arrays:
+        """Return what can be said of each pair by itself, what repetitions are told by, and where the texts are."""
+        one = opened.cleaned(block)
+        found = {"reasons": one.reason, "keys": one.keys, "near": one.near, "sides": one.sides, "damaged": block.damaged}
+        return found | ({"places": block.places, "spans": block.spans.astype(np.int32)} if self._is_cut else {})
 
-def _save(output: Path, blocks: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-    """Write the arrays of all blocks of a shard, each in one; return how many records it has."""
-    arrays = {name: np.concatenate([block[name] for block in blocks]) for name in (blocks[0] if blocks else ())}
-    save_tensors(output, arrays, crowded=True)
-    return {"lines": len(arrays["reasons"]) if arrays else 0}
+    def fold(self, opened: Judge) -> Fold:
+        """Return what tells why pairs are dropped without a look at their vectors."""
 
+        def reasons(found: Arrays) -> np.ndarray:
+            cleaned = Cleaned(_NO_ROWS, *(found[name] for name in ("reasons", "keys", "near", "sides")))
+            return opened.first_reasons(cleaned, found["damaged"])
 
-def _read(path: Path, *names: str) -> list[np.ndarray]:
-    """Return arrays of a shard; none where it has no records."""
-    from safetensors import safe_open
+        return reasons
 
-    with safe_open(path, "np") as stored:
-        return [stored.get_tensor(name) for name in names if stored.keys()]
-
-
-@dataclass(frozen=True)
-class FilterShards:
-    """A bitext, and who judges it."""
-
-    model: AnyModel  # what compares
-    file: RecordFile  # the bitext
-    config: BitextFilter  # which pairs stay
-    languages: tuple[str, ...]  # of source and target
-    folder: Path  # for the shards, which all can write
-    execution: ExecutionConfig  # who does it
-    threads: int  # of this process
-
-    def judged(self, block: int, window: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Iterate over the shards: reasons uint8 (n,), cosines float32 (n,), and those of decoys, one a pair compared.
-
-        Args:
-            block: records a block, at most.
-            window: bytes of the file at whose multiples a block ends.
-
-        Raises:
-            ConfigError: the bitext is standard input.
-            InputError: the bitext was changed meanwhile.
-            XsweError: shards failed.
-            Unfinished: with ``execution=array``, the others are not done yet.
-        """
-        if "-" in self.file.paths:
-            raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
-        plan, inputs = TextPlan.of(self.file.paths, max(self.execution.shard, window), window)
-        file = replace(self.file, paths=plan.files)
-        if self.file.kind != "tsv":  # records that are no lines, and two files in step, are read from the beginning
-            plan = replace(plan, files=plan.files[:1], sizes=(None,))
-        plain = replace(self.config, threshold=None, precision=None, evidence=False, rerank_share=1.0)
-        decided = [self.model.identity, asdict(plain), list(self.languages), list(map(str, self.file.columns))]
-        identity = fingerprint([*decided, inputs.stamps, plan.shard_bytes, block, window])
-        folder = self.folder.absolute()
-        if self.execution.kind == "ray":
-            once(folder / "model", self.model.identity, lambda place: self.model.save(place / "model"))
-        work = (file, plan, folder / "model" / "model", plain, self.languages, block, window)
-        opened = Judge(self.model, self.config, self.languages, 1)
-        clean = self._stage(folder, "clean", plan.count, CleanJob(*work), identity, inputs)
-        with one_cluster():
-            told = folder / f"reasons-{identity}"
-            with shards_ahead(clean, self.execution, self.threads, opened) as wait:
-                once(told, identity, partial(self._tell, clean, opened, wait))
-            job = CompareJob(*work, clean.folder, told)
-            compare = self._stage(folder, "compare", plan.count, job, identity, inputs)
-            run_shards(compare, self.execution, self.threads, opened)
-        for shard in range(plan.count):
-            if arrays := _read(compare.sound(shard), "reasons", "scores", "decoys"):
-                yield arrays[0], arrays[1], arrays[2]
-
-    def _stage(
-        self, folder: Path, name: str, count: int, job: CleanJob | CompareJob, identity: str, inputs: Inputs
-    ) -> Stage:
-        stage = Stage(folder / f"{name}-{identity}", name, count, ".safetensors", job, identity, inputs)
-        stage.begin()
-        return stage
-
-    def _tell(self, clean: Stage, judge: Judge, wait: Callable[[int], None], place: Path) -> None:
-        """Write why each record is dropped that was there before, or for what it is by itself."""
-        parts, starts, nothing = [np.zeros(0, np.uint8)], [0], Texts.of([])
-        for shard in range(clean.count):
-            wait(shard)
-            if arrays := _read(clean.sound(shard), "reasons", "keys", "near", "sides", "damaged"):
-                reason, keys, near, sides, damaged = arrays
-                parts.append(judge.first_reasons(Cleaned(Rows(nothing, nothing), reason, keys, near, sides), damaged))
-            starts.append(starts[-1] + (len(parts[-1]) if arrays else 0))
-        np.save(place / "reasons.npy", np.concatenate(parts))
-        np.save(place / "starts.npy", np.array(starts))
+    def second(self, opened: Judge, block: RecordBlock, told: np.ndarray) -> Arrays:
+        """Return reasons uint8 (n,), cosines float32 (n,), and those of decoys, one a pair that was compared."""
+        return dict(zip(("reasons", "scores", "decoys"), opened.compared(block, told), strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from xswe.errors import ConfigError
 from xswe.io import files
 from xswe.io.files import held, is_special, scratch, write_json
 from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.kept import unrepeatable
 
 
 @contextmanager
@@ -49,6 +51,22 @@ def work_folder(
             shutil.rmtree(folder, ignore_errors=files.ON_WINDOWS)
     if shared and not keep:
         remove_unheld(folder, leave)
+
+
+def spooled(name: str, folder: Path, execution: ExecutionConfig = LOCAL) -> str:
+    """Return the name of a file that can be read more than once: standard input is kept in a folder.
+
+    Raises:
+        ConfigError: others, who have no part in standard input, are to read it.
+    """
+    if name != "-":
+        return name
+    if execution.kind != "local":
+        raise ConfigError("standard input cannot be cut into shards: give a file, or leave execution=local")
+    unrepeatable()
+    with open(folder / "input", "wb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+    return str(folder / "input")
 
 
 def remove_unheld(folder: Path, leave: Sequence[str] = ()) -> None:

@@ -10,6 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+BRIEF = 5.0  # seconds of work that is begun anew rather than kept
 _order = count()
 _kept: dict[Path, tuple[int, str]] = {}  # by file: which note it was, and where the same command goes on
 _streams: list[int] = []  # of inputs that no later run can know again

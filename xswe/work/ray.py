@@ -119,11 +119,13 @@ def _join(ray: Any, execution: ExecutionConfig, quiet: dict[str, Any]) -> bool:
 
 
 def on_ray(
-    stage: Stage, todo: Iterator[int], execution: ExecutionConfig
+    stage: Stage, todo: Iterator[int], execution: ExecutionConfig, opened: Any
 ) -> Generator[tuple[int, dict[str, Any]], None, None]:
     """Do shards on a cluster; results as they come."""
     if (first := next(todo, None)) is None:
         return
+    if opened is not None:
+        stage.job.share(opened)
     with cluster(execution) as ray:
         pool = _Pool(ray, stage, execution)
         try:

@@ -16,15 +16,14 @@ from xswe.errors import ConfigError, Unfinished, XsweError
 from xswe.io.files import remove_leftovers
 from xswe.io.parallel import available_threads, in_order
 from xswe.progress import bar
+from xswe.work import kept
 from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
-from xswe.work.kept import keep
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
 from xswe.work.records import read_if_there
 from xswe.work.stage import RETRIES, Made, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
-_BRIEF = 5.0  # seconds of work that is begun anew rather than kept
 
 
 def map_shards(
@@ -69,7 +68,7 @@ def _map_here(
 ) -> Iterator[Mapping[str, np.ndarray]]:
     """Yield the arrays of all shards, made on the threads of this process or kept by an earlier one."""
     unit, total = progress
-    left, begun, kept = (stage.folder / "manifest.json").is_file(), time.monotonic(), count(1)
+    left, begun, done = (stage.folder / "manifest.json").is_file(), time.monotonic(), count(1)
     one_at_a_time = threading.Lock()
     if opened is None:
         opened = stage.job.open()  # before there are threads, of which each would load it
@@ -78,7 +77,7 @@ def _map_here(
         logger.info("going on from the shards in %s", stage.folder)
 
     def noted() -> None:
-        keep(stage.folder / "manifest.json", f"after {next(kept):,} of {stage.count:,} shards of {stage.name}")
+        kept.keep(stage.folder / "manifest.json", f"after {next(done):,} of {stage.count:,} shards of {stage.name}")
 
     def made(shard: int) -> Made:
         if left and (counts := stage.counts(shard)) is not None:
@@ -87,7 +86,7 @@ def _map_here(
                 noted()
                 return arrays, counts
         found = patiently(f"{stage.name}, shard {shard}", lambda: stage.job.compute(opened, shard))
-        if time.monotonic() - begun >= _BRIEF:
+        if time.monotonic() - begun >= kept.BRIEF:
             with one_at_a_time:
                 stage.begin(**plan)
             stage.keep(shard, found)
@@ -166,7 +165,7 @@ def _go_through(
 
         def counted() -> None:
             progress.update(1)
-            keep(stage.folder / "manifest.json", f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
+            kept.keep(stage.folder / "manifest.json", f"after {next(sound):,} of {len(shards):,} shards of {stage.name}")
 
         def todo() -> Iterator[int]:
             """Yield what is to be done; the rest is counted."""
@@ -179,7 +178,7 @@ def _go_through(
                     counted()
 
         there = ON_RAY[execution.kind]
-        work = on_ray(stage, todo(), execution) if there else _here(stage, todo(), threads, opened)
+        work = on_ray(stage, todo(), execution, opened) if there else _here(stage, todo(), threads, opened)
         with closing(work) as done:
             for shard, found in done:
                 if "error" not in found:

@@ -25,7 +25,7 @@ import numpy as np
 
 from xswe.errors import ConfigError, InputError, XsweError, brief, no_room
 from xswe.io.files import read_json, save_tensors, write_json
-from xswe.io.inputs import Inputs
+from xswe.io.inputs import NO_INPUTS, Inputs
 from xswe.version import __version__
 from xswe.work.records import sound_record, write_record
 
@@ -48,6 +48,9 @@ class Job:
         """Load what every shard needs (a model, say), once a process."""
         raise NotImplementedError
 
+    def share(self, opened: Any) -> None:
+        """Write what others need to :meth:`open`, given what this process has opened."""
+
     def compute(self, opened: Any, shard: int) -> Made:
         """Do a shard: return its arrays, and counts (``lines``, where there are lines).
 
@@ -66,9 +69,6 @@ class Job:
         return [output]
 
 
-_NO_INPUTS = Inputs()
-
-
 @dataclass(frozen=True)
 class Stage:
     """A piece of work that is cut into shards."""
@@ -79,7 +79,7 @@ class Stage:
     suffix: str  # of their files
     job: Job  # what is done
     identity: str  # a fingerprint of everything that decides the shards' bytes
-    inputs: Inputs = _NO_INPUTS  # the files that the shards are cut from
+    inputs: Inputs = NO_INPUTS  # the files that the shards are cut from
     version: str = __version__  # of whoever planned the work, which that of every worker must be
 
     def path(self, shard: int) -> Path:

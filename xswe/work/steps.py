@@ -1,0 +1,230 @@
+"""Work on the blocks of a text in two steps, with one between them that must see all blocks in their order.
+
+In this process the three go hand in hand, and the text is read once. Others do the first step of all shards; one of them
+goes through what these found; then they do the second step of all shards, each told the part of the result that is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xswe.errors import XsweError
+from xswe.io.inputs import NO_INPUTS, Inputs
+from xswe.io.parallel import in_order
+from xswe.progress import bar, every
+from xswe.work import kept
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.once import once
+from xswe.work.ray import one_cluster
+from xswe.work.run import map_shards, shards_ahead
+from xswe.work.stage import Job, Made, Stage
+
+Arrays = Mapping[str, np.ndarray]
+Fold = Callable[[Arrays], np.ndarray]  # given what the first step found of some blocks, an array of one value a record
+
+
+class TwoSteps:
+    """What is done to the records of a text: a frozen dataclass of paths and settings, as a :class:`Job` is."""
+
+    names = ("first", "second", "work")  # of the steps, and of both together
+    unit = "record"
+
+    def open(self) -> Any:
+        """Load what both steps need, once a process."""
+        raise NotImplementedError
+
+    def share(self, opened: Any) -> None:
+        """Write what others need to :meth:`open`, given what this process has opened."""
+
+    def blocks(self, shard: int | None) -> Iterable[Any]:
+        """Return the blocks of a shard, each of known length; of the whole text without one."""
+        raise NotImplementedError
+
+    def again(self, shard: int, found: Arrays) -> Iterable[Any]:
+        """Return the blocks of a shard once more, given what the first step found of it."""
+        return self.blocks(shard)
+
+    def first(self, opened: Any, block: Any) -> Arrays:
+        """Do the first step: return arrays of a value a record, or more."""
+        raise NotImplementedError
+
+    def fold(self, opened: Any) -> Fold:
+        """Return what is called with the result of the first step of all blocks or shards, in their order."""
+        raise NotImplementedError
+
+    def second(self, opened: Any, block: Any, told: np.ndarray) -> Arrays:
+        """Do the second step, given what :meth:`fold` said of the block's records."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Step(Job):
+    steps: TwoSteps
+
+    def open(self) -> Any:
+        return self.steps.open()
+
+    def share(self, opened: Any) -> None:
+        self.steps.share(opened)
+
+
+@dataclass(frozen=True)
+class _First(_Step):
+    def compute(self, opened: Any, shard: int) -> Made:
+        """Do the first step of a shard."""
+        lengths, found = [], []
+        for block in self.steps.blocks(shard):
+            lengths.append(len(block))
+            found.append(self.steps.first(opened, block))
+        return _joined(found), {"lines": sum(lengths)}
+
+
+@dataclass(frozen=True)
+class _Second(_Step):
+    found: Stage  # the first step
+    told: Path  # folder with what the fold said of all records, and where in it each shard begins
+
+    def compute(self, opened: Any, shard: int) -> Made:
+        """Do the second step of a shard."""
+        told = np.load(self.told / "told.npy", mmap_mode="r")
+        row, parts = int(np.load(self.told / "starts.npy")[shard]), []
+        for block in self.steps.again(shard, self.found.load(shard)):
+            parts.append(self.steps.second(opened, block, np.array(told[row : row + len(block)])))
+            row += len(block)
+        made = _joined(parts)
+        return made, {"lines": len(next(iter(made.values()))) if made else 0}
+
+
+def _joined(parts: Sequence[Arrays]) -> Arrays:
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else ())}
+
+
+def two_steps(
+    steps: TwoSteps,
+    folder: Path | None,
+    identity: str = "",
+    inputs: Inputs = NO_INPUTS,
+    shards: int = 1,
+    *,
+    execution: ExecutionConfig = LOCAL,
+    threads: int,
+    opened: Any,
+) -> Iterator[Arrays]:
+    """Yield what the second step made of all records, in their order, some at a time.
+
+    Args:
+        steps: what is done.
+        folder: for what a later run goes on from; None to keep nothing.
+        identity: of everything that decides the result.
+        inputs: the files that are read.
+        shards: how many there are, for others.
+        execution: who does it.
+        threads: of this process.
+        opened: what the steps open.
+
+    Raises:
+        InputError: the text was changed meanwhile.
+        XsweError: shards failed.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    if execution.kind == "local" or folder is None:
+        yield from _hand_in_hand(steps, _Parts(folder, identity), threads, opened)
+        inputs.check_unchanged()
+        return
+
+    def stage(name: str, job: Job) -> Stage:
+        return Stage(folder / f"{name}-{identity}", name, shards, ".safetensors", job, identity, inputs)
+
+    told, first = folder / f"told-{identity}", stage(steps.names[0], _First(steps))
+    second = stage(steps.names[1], _Second(steps, first, told))
+    first.begin()
+    with one_cluster():
+        with shards_ahead(first, execution, threads, opened) as wait:
+            once(told, identity, partial(_fold, steps.fold(opened), first, wait))
+        yield from map_shards(second, execution, threads, opened)
+
+
+def _fold(fold: Fold, first: Stage, wait: Callable[[int], None], place: Path) -> None:
+    """Write what the fold says of all records."""
+    parts, starts = [np.zeros(0, np.uint8)], [0]
+    for shard in range(first.count):
+        wait(shard)
+        if found := first.load(shard):
+            parts.append(fold(found))
+        starts.append(starts[-1] + (len(parts[-1]) if found else 0))
+    np.save(place / "told.npy", np.concatenate(parts))
+    np.save(place / "starts.npy", np.array(starts))
+
+
+def _hand_in_hand(steps: TwoSteps, parts: _Parts, threads: int, opened: Any) -> Iterator[Arrays]:
+    """Yield what the second step makes of block after block, on all threads, while this one does what comes before it."""
+    fold = steps.fold(opened)
+
+    def told() -> Iterator[tuple[Any, np.ndarray, bool]]:
+        number = 0
+        for block in steps.blocks(None):
+            number += len(block)
+            yield block, fold(steps.first(opened, block)), number > parts.done
+
+    def made(item: tuple[Any, np.ndarray, bool]) -> tuple[int, Arrays]:
+        block, of_block, new = item
+        # Of what was kept nothing is wanted but what the fold tells later blocks by.
+        return len(block), steps.second(opened, block, of_block) if new else {}
+
+    yield from parts.read()
+    with bar(steps.names[2], unit=steps.unit) as progress:
+        for size, arrays in in_order(made, told(), threads):
+            progress.update(size)
+            if arrays:
+                parts.add(arrays)
+                yield arrays
+    parts.write()
+
+
+class _Parts:
+    """What the second step has made so far: kept in a folder, part by part, once it has taken a few seconds."""
+
+    def __init__(self, folder: Path | None, identity: str) -> None:
+        self._stage = folder and Stage(folder / f"parts-{identity}", "parts", 1, ".safetensors", Job(), identity)
+        self._due, self._new, self._number, self.done = every(kept.BRIEF), list[Arrays](), 0, 0
+
+    def read(self) -> Iterator[Arrays]:
+        """Yield the parts that an earlier run kept, up to one that is damaged or not there."""
+        while self._stage and (counts := self._stage.counts(self._number)) and counts["first"] == self.done:
+            try:
+                arrays = self._stage.load(self._number)
+            except XsweError:
+                return
+            self._noted(self._stage, counts["lines"])
+            yield arrays
+
+    def add(self, made: Arrays) -> None:
+        """Take up what was made of a block, and write what is new now and then."""
+        if self._stage:
+            self._new.append(made)
+            if self._due():
+                self._write(self._stage)
+
+    def write(self) -> None:
+        """Write what is new, if the work was no brief one."""
+        if self._stage and self._new and self._number:
+            self._write(self._stage)
+
+    def _write(self, stage: Stage) -> None:
+        arrays = _joined(self._new)
+        lines = len(next(iter(arrays.values())))
+        stage.folder.mkdir(parents=True, exist_ok=True)
+        stage.keep(self._number, (arrays, {"first": self.done, "lines": lines}))
+        self._noted(stage, lines)
+        self._new.clear()
+
+    def _noted(self, stage: Stage, lines: int) -> None:
+        self.done += lines
+        kept.keep(stage.side_car(self._number), f"after {self.done:,} records")
+        self._number += 1
