@@ -19,12 +19,11 @@ from xswe.work import kept
 # Checkpoints are written as often as they can be. Calls are counted of the function that does the work.
 PROGRAM = """
 import importlib, json, signal, sys, threading
-import xswe.model.vector_files, xswe.progress, xswe.search.exact, xswe.work.kept
+import xswe.progress, xswe.search.exact, xswe.work.kept
 from xswe.__main__ import main
 
 stop, times, work, *arguments = json.loads(sys.argv[1])
 xswe.progress._CHECKPOINT_SECONDS, xswe.search.exact._SECONDS_BETWEEN_SAVES = 0.0, 0.01
-xswe.model.vector_files.VectorWriter.save.__defaults__ = (0.0,)
 xswe.work.kept.BRIEF = 0.0
 counts, signalled = dict.fromkeys(filter(None, (stop, work)), 0), threading.Event()
 

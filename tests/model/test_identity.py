@@ -17,6 +17,7 @@ from xswe.model.static import StaticModel
 from xswe.model.vector_files import VectorWriter
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
+from xswe.work import kept
 
 
 @pytest.fixture
@@ -117,9 +118,8 @@ def test_encode_goes_on_with_the_same_model(model, sample, tmp_path, monkeypatch
     def stop(_):
         raise KeyboardInterrupt
 
-    save = VectorWriter.save
     with monkeypatch.context() as patch:
-        patch.setattr(VectorWriter, "save", lambda *given: save(*given, 0.0))
+        patch.setattr(kept, "BRIEF", 0.0)
         patch.setattr(VectorWriter, "finish", stop)
         with pytest.raises(KeyboardInterrupt):
             xswe.encode_file(xswe.load(tmp_path / "model"), *files, threads=1)

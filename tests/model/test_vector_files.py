@@ -15,11 +15,17 @@ from xswe.io.ragged import Texts
 from xswe.model import vector_files
 from xswe.model.folder import convert, restore
 from xswe.model.vector_files import VectorFile, open_writer
+from xswe.work import kept
 from xswe.work.records import file_checksum
 
 LINES = [f"line {k}" for k in range(10)]
 ROWS = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)
 BLOCKS = [(0, 4), (4, 8), (8, 10)]
+
+
+@pytest.fixture(autouse=True)
+def noted_at_once(monkeypatch):
+    monkeypatch.setattr(kept, "BRIEF", 0.0)
 
 
 class Killed(BaseException):
@@ -34,10 +40,10 @@ def write(path, dtype="float32", *, lines=LINES, until=10, signature="s", note=T
             if start >= len(lines):
                 break
             if (place := writer.admit(Texts.of(lines[start:stop]), "input.txt")) is not None:
-                writer.write(place[0], ROWS[start:stop])
+                checksum = writer.write(place[0], ROWS[start:stop])
                 written.append(start)
                 if note:
-                    writer.save(stop, place[1], every=0)
+                    writer.save(stop, place[1], checksum)
             if stop >= until < 10:
                 raise Killed
     return written
@@ -92,6 +98,37 @@ def test_a_killed_run_is_taken_up_to_the_same_bytes(tmp_path, suffix, dtype):
     assert write(path, dtype) == [8]  # only the last block is written again
     assert path.read_bytes() == whole.read_bytes()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("damage", ["flipped", "exchanged", "shorter", "scales", "journal"])
+def test_rows_that_were_damaged_are_written_again(tmp_path, dtype, damage):
+    write(tmp_path / "whole.npy", dtype)
+    with pytest.raises(Killed):
+        write(tmp_path / "a.npy", dtype, until=8)
+    rows, size = tmp_path / ".a.npy.partial", VectorFile(tmp_path / "a.npy", 6, dtype).row_bytes
+    found = bytearray(rows.read_bytes())
+    again = [4, 8]
+    if damage == "flipped":
+        found[512 + 4 * size + 3] ^= 16
+    elif damage == "exchanged":
+        first, second = (slice(512 + row * size, 512 + (row + 1) * size) for row in (4, 6))
+        found[first], found[second] = found[second], found[first]
+    elif damage == "shorter":
+        del found[-2:]
+    elif damage == "scales" and dtype == "int8":
+        scales = bytearray((tmp_path / ".a.npy.scales.partial").read_bytes())
+        scales[-1] ^= 1
+        (tmp_path / ".a.npy.scales.partial").write_bytes(scales)
+    elif damage == "journal":
+        journal = tmp_path / ".a.npy.journal.json"
+        journal.write_text(journal.read_text().replace("[4,", "[3,"))
+        again = [0, 4, 8]
+    else:
+        again = [8]
+    rows.write_bytes(found)
+    assert write(tmp_path / "a.npy", dtype) == again
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_rows_that_the_journal_does_not_know_are_written_again(tmp_path):

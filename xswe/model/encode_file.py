@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,17 +105,18 @@ def encode_file(
         raise ConfigError(f"threads={threads}: give at least 1, or null for all processors")
     check_here(output)
     files, target, threads, begun = expand(input), Path(output), threads or available_threads(), time.monotonic()
-    if execution.kind != "local" or len(files) != 1 or "*" in target.name:
+    if execution.kind != "local" or "*" in target.name:
         rows, kept = encode_shards(model, files, target, dtype, execution, threads, split, language)
         return EncodedFile(target, rows, kept, model.dim, dtype, _scales(target, dtype), time.monotonic() - begun, threads)
-    source = files[0]
-    check_output(target, [source])
+    check_output(target, files)
     if is_special(target):
         raise ConfigError(f"output={target}: a pipe or a device, and vectors are not written in order; give a file")
     file = VectorFile(target.resolve() if target.is_symlink() else target, model.dim, dtype)
-    with as_lines(source, split, language, target) as lines, open_writer(file, _signature(model, lines, file)) as writer:
+    with ExitStack() as stack:
+        sources = [stack.enter_context(as_lines(name, split, language, target)) for name in files]
+        writer = stack.enter_context(open_writer(file, _signature(model, sources, file)))
         kept = writer.kept
-        _encode(model, lines, writer, threads)
+        _encode(model, sources, writer, threads)
     taken = time.monotonic() - begun
     return EncodedFile(file.path, writer.rows, kept, model.dim, dtype, _scales(file.path, dtype), taken, threads)
 
@@ -124,31 +126,31 @@ def _scales(path: Path, dtype: str) -> Path | None:
     return path.with_name(f"{path.stem}.scales.npy") if dtype == "int8" and path.suffix == ".npy" else None
 
 
-def _encode(model: AnyModel, source: str, writer: VectorWriter, threads: int) -> None:
+def _encode(model: AnyModel, sources: Sequence[str], writer: VectorWriter, threads: int) -> None:
     """Encode what is still to be encoded; several blocks at a time."""
 
     def blocks() -> Iterator[tuple[Texts, int, str]]:
-        for texts in read_blocks(source):
-            if (place := writer.admit(texts, source)) is not None:
-                yield texts, *place
+        for source in sources:
+            for texts in read_blocks(source):
+                if (place := writer.admit(texts, source)) is not None:
+                    yield texts, *place
 
-    def work(block: tuple[Texts, int, str]) -> tuple[int, int, str]:
+    def work(block: tuple[Texts, int, str]) -> tuple[int, tuple[int, str, int]]:
         texts, first, digest = block
         out = np.empty((len(texts), model.dim), np.float32)
         model.encode_into(texts, out)
-        writer.write(first, out)
-        return len(texts), first + len(texts), digest
+        return len(texts), (first + len(texts), digest, writer.write(first, out))
 
     with bar("encode", unit="line", initial=writer.kept) as progress:
-        for lines, rows, digest in in_order(work, blocks(), threads):
+        for lines, written in in_order(work, blocks(), threads):
             progress.update(lines)
-            writer.save(rows, digest)
+            writer.save(*written)
 
 
-def _signature(model: AnyModel, source: str, file: VectorFile) -> str:
+def _signature(model: AnyModel, sources: Sequence[str], file: VectorFile) -> str:
     """Name all that the output's bytes depend on; of standard input only the lines themselves can tell."""
-    text = file_stamp(source) if is_remote(source) or Path(source).is_file() else None
-    return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, text)
+    texts = [file_stamp(name) if is_remote(name) or Path(name).is_file() else None for name in sources]
+    return fingerprint(__version__, model.identity, file.path.suffix, file.dtype, file.width, texts)
 
 
 class BatchEncoder:
@@ -210,6 +212,10 @@ class EncodeJob(Job):
         """Load the model and the plan."""
         return load_any(self.model), TextPlan.read(self.folder)
 
+    def share(self, opened: tuple[AnyModel, TextPlan]) -> None:
+        """Write the model for others to load."""
+        once(self.model.parent, opened[0].identity, lambda place: opened[0].save(place / self.model.name))
+
     def run(self, opened: tuple[AnyModel, TextPlan], shard: int, output: Path) -> dict[str, Any]:
         """Write the vectors of a shard."""
         model, plan = opened
@@ -243,8 +249,6 @@ class _Shards(NamedTuple):
 
     def encoded(self, folder: Path, models: Path, suffix: str) -> Stage:
         """Do all shards, in a folder; workers find the model in another."""
-        if self.execution.kind == "ray":
-            once(models, self.model.identity, lambda place: self.model.save(place / "model"))
         job = EncodeJob(folder.absolute(), models.absolute() / "model", self.file.dtype)
         stage = Stage(job.folder, "encode", self.plan.count, suffix, job, self.identity, self.inputs)
         stage.begin(plan=asdict(self.plan))
