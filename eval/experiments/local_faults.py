@@ -40,9 +40,9 @@ from typing import Any
 from tqdm import tqdm
 
 import xswe.__main__
-import xswe.model.vector_files
 import xswe.progress
 import xswe.search.exact
+import xswe.work.kept
 from eval.experiments.faults import AMPLE, disk, used
 from eval.settings import run_script
 from xswe.corpus.cards import sample_sentences
@@ -226,7 +226,7 @@ def wait_for(process: int, said: Path) -> tuple[int, str]:
 def often() -> None:
     """Let checkpoints be written as often as they can be."""
     xswe.progress._CHECKPOINT_SECONDS, xswe.search.exact._SECONDS_BETWEEN_SAVES = 0.0, 0.01
-    xswe.model.vector_files.VectorWriter.save.__defaults__ = (0.0,)
+    xswe.work.kept.BRIEF = 0.0
 
 
 def behind() -> None:
