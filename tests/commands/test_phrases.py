@@ -86,7 +86,7 @@ def test_hits_are_packed_or_go_to_standard_output(folder):
     plain = (folder / "a.tsv").read_text("utf-8")
     assert gzip.decompress((folder / "a.tsv.gz").read_bytes()).decode("utf-8") == said["-"].stdout == plain
     assert " passages, 21 queries" in said["-"].stderr
-    assert not list(folder.glob(".*.state"))
+    assert not list(folder.glob("*.work"))
 
 
 def test_a_damaged_line_may_be_skipped(folder):
@@ -98,13 +98,15 @@ def test_a_damaged_line_may_be_skipped(folder):
 
 
 def test_a_damaged_state_is_told_and_not_gone_on_from(folder):
-    (folder / ".d.tsv.state").write_bytes(b"noise")
+    (folder / "d.tsv.work").mkdir()
+    (folder / "d.tsv.work" / "work.json").write_text("{}")
+    (folder / "d.tsv.work" / "search.safetensors").write_bytes(b"noise")
     done = cli(*SETTINGS, "output=d.tsv", cwd=folder)
     assert done.returncode == 0
-    assert ".d.tsv.state: damaged since it was written; the work that it holds is done again" in done.stderr
+    assert "search.safetensors: damaged since it was written; the work that it holds is done again" in done.stderr
     assert cli(*SETTINGS, "output=e.tsv", cwd=folder).returncode == 0
     assert (folder / "d.tsv").read_bytes() == (folder / "e.tsv").read_bytes()
-    assert not (folder / ".d.tsv.state").exists()
+    assert not (folder / "d.tsv.work").exists()
 
 
 def test_terms_have_a_header_and_equal_columns(folder):

@@ -26,9 +26,9 @@ from xswe.phrases.search import SpanConfig, StaticWords, WordSource, load_words,
 from xswe.phrases.terms import Term, find_terms
 from xswe.progress import took
 from xswe.text.languages import check_languages
-from xswe.text.sentences import as_lines, is_document
+from xswe.text.sentences import is_document
 from xswe.work.config import LOCAL, ExecutionConfig
-from xswe.work.folder import work_folder
+from xswe.work.folder import spooled, work_folder
 from xswe.work.once import once
 
 Mode = Literal["phrases", "terms"]
@@ -102,20 +102,6 @@ class PhraseFiles:
         for file in find_pairs([self.passages], (a, b)):
             yield from read_pairs(file, on_error=self.on_error, skipped=skipped)
 
-    @property
-    def checkpoint(self) -> Path | None:
-        """Where the state of the search is kept; None where it has no place, or the passages cannot be read again."""
-        if "-" in (self.output, self.passages):
-            return None
-        return Path(self.output).with_name(f".{Path(self.output).name}.state")
-
-    @property
-    def identity(self) -> list[Any] | None:
-        """Tell the passages from others in a file of the same name, without reading them."""
-        if self.checkpoint is None:
-            return None
-        return [*file_stamp(self.passages), self.on_error, self.is_bitext and list(self.languages)]
-
 
 @dataclass(frozen=True)
 class FoundInFiles:
@@ -161,7 +147,7 @@ def find_in_files(
 ) -> FoundInFiles:
     """Find what says the phrases of a file in the passages of another, and write it.
 
-    A search that was killed goes on from a file beside the output.
+    A search that was killed goes on from ``<output>.work``.
 
     Args:
         model: a static model, or the name of one; ``teacher:NAME`` for an encoder, whose token states are then used.
@@ -186,11 +172,17 @@ def find_in_files(
         how["bitext"] = files.pairs(Skipped())
     with ExitStack() as stack:
         passages: Iterable[str] | PhraseShards
+        folder = stack.enter_context(work_folder(files.output, execution, keep=execution.kind == "array"))
         if execution.kind == "local":
-            cut = as_lines(files.passages, files.is_cut, files.languages[1] if files.is_cut else None, files.output)
-            path = files.passages if files.is_bitext else stack.enter_context(cut)
-            read = replace(files, passages=path, split=files.is_cut)
-            how |= {"checkpoint": read.checkpoint, "passages_identity": read.identity}
+            read = files
+            if files.is_cut:
+                whole = spooled(files.passages, folder)
+                read = replace(files, passages=cut_once(whole, files.languages[1], folder), split=True)
+            elif not files.is_bitext:
+                check_lines(files.passages)
+            if files.passages != "-":
+                identity = [*file_stamp(files.passages), files.on_error, files.is_bitext and list(files.languages)]
+                how |= {"checkpoint": folder / "search.safetensors", "passages_identity": identity}
             passages = _passages(read, lines, skipped)
         else:
             if "-" in (files.passages, files.output) or not isinstance(model, str):
@@ -198,15 +190,12 @@ def find_in_files(
                     f"execution={execution.kind}: others read the same passages: give a file, an output file, and the name "
                     "of a model"
                 )
-            folder = stack.enter_context(work_folder(files.output, execution, keep=execution.kind == "array"))
             passages = PhraseShards(model, _as_plain_lines(files, folder, skipped), folder, execution)
         found = search(source, queries, passages, config, **how)
         seconds = time.monotonic() - begun
         other = _other_sides(files, found)
         marks = _marks(source, found, other, counterparts)
         _write(files, queries, found, config.examples, other, marks)
-    if files.checkpoint is not None:
-        files.checkpoint.unlink(missing_ok=True)
     number = passages.lines if isinstance(passages, PhraseShards) else next(lines)
     return FoundInFiles(found, number, dict(skipped.counts), seconds, files, queries, other, marks)
 
