@@ -422,12 +422,11 @@ def _(choice, folder):
 
 @probe("xswe.training.extract:Merge")
 def _(choice, folder):
-    from xswe.training.extract import SEPARATE, _Progress
+    from xswe.training.extract import SEPARATE, _Means
 
-    state = _Progress(2, 3, 2)
+    state = _Means(2, 3, 2)
     for share in (1.0, 4.0):
-        state.earlier += np.float32(share)
-        state.counts += 1
+        state.add(np.arange(2), np.full((2, 3), share, np.float32), np.ones(2, np.int64))
         state.close_language(np.array([int(share), 1]), choice)
     return state.total.tobytes(), state.weight.tobytes(), SEPARATE[choice]
 

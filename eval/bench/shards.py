@@ -52,8 +52,8 @@ from xswe.search.types import SearchConfig
 from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
-from xswe.training import extract_shards
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.work import run as work_run
 from xswe.work.config import ExecutionConfig
 from xswe.work.ray import cluster
 from xswe.work.run import run_shards
@@ -203,7 +203,7 @@ def watched(*modules: Any) -> Iterator[list[dict[str, float]]]:
 
 def a_run(work: Callable[[ExecutionConfig], Any], execution: ExecutionConfig) -> dict[str, float]:
     """Time a run, and what is by shards in it."""
-    with watched(encode_file, extract_shards, search_shards) as stages:
+    with watched(encode_file, work_run, search_shards) as stages:
         row = timed(lambda: work(execution))
     found = {f"{name}_seconds": sum(stage[name] for stage in stages) for name in ("start", "work")}
     processor = row["processor_seconds"] + (sum(stage["processor"] for stage in stages) if execution.kind == "ray" else 0)
@@ -241,10 +241,8 @@ def extraction(settings: dict[str, Any], place: Path, lines: int) -> Work:
         samples.append(LanguageSample(code, kept, contexts, bags.counts(len(units.tokens))))
 
     def work(execution: ExecutionConfig) -> Any:
-        if execution.kind == "local":
-            return extract(teacher, units, samples, how)
         with tempfile.TemporaryDirectory(dir=place) as folder:
-            return extract_shards.extract_by_shards(teacher, units, samples, how, Path(folder), execution)
+            return extract(teacher, units, samples, how, Path(folder), execution)
 
     return work
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -116,7 +117,8 @@ def main(settings: dict[str, Any]) -> None:
     bare = bare_pass(teacher, AutoTokenizer.from_pretrained(settings["tokenizer"] or settings["model"]), samples)
 
     def extraction() -> None:
-        extract(teacher, units, samples, ExtractConfig(isolated=False))
+        with TemporaryDirectory() as folder:
+            extract(teacher, units, samples, ExtractConfig(isolated=False), Path(folder))
 
     bare(), extraction()  # every shape of a batch is compiled once, on both sides
     rounds = [(seconds(bare), seconds(extraction)) for _ in range(settings["rounds"])]

@@ -54,8 +54,8 @@ MAIN = """import sys
 from xswe.search.shards import Sizes
 Sizes.__init__.__defaults__ = 16384, 1 << 22, 4096, 8192
 if "units=words" in sys.argv:
-    from xswe.training import extract_shards, inputs
-    inputs._TEXTS = extract_shards._SHARD = 1024
+    from xswe.training import inputs, teacher_vectors
+    inputs._TEXTS = teacher_vectors._SHARD = 1024
 from xswe.__main__ import main
 sys.exit(main())"""
 

@@ -38,8 +38,6 @@ from xswe.teacher.protocol import Teacher, TeacherConfig
 from xswe.text.languages import check_languages
 from xswe.text.units import Units
 from xswe.training.config import update
-from xswe.training.extract import RowVectors
-from xswe.training.extract_shards import vectors_stage
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -55,6 +53,7 @@ from xswe.training.objective import Objective
 from xswe.training.pairs import ParallelBags
 from xswe.training.refine import RefineConfig, refine
 from xswe.training.stages import Stages, decisive, only_run, versions
+from xswe.training.teacher_vectors import RowVectors, vectors_stage
 from xswe.training.train import load_encoder, teacher_settings
 
 DEFAULTS: dict[str, Any] = {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -13,10 +16,13 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from tests.conftest import FakeTeacher
 from xswe.corpus.contexts import ContextConfig, choose_contexts
+from xswe.errors import ConfigError
 from xswe.io.ragged import Bags, Texts
 from xswe.text.units import SubwordUnits, settle
 from xswe.text.words import WordSplitter, WordUnits
-from xswe.training.extract import ExtractConfig, LanguageSample, extract
+from xswe.training import extract as module
+from xswe.training.extract import ExtractConfig, LanguageSample
+from xswe.work import run as work_run
 
 VOCABULARY = ["cat", "at", "dog", "a", "rare"]
 
@@ -31,6 +37,11 @@ def sample_of(units, texts, code="en", n=100):
     contexts = choose_contexts(units.bags(texts), len(units.tokens), ContextConfig(per_unit=n), exact=exact)
     chosen = Texts.of(texts[i] for i in contexts.sentences)
     return LanguageSample(code, chosen, contexts, exact.counts(len(units.tokens)))
+
+
+def extract(teacher, units, samples, config):
+    with TemporaryDirectory() as folder:
+        return module.extract(teacher, units, samples, config, Path(folder))
 
 
 def run(units, texts, teacher=None, n=100, **options):
@@ -200,12 +211,19 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("killed_after", [0, 1, 3, 4])
-def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_after, monkeypatch):
-    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
-    english = [f"{'a ' * (i % 5)}cat {'dog ' * (i % 3)}at" for i in range(9)]
+@pytest.fixture
+def in_shards(monkeypatch):
+    """Two batches are a shard, and all are kept."""
+    monkeypatch.setattr(module, "_LEAST", 6)
+    monkeypatch.setattr(work_run, "_BRIEF", 0.0)
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 2, 5, 6])
+def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_after, in_shards):
+    english = [f"{'a ' * (i % 5)}cat {'dog ' * (i % 3)}at" for i in range(12)]
     samples = [sample_of(units, english), sample_of(units, [t[::-1] + " cat" for t in english], "de")]
-    undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
+    given = units, samples, ExtractConfig(isolated=False)
+    undisturbed = extract(FakeTeacher(), *given)
 
     class Dies(FakeTeacher):
         left = killed_after
@@ -217,15 +235,31 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(units, tmp_path, killed_a
                 self.left -= 1
                 yield made
 
-    options = {"checkpoint": tmp_path / "c", "identity": "x"}
     with pytest.raises(Killed):
-        extract(Dies(), units, samples, ExtractConfig(isolated=False), **options)
+        module.extract(Dies(), *given, tmp_path / "shards")
     teacher = FakeTeacher()
-    resumed = extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
+    resumed = module.extract(teacher, *given, tmp_path / "shards")
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
     assert resumed.contexts.tolist() == undisturbed.contexts.tolist()
-    total = sum(len(sample.texts) for sample in samples)
-    assert len(teacher.encoded) == total - 3 * killed_after
+    assert len(teacher.encoded) == 24 - 6 * (killed_after // 2)  # the shard that it was at is done again
+
+
+def test_the_bar_moves_within_a_shard_by_sentences_and_past_what_is_kept(units, tmp_path, in_shards, monkeypatch):
+    moved, opened = [], work_run.bar
+
+    @contextmanager
+    def bar(name, total, unit):
+        assert (name, total, unit) == ("extract", 12, "sentence")
+        with opened(name, total, unit) as shown:
+            shown.update = moved.append
+            yield shown
+
+    monkeypatch.setattr(work_run, "bar", bar)
+    samples = [sample_of(units, [f"{'a ' * i}cat" for i in range(12)])]
+    for expected in ([3, 3, 0] * 2, [6, 6]):
+        module.extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
+        assert moved == expected
+        moved.clear()
 
 
 class Slow(FakeTeacher):
@@ -273,49 +307,41 @@ def test_the_teacher_works_while_the_batch_before_is_harvested():
     assert not helpers()
 
 
-def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path, monkeypatch):
-    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
+def test_an_error_of_the_harvest_ends_the_extraction_and_its_thread(tmp_path, in_shards):
     units = SlowUnits(VOCABULARY, WordSplitter(("en", "de"), {}, None), None)
     samples = [sample_of(units, [f"a cat {'at ' * (i % 7)}{'dog ' * (i % 5)}" for i in range(30)])]
-    undisturbed = extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False))
-    units.fails_at = 4
-    options = {"checkpoint": tmp_path / "c", "identity": "x"}
+    given = units, samples, ExtractConfig(isolated=False)
+    undisturbed = extract(FakeTeacher(), *given)
+    units.fails_at = 5
     with pytest.raises(Killed):
-        extract(FakeTeacher(), units, samples, ExtractConfig(isolated=False), **options)
+        module.extract(FakeTeacher(), *given, tmp_path / "shards")
     assert not helpers()
     units.fails_at, teacher = None, FakeTeacher()
-    # No batch after the one that failed was harvested: the checkpoint has the four before it.
-    resumed = extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
-    assert len(teacher.encoded) == 30 - 4 * 3
+    resumed = module.extract(teacher, *given, tmp_path / "shards")
+    assert len(teacher.encoded) == 30 - 4 * 3  # of the two shards before the one that failed
     assert resumed.matrix.tobytes() == undisturbed.matrix.tobytes()
 
 
-def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path, monkeypatch):
-    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
-
+def test_an_interrupt_of_the_teacher_leaves_no_thread_behind(units, tmp_path, in_shards):
     class Interrupted(FakeTeacher):
         def states(self, texts, batches):
-            yield from super().states(texts, batches[:2])
+            yield from super().states(texts, batches[:1])
             raise KeyboardInterrupt
 
     samples = [sample_of(units, ["a cat", "dog cat at", "cat", "a dog at a cat", "at a", "a", "dog"])]
-    options = {"checkpoint": tmp_path / "c", "identity": "x"}
     with pytest.raises(KeyboardInterrupt):
-        extract(Interrupted(), units, samples, ExtractConfig(isolated=False), **options)
+        module.extract(Interrupted(), units, samples, ExtractConfig(isolated=False), tmp_path / "shards")
     assert not helpers()
-    teacher = FakeTeacher()
-    extract(teacher, units, samples, ExtractConfig(isolated=False), **options)
-    assert len(teacher.encoded) in (1, 4)  # the second batch may not have been begun when the teacher broke off
 
 
-def test_a_checkpoint_of_other_inputs_is_not_resumed(units, tmp_path, monkeypatch):
-    monkeypatch.setattr("xswe.progress._CHECKPOINT_SECONDS", 0.0)
-    samples = [sample_of(units, ["a cat", "cat dog"])]
-    options = {"checkpoint": tmp_path / "c"}
-    extract(FakeTeacher(1), units, samples, ExtractConfig(isolated=False), identity="x", **options)
-    teacher = FakeTeacher(1)
-    extract(teacher, units, samples, ExtractConfig(isolated=False), identity="y", **options)
-    assert len(teacher.encoded) == 2
+def test_shards_of_other_inputs_are_refused(units, tmp_path, in_shards):
+    given = [sample_of(units, ["a cat", "cat dog"])], ExtractConfig(isolated=False), tmp_path / "shards"
+    module.extract(FakeTeacher(1), units, *given)
+    other = FakeTeacher(1)
+    other.identity = "another"
+    with pytest.raises(ConfigError, match="holds the shards of other settings, inputs or another version"):
+        module.extract(other, units, *given)
+    assert not other.encoded
 
 
 def test_units_and_tokens_of_different_cuts_meet_by_characters():

@@ -14,11 +14,12 @@ from xswe.teacher.protocol import TeacherConfig
 from xswe.teacher.transformer import load_teacher
 from xswe.text.units import SubwordUnits
 from xswe.training import extract as module
-from xswe.training import extract_shards as shards
+from xswe.training import teacher_vectors
 from xswe.training.extract import ExtractConfig, LanguageSample, extract
-from xswe.training.extract_shards import extract_by_shards, vectors_stage
 from xswe.training.stages import Stages
-from xswe.work.config import ExecutionConfig
+from xswe.training.teacher_vectors import vectors_stage
+from xswe.work import run as work_run
+from xswe.work.config import LOCAL, ExecutionConfig
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +45,18 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LEAST", 16)  # of these few sentences several shards
     teacher, _, samples, _ = given
     assert min(len(module.shards_of(teacher.batches(one.texts))) for one in samples) > 1
-    run, told = shards.run_shards, []
+    run, told = work_run.run_shards, []
 
-    def watched(*arguments, costs, **more):
-        told.extend(costs)
-        run(*arguments, costs=costs, **more)
+    def watched(*given):
+        told.extend(given[4])
+        run(*given)
 
-    monkeypatch.setattr(shards, "run_shards", watched)
+    monkeypatch.setattr(work_run, "run_shards", watched)
     *earlier, last = slices(3)
     for how in earlier:
         with pytest.raises(Unfinished):
-            extract_by_shards(*given, tmp_path / "shards", how)
-    equal(extract_by_shards(*given, tmp_path / "shards", last), extract(*given))
+            extract(*given, tmp_path / "shards", how)
+    equal(extract(*given, tmp_path / "shards", last), extract(*given, tmp_path / "here"))
     en = len(module.shards_of(teacher.batches(samples[0].texts)))
     assert en > 2
     assert told[: en - 1] == sorted(told[: en - 1])  # a language's longest sentences come last, the last shard may be short
@@ -63,8 +64,8 @@ def test_an_array_makes_the_same_bytes(given, tmp_path, monkeypatch):
 
 
 def test_actors_make_the_same_bytes(ray_cluster, given, sample, tmp_path, monkeypatch):
-    equal(extract_by_shards(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given))
-    monkeypatch.setattr(shards, "_SHARD", 8)
+    equal(extract(*given, tmp_path / "shards", ExecutionConfig("ray")), extract(*given, tmp_path / "here"))
+    monkeypatch.setattr(teacher_vectors, "_SHARD", 8)
     sides = [Texts.of(sample["en"][:20])]
     there = vectors_stage(Stages(tmp_path / "there", execution=ExecutionConfig("ray")), ["x"], given[0], sides)
     here = vectors_stage(Stages(tmp_path / "here"), ["x"], given[0], sides)
@@ -72,7 +73,7 @@ def test_actors_make_the_same_bytes(ray_cluster, given, sample, tmp_path, monkey
 
 
 def test_an_array_makes_the_same_vectors_and_goes_on_after_a_loss(given, sample, tmp_path, monkeypatch):
-    monkeypatch.setattr(shards, "_SHARD", 8)
+    monkeypatch.setattr(teacher_vectors, "_SHARD", 8)
     teacher, sides = given[0], [Texts.of(sample["en"][:50]), Texts.of(sample["de"][:30] + sample["en"][:3])]
 
     def stage(place, *how):
@@ -82,7 +83,7 @@ def test_an_array_makes_the_same_vectors_and_goes_on_after_a_loss(given, sample,
     for how in earlier:
         with pytest.raises(Unfinished, match="encode with mini: this slice is done"):
             stage("array", how)
-    lost, damaged = sorted((tmp_path / "array" / "stages").glob("vectors-*.shards/*.npy"))[:2]
+    lost, damaged = sorted((tmp_path / "array" / "stages").glob("vectors-*.shards/*.safetensors"))[:2]
     lost.unlink()
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     with pytest.raises(Unfinished, match="2 of all 10 shards are not, of the indices 1-2;"):
@@ -96,20 +97,20 @@ def test_an_array_makes_the_same_vectors_and_goes_on_after_a_loss(given, sample,
     assert not list((tmp_path / "array" / "stages").glob("*.shards"))
 
 
-def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, monkeypatch):
+def test_the_bytes_of_few_sentences_are_those_of_one_sum(given, tmp_path, monkeypatch):
     teacher, units, samples, config = given
 
-    def whole(language):
-        one, n = samples[language], len(units.tokens)
-        sums, counts = np.zeros((n, teacher.dim), np.float32), np.zeros(n, np.int64)
-        for states in teacher.states(one.texts, teacher.batches(one.texts)):
-            module.harvest_batch(states, units, one.texts, one.contexts, sums, counts)
-        yield np.arange(n, dtype=np.int32), sums, counts
+    def whole():
+        for number, one in enumerate(samples):
+            sums = module._Harvest(np.arange(len(units.tokens), dtype=np.int32), units, teacher.dim)
+            for states in teacher.states(one.texts, teacher.batches(one.texts)):
+                sums.harvest(states, one.texts, one.contexts)
+            yield number, sums.arrays
 
-    expected = module.summed(teacher, units, samples, config, whole)
-    equal(extract(*given), expected)
+    expected = module.averaged(teacher, units, samples, config, whole())
+    equal(extract(*given, tmp_path / "one"), expected)
     monkeypatch.setattr(module, "_LEAST", 16)  # of several shards the sums are rounded otherwise
-    assert extract(*given).matrix.tobytes() != expected.matrix.tobytes()
+    assert extract(*given, tmp_path / "several").matrix.tobytes() != expected.matrix.tobytes()
 
 
 def test_every_batch_is_in_one_shard(monkeypatch):
@@ -119,6 +120,12 @@ def test_every_batch_is_in_one_shard(monkeypatch):
         assert len(bounds) <= 256
 
 
-def test_a_teacher_without_a_name_is_refused(given, tmp_path):
+def test_an_array_takes_a_teacher_that_only_python_has(given, tmp_path):
+    _, units, samples, config = given
+    made = extract(FakeTeacher(), units, samples, config, tmp_path / "array", ExecutionConfig("array", 0, 1))
+    equal(made, extract(FakeTeacher(), units, samples, config, tmp_path / "here", LOCAL))
+
+
+def test_workers_of_a_cluster_are_given_no_such_teacher(ray_cluster, given, tmp_path):
     with pytest.raises(ConfigError, match="give its name or folder"):
-        extract_by_shards(FakeTeacher(), *given[1:], tmp_path, ExecutionConfig("array", 0, 1))
+        extract(FakeTeacher(), *given[1:], tmp_path / "shards", ExecutionConfig("ray"))

@@ -55,7 +55,7 @@ def splitter(language, pieces):
 
 
 @pytest.fixture(scope="module")
-def extracted(e5_teacher, sample):
+def extracted(e5_teacher, sample, tmp_path_factory):
     """Extract the words of each language's first sentences, two contexts a word."""
     pieces, made = pieces_only(e5_teacher.tokenizer), {}
     for language in LANGUAGES:
@@ -66,7 +66,9 @@ def extracted(e5_teacher, sample):
         contexts = choose_contexts(units.bags(texts), len(units), ContextConfig(per_unit=PER_WORD), exact=exact)
         chosen = [texts[row] for row in contexts.sentences]
         samples = [LanguageSample(language, Texts.of(chosen), contexts, exact.counts(len(units)))]
-        matrix = extract(e5_teacher, units, samples, ExtractConfig(isolated=False)).matrix
+        matrix = extract(
+            e5_teacher, units, samples, ExtractConfig(isolated=False), tmp_path_factory.mktemp(language)
+        ).matrix
         made[language] = Extracted(units, chosen, contexts, matrix)
     return made
 

@@ -23,9 +23,9 @@ from xswe.io.files import read_json
 from xswe.model.folder import load_units
 from xswe.teacher.protocol import TeacherConfig
 from xswe.text.words import WordUnits
+from xswe.training import pipeline
 from xswe.training.config import PCAConfig, TrainConfig, sample_paths
-from xswe.training.extract import ExtractConfig, RowVectors, as_imitated, extract
-from xswe.training.extract_shards import vectors_stage
+from xswe.training.extract import ExtractConfig, extract
 from xswe.training.inputs import Corpus, UnitsConfig, sides
 from xswe.training.loop import RunLog
 from xswe.training.objective import Objective
@@ -33,6 +33,7 @@ from xswe.training.pairs import WordCounts
 from xswe.training.pipeline import run_stages
 from xswe.training.refine import RefineConfig
 from xswe.training.stages import Stages, only_run
+from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.train import score_imitation, score_pivots
 from xswe.training.triplets import SpanTraining
 from xswe.work.config import ExecutionConfig
@@ -322,15 +323,17 @@ def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix
     c, how = config(("en", "de"), pca=PCAConfig(dim=2), refine=RefineConfig(max_steps=0)), ExecutionConfig("array", 0, 1)
     turns = []
 
+    sums_by_shard = pipeline.sums_by_shard
+
     def sums(*given):
+        made = sums_by_shard(*given)
         turns.append(given[-2])
-        turns[-1].mkdir(exist_ok=True)
         if len(turns) == 1:
             run_stages(c, fake_teacher, tmp_path, execution=how)
-            assert turns[0].is_dir()
+            assert list(turns[0].glob("*.safetensors"))
+        return made
 
-    monkeypatch.setattr("xswe.training.pipeline.sums_by_shards", sums)
-    monkeypatch.setattr("xswe.training.pipeline.extract_by_shards", lambda *given: extract(*given[:-2]))
+    monkeypatch.setattr(pipeline, "sums_by_shard", sums)
     run_stages(c, fake_teacher, tmp_path, execution=how)
     assert len(turns) == 2
     assert not turns[0].exists()
@@ -338,7 +341,7 @@ def test_shards_that_a_task_of_an_array_is_at_stay_though_another_has_the_matrix
 
 def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config, fake_teacher, monkeypatch):
     monkeypatch.setattr("xswe.training.inputs._TEXTS", 200)
-    monkeypatch.setattr("xswe.training.extract_shards._SHARD", 100)
+    monkeypatch.setattr("xswe.training.teacher_vectors._SHARD", 100)
     fake_teacher.config = TeacherConfig()  # a name, by which others could load it
     c = config(("en",), pca=PCAConfig(dim=8), refine=RefineConfig(max_steps=3, batch_size=64), objective=ALONE)
     c = replace(c, units=UnitsConfig("words"))
@@ -354,7 +357,8 @@ def test_tasks_of_an_array_share_out_words_and_what_is_imitated(tmp_path, config
 
 
 def test_vectors_are_resumed_shard_by_shard_and_the_shards_go(tmp_path, fake_teacher, monkeypatch):
-    monkeypatch.setattr("xswe.training.extract_shards._SHARD", 10)
+    monkeypatch.setattr("xswe.training.teacher_vectors._SHARD", 10)
+    monkeypatch.setattr("xswe.work.run._BRIEF", 0.0)
     from xswe.io.ragged import Texts
 
     sides = [Texts.of([f"text {i}" for i in range(25)]), Texts.of(["text 3", "another"])]
@@ -469,11 +473,11 @@ def test_separate_tables_keep_a_vector_for_each_language(tmp_path, config):
     assert ((low - 1e-6 <= merged) & (merged <= high + 1e-6)).all()
 
 
-def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher):
+def test_separate_extraction_fills_what_a_language_lacks(tmp_path, tokenizer, fake_teacher):
     from xswe.corpus.contexts import choose_contexts
     from xswe.io.ragged import Texts
     from xswe.text.units import SubwordUnits
-    from xswe.training.extract import LanguageSample, extract
+    from xswe.training.extract import LanguageSample
 
     units = SubwordUnits(tokenizer, "teacher", ("en", "de"))
     samples = []
@@ -481,7 +485,7 @@ def test_separate_extraction_fills_what_a_language_lacks(tokenizer, fake_teacher
         bags, texts = units.bags(sentences), Texts.of(sentences)
         contexts = choose_contexts(bags, len(units.tokens), ContextConfig())
         samples.append(LanguageSample(code, texts, contexts, bags.counts(len(units.tokens))))
-    made = extract(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False))
+    made = extract(fake_teacher, units, samples, ExtractConfig(merge="separate", isolated=False), tmp_path / "shards")
     english, german = made.matrix.reshape(2, len(units.tokens), 3)
     only_english = set(units.bags(["house"]).ids.tolist()) - set(units.bags(["das Haus"]).ids.tolist())
     assert only_english

@@ -60,6 +60,11 @@ class Contexts:
     offsets: np.ndarray  # int64 (s + 1,), sentence ``i`` is harvested for ``units[offsets[i]:offsets[i + 1]]``
 
     @property
+    def bags(self) -> Bags:
+        """The units of each sentence."""
+        return Bags(self.units, self.offsets)
+
+    @property
     def reference_passes(self) -> int:
         """Forward passes of the reference implementation, which encodes every (unit, sentence) pair anew."""
         return len(self.units)

@@ -67,7 +67,7 @@ class WordCounter:
         start_compiler()
         ids = Ids(lambda _: -1, lambda _: -1, splitter.tokenizer)
         lookups = {code: splitter.lookup(code, ids, new_table(1), _no_bags) for code in splitter.han_languages or (None,)}
-        self._splitter, self._languages = splitter, WordLookup(lookups)
+        self.splitter, self._languages = splitter, WordLookup(lookups)
 
     def count(
         self, texts: Sequence[str], output: Path, threads: int = 1, advance: Callable[[int], object] = lambda _: None
@@ -88,7 +88,7 @@ class WordCounter:
             def count(start: int, stop: int) -> None:
                 """Count a block with the thread's own tables."""
                 if not hasattr(own, "forms"):
-                    own.forms = _Forms(self._splitter, self._languages, tables)
+                    own.forms = _Forms(self.splitter, self._languages, tables)
                     with lock:
                         counters.append(own.forms)
                 own.forms.add(Texts.of(texts[start:stop]))
@@ -165,7 +165,7 @@ class _Forms:
     """The words that one thread has met, and how often."""
 
     def __init__(self, splitter: WordSplitter, languages: WordLookup, tables: _Tables) -> None:
-        self._splitter, self._languages, self._tables = splitter, languages, tables
+        self.splitter, self._languages, self._tables = splitter, languages, tables
         self._scanners: dict[str | None, _Scanner] = {}
         self._pieces: dict[str | None, np.ndarray] = {}  # how often each piece of whole texts occurred
         self._begin()
@@ -192,7 +192,7 @@ class _Forms:
 
     def _add_plainly(self, texts: Texts) -> None:
         for block in in_blocks(texts):
-            words = Texts.of([word.form for text in block for word in self._splitter(text)])
+            words = Texts.of([word.form for text in block for word in self.splitter(text)])
             there = words.sizes <= LONGEST  # a table holds no longer ones, and they are nobody's
             self.add_spans(words.data, words.offsets[:-1][there], words.offsets[1:][there])
 

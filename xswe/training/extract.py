@@ -8,9 +8,10 @@ sentence is the mean over the tokens that overlap its first occurrence there, wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -20,20 +21,27 @@ from numba import njit
 
 from xswe.corpus.contexts import Contexts
 from xswe.io.compiler import LEAN
+from xswe.io.files import fingerprint, write_json
 from xswe.io.parallel import alongside
-from xswe.io.ragged import Bags, Texts
+from xswe.io.ragged import Texts
 from xswe.io.settings import check_choice, for_all
-from xswe.progress import bar, every
+from xswe.model.folder import load_units
+from xswe.progress import bar
 from xswe.teacher.protocol import States, Teacher
 from xswe.text.units import Units
+from xswe.training.shared_teacher import SharedTeacher
 from xswe.training.stages import OFF
-from xswe.work.checkpoint import load_checkpoint, save_checkpoint
+from xswe.work.config import LOCAL, ExecutionConfig
+from xswe.work.once import once
+from xswe.work.run import OPENED, map_shards
+from xswe.work.stage import Advancing, Job, Made, Stage
 
 logger = logging.getLogger(__name__)
 Merge = Literal["average", "frequency", "separate"]
 _WEIGHTED = for_all(Merge, {"average": False, "frequency": True, "separate": False})
 SEPARATE = for_all(Merge, {"average": False, "frequency": False, "separate": True})
 Shared = Literal["contexts", "vocabulary"]
+Sums = Iterable[tuple[int, Mapping[str, np.ndarray]]]  # the language of each shard, and its sums
 BY_VOCABULARY = for_all(Shared, {"contexts": False, "vocabulary": True})
 
 
@@ -95,12 +103,14 @@ def _harvest(
     wanted: np.ndarray,
     wanted_offsets: np.ndarray,
     done: np.ndarray,
+    places: np.ndarray,
     sums: np.ndarray,
     counts: np.ndarray,
 ) -> None:
     """Add the state of each wanted unit's first occurrence to its sum; sentences, tokens and units in text order.
 
-    ``done``, uint8 zeros, one a wanted unit of each sentence, receives 1 for those found.
+    ``done``, uint8 zeros, one a wanted unit of each sentence, receives 1 for those found; ``places`` has the row of each
+    unit in ``sums``.
     """
     width = hidden.shape[1]
     for i in range(len(offsets) - 1):
@@ -123,34 +133,55 @@ def _harvest(
             if last == first:
                 continue  # beyond the teacher's longest input
             done[slot] = 1
-            share = np.float32(1.0 / (last - first))
+            share, place = np.float32(1.0 / (last - first)), places[units[u]]
             for t in range(first, last):
                 for j in range(width):
-                    sums[units[u], j] += hidden[t, j] * share
-            counts[units[u]] += 1
+                    sums[place, j] += hidden[t, j] * share
+            counts[place] += 1
 
 
-def harvest_batch(
-    states: States, units: Units, texts: Texts, contexts: Contexts, sums: np.ndarray, counts: np.ndarray
-) -> None:
-    """Harvest one batch of token states."""
-    located = units.exact.locate(texts.take(states.rows))
-    wanted = Bags(contexts.units, contexts.offsets).take(states.rows)
-    _harvest(
-        states.hidden,
-        states.offsets,
-        states.starts,
-        states.ends,
-        located.bags.ids,
-        located.bags.offsets,
-        located.starts,
-        located.ends,
-        wanted.ids,
-        wanted.offsets,
-        np.zeros(len(wanted.ids), np.uint8),
-        sums,
-        counts,
-    )
+class _Harvest:
+    """Sums of the states of some of the units.
+
+    Args:
+        some: int32, those units, each once.
+        units: what has a vector.
+        width: of a state.
+
+    Attributes:
+        arrays: ``units``; ``sums``, float32 (n, width); ``counts``, int64 (n,), the sentences that each is the sum of.
+    """
+
+    def __init__(self, some: np.ndarray, units: Units, width: int) -> None:
+        self._units, self._places = units, np.zeros(len(units.tokens), np.int32)
+        self._places[some] = np.arange(len(some), dtype=np.int32)
+        self.arrays = {
+            "units": some,
+            "sums": np.zeros((len(some), width), np.float32),
+            "counts": np.zeros(len(some), np.int64),
+        }
+
+    def harvest(self, states: States, texts: Texts, contexts: Contexts) -> int:
+        """Add the states of a batch; returns how many sentences it has."""
+        located = self._units.exact.locate(texts.take(states.rows))
+        wanted = contexts.bags.take(states.rows)
+        _harvest(
+            states.hidden,
+            states.offsets,
+            states.starts,
+            states.ends,
+            located.bags.ids,
+            located.bags.offsets,
+            located.starts,
+            located.ends,
+            wanted.ids,
+            wanted.offsets,
+            np.zeros(len(wanted.ids), np.uint8),
+            self._places,
+            self.arrays["sums"],
+            self.arrays["counts"],
+        )
+        return len(states.rows)
 
 
 _LEAST, _MOST = 8192, 256  # sentences of a shard, and shards of a language
@@ -172,20 +203,142 @@ def shards_of(batches: Sequence[np.ndarray]) -> list[tuple[int, int]]:
     return list(pairwise([0, *bounds]))
 
 
-class _Progress:
-    """The state of an extraction: sums of the current shard and language, and the weighted means of those before it."""
+@dataclass
+class _Opened(Advancing):
+    """What a worker has: the teacher, the units, and the sentences of each language with what they are contexts of."""
+
+    teacher: Teacher
+    units: Units
+    samples: Sequence[tuple[Texts, Contexts]]
+
+    @cached_property
+    def shards(self) -> list[tuple[int, list[np.ndarray]]]:
+        """Return the language of each shard, and its batches."""
+        batches = [self.teacher.batches(texts) for texts, _ in self.samples]
+        return [(n, each[first:last]) for n, each in enumerate(batches) for first, last in shards_of(each)]
+
+
+@dataclass(frozen=True)
+class ExtractJob(Job):
+    """Sum the states of the sentences of a shard.
+
+    Attributes:
+        folder: of the stage.
+        teacher: how workers elsewhere load the encoder.
+        languages: how many there are.
+    """
+
+    folder: Path
+    teacher: SharedTeacher
+    languages: int
+    heavy = True
+
+    def open(self) -> _Opened:
+        """Load the teacher and the units; the sentences stay on the disk."""
+        place = self.folder / OPENED
+        samples = [(Texts.open(place, f"{n}-texts"), Contexts.open(place, f"{n}-contexts")) for n in range(self.languages)]
+        return _Opened(self.teacher.load(), load_units(place), samples)
+
+    def share(self, opened: _Opened) -> None:
+        """Write the units and the sentences."""
+        self.teacher.check()
+
+        def write(place: Path) -> None:
+            opened.units.save(place)
+            write_json(place / "config.json", {"units": opened.units.settings})
+            for number, (texts, contexts) in enumerate(opened.samples):
+                texts.save(place, f"{number}-texts")
+                contexts.save(place, f"{number}-contexts")
+
+        once(self.folder / OPENED, self.teacher.identity, write)
+
+    def compute(self, opened: _Opened, shard: int) -> Made:
+        """Return the sums and counts of the units that the shard holds."""
+        language, batches = opened.shards[shard]
+        texts, contexts = opened.samples[language]
+        rows = np.concatenate(batches)
+        sums = _Harvest(np.unique(contexts.bags.take(rows).ids), opened.units, opened.teacher.dim)
+        # The teacher is not kept waiting: a batch is harvested while it works on the next.
+        encoded = opened.teacher.states(texts, batches)
+        with closing(alongside(lambda states: sums.harvest(states, texts, contexts), encoded)) as harvested:
+            for sentences in harvested:
+                opened.advance(sentences)
+        return sums.arrays, {"lines": len(rows), "sentences": len(rows)}
+
+
+def extract(
+    teacher: Teacher,
+    units: Units,
+    samples: Sequence[LanguageSample],
+    config: ExtractConfig,
+    folder: Path,
+    execution: ExecutionConfig = LOCAL,
+) -> Extraction:
+    """Average the teacher's states of every unit over its context sentences.
+
+    Args:
+        teacher: the encoder.
+        units: what gets a vector.
+        samples: the context sentences of each language.
+        config: the settings.
+        folder: for the shards of long work, from which a later call goes on; no other work's. Remove it once the vectors
+            are kept.
+        execution: who does it.
+
+    Returns:
+        The vectors. The same inputs give the same bytes, interrupted or not, and whoever did it.
+
+    Raises:
+        ConfigError: the workers of a cluster cannot load the teacher.
+        Unfinished: with ``execution=array``, the others are not done yet.
+    """
+    return averaged(teacher, units, samples, config, sums_by_shard(teacher, units, samples, folder, execution))
+
+
+def sums_by_shard(
+    teacher: Teacher, units: Units, samples: Sequence[LanguageSample], folder: Path, execution: ExecutionConfig
+) -> Sums:
+    """Return the sums of the shards, language by language, for :func:`averaged`.
+
+    With ``array`` all are there when this returns, else they are made as they are asked for; see :func:`extract`.
+    """
+    folder, shared = folder.absolute(), SharedTeacher.of(teacher, execution)
+    opened = _Opened(teacher, units, [(sample.texts, sample.contexts) for sample in samples])
+
+    languages = [language for language, _ in opened.shards]
+    # Batches come shortest first, so a language's last shard takes several times as long as its first.
+    costs = [
+        sum(int(opened.samples[language][0].sizes[rows].sum()) for rows in batches) for language, batches in opened.shards
+    ]
+    codes = [sample.code for sample in samples]
+    sizes = [[int(sample.texts.offsets[-1]), len(sample.contexts.units)] for sample in samples]
+    cut = [languages.count(number) for number in range(len(samples))]
+    identity = fingerprint(teacher.identity, units.identity, codes, sizes, cut)
+    job = ExtractJob(folder, shared, len(samples))
+    stage = Stage(folder, "extract", len(costs), ".safetensors", job, identity)
+    sentences = "sentence", sum(len(sample.texts) for sample in samples)
+    found = map_shards(stage, execution, opened=opened, progress=sentences, costs=costs)
+    return zip(languages, found, strict=True)
+
+
+_ROWS = 4096  # of a shard's sums that are added at a time
+
+
+class _Means:
+    """The sums of a language, and the weighted means of those before it."""
 
     def __init__(self, units: int, width: int, tables: int = 1) -> None:
         self.sums, self.counts = np.zeros((units, width), np.float32), np.zeros(units, np.int64)
-        self.earlier = np.zeros((units, width), np.float32)  # of the language's shards before this one
         self.total, self.weight = np.zeros((tables * units, width), np.float32), np.zeros(tables * units, np.float64)
         self.contexts = np.zeros(tables * units, np.int64)
-        self.language, self.batch = 0, 0
+        self.language = 0
 
-    def close_shard(self) -> None:
-        """Add the sums of the current shard to those of the language."""
-        self.earlier += self.sums
-        self.sums[:] = 0.0
+    def add(self, units: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
+        """Add the sums of a shard."""
+        for start in range(0, len(units), _ROWS):
+            block = slice(start, start + _ROWS)
+            self.sums[units[block]] += sums[block]
+        self.counts[units] += counts
 
     def close_language(self, corpus_counts: np.ndarray, merge: Merge) -> None:
         """Fold the current language's means into the total."""
@@ -194,108 +347,29 @@ class _Progress:
         share = (weight / np.maximum(self.counts, 1)).astype(np.float32)
         first = self.language * len(self.sums) if SEPARATE[merge] else 0
         table = slice(first, first + len(self.sums))
-        self.total[table] += self.earlier * share[:, None]
+        self.sums *= share[:, None]
+        self.total[table] += self.sums
         self.weight[table] += weight
         self.contexts[table] += self.counts
-        self.earlier[:], self.counts[:] = 0.0, 0
-        self.language, self.batch = self.language + 1, 0
-
-    def save(self, path: Path, identity: str) -> None:
-        tensors = {name: getattr(self, name) for name in ("sums", "earlier", "counts", "total", "weight", "contexts")}
-        where = f"after batch {self.batch:,} of language {self.language + 1} of the extraction"
-        save_checkpoint(path, identity, tensors, {"language": self.language, "batch": self.batch}, where)
-
-    def restore(self, path: Path | None, identity: str) -> None:
-        if (found := load_checkpoint(path, identity)) is None:
-            return
-        for name, value in found[0].items():
-            setattr(self, name, value)
-        self.language, self.batch = found[1]["language"], found[1]["batch"]
-        logger.info("resuming the extraction in language %d at batch %d", self.language, self.batch)
+        self.sums[:], self.counts[:] = 0.0, 0
+        self.language += 1
 
 
-def extract(
+def averaged(
     teacher: Teacher,
     units: Units,
     samples: Sequence[LanguageSample],
     config: ExtractConfig,
-    *,
-    checkpoint: Path | None = None,
-    identity: str = "",
+    sums: Sums,
 ) -> Extraction:
-    """Average the teacher's states of every unit over its context sentences, in this process.
-
-    Args:
-        teacher: the encoder.
-        units: what gets a vector.
-        samples: the context sentences of each language.
-        config: the settings.
-        checkpoint: a file to save the sums to now and then, and to resume from.
-        identity: names the inputs; a checkpoint of another identity is not resumed.
-
-    Returns:
-        The vectors. The same inputs give the same bytes, interrupted or not, and as by
-        :func:`xswe.training.extract_shards.extract_by_shards`.
-    """
-    state = _Progress(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
-    state.restore(checkpoint, identity)
-    due = every()
+    """Make the vectors of the sums of all shards."""
+    state = _Means(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
+    for language, arrays in sums:
+        while state.language < language:
+            state.close_language(samples[state.language].counts, config.merge)
+        state.add(**arrays)
     while state.language < len(samples):
-        sample = samples[state.language]
-        batches = teacher.batches(sample.texts)
-        done = sum(len(rows) for rows in batches[: state.batch])
-        ends = {last for _, last in shards_of(batches)}
-
-        def harvest(states: States, sample: LanguageSample = sample, ends: set[int] = ends) -> int:
-            harvest_batch(states, units, sample.texts, sample.contexts, state.sums, state.counts)
-            state.batch += 1
-            if state.batch in ends:
-                state.close_shard()
-            if checkpoint is not None and due():
-                state.save(checkpoint, identity)
-            return len(states.rows)
-
-        # The teacher is never kept waiting: a batch is harvested, and a checkpoint written, while it works on the next.
-        encoded = teacher.states(sample.texts, batches[state.batch :])
-        with (
-            bar(f"extract {sample.code}", len(sample.texts), "sentence", done) as progress,
-            closing(alongside(harvest, encoded)) as harvested,
-        ):
-            for sentences in harvested:
-                progress.update(sentences)
-        state.close_language(sample.counts, config.merge)
-    return _finished(state, teacher, units, samples, config)
-
-
-def summed(
-    teacher: Teacher,
-    units: Units,
-    samples: Sequence[LanguageSample],
-    config: ExtractConfig,
-    partial: Callable[[int], Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]],
-) -> Extraction:
-    """Make the vectors of the sums that others made of the shards.
-
-    Args:
-        teacher: for the units without contexts.
-        units: what gets a vector.
-        samples: the context sentences of each language.
-        config: the settings.
-        partial: given the number of a language, (units, sums, counts) of each of its shards, in order.
-    """
-    state = _Progress(len(units.tokens), teacher.dim, len(samples) if SEPARATE[config.merge] else 1)
-    for number, sample in enumerate(samples):
-        for found, sums, counts in partial(number):
-            state.earlier[found] += sums
-            state.counts[found] += counts
-        state.close_language(sample.counts, config.merge)
-    return _finished(state, teacher, units, samples, config)
-
-
-def _finished(
-    state: _Progress, teacher: Teacher, units: Units, samples: Sequence[LanguageSample], config: ExtractConfig
-) -> Extraction:
-    """Turn the sums of all languages into vectors, and fill up what has none."""
+        state.close_language(samples[state.language].counts, config.merge)
     separate = SEPARATE[config.merge]
     matrix = state.total / np.maximum(state.weight, 1e-30).astype(np.float32)[:, None]
     tables = matrix.reshape(-1, len(units.tokens), teacher.dim)
@@ -323,54 +397,3 @@ def _fill_isolated(teacher: Teacher, units: Units, tables: np.ndarray, found: An
                 if len(own):
                     tables[:, missing[row]] = own.mean(0)
             progress.update(len(states.rows))
-
-
-_TELLING = 100_000  # texts whose vectors tell the mean of all
-_NARROW = 0.5  # mean cosine of two texts from which on a table that imitates it was seen to lose
-
-
-@dataclass(frozen=True, eq=False)
-class RowVectors:
-    """Vectors of many texts of which some are equal."""
-
-    vectors: np.ndarray  # float16 (distinct texts, e), unit vectors
-    index: np.ndarray  # int64 (n,), which of them each text has
-    # float32 (e,), what is taken off each vector before it is given norm 1 again; None for nothing
-    centre: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        found = np.asarray(self.vectors[self.index[rows]], np.float32)
-        if self.centre is None:
-            return found
-        found -= self.centre
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), np.float32(1e-12))
-        return found
-
-    def mean(self) -> np.ndarray:
-        """Return the mean of the distinct texts' vectors, or of evenly spread ones of very many, float32 (e,)."""
-        step = -(-len(self.vectors) // _TELLING) or 1
-        return np.asarray(np.mean(self.vectors[::step], axis=0, dtype=np.float64), np.float32)
-
-
-def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:
-    """Return a teacher's vectors as they are imitated: with their mean taken off, if ``centred``.
-
-    Args:
-        vectors: by part of the corpus; all share one array.
-        centred: see :class:`~xswe.training.objective.Objective`.
-    """
-    if not (some := next((one for part in vectors.values() for one in part), None)):
-        return {}
-    mean = some.mean()
-    if not centred:
-        if (cosine := float(mean @ mean)) > _NARROW:
-            logger.warning(
-                "the imitated encoder finds any two sentences alike (cosine %.2f on average); so will the table, and be "
-                "the worse for it: try objective.distillation_centred=true",
-                cosine,
-            )
-        return {part: list(of_part) for part, of_part in vectors.items()}
-    return {part: [replace(one, centre=mean) for one in of_part] for part, of_part in vectors.items()}

@@ -28,7 +28,7 @@ from xswe.model.static import StaticModel
 from xswe.progress import track
 from xswe.teacher.protocol import Teacher
 from xswe.teacher.transformer import mini_folder
-from xswe.text.counting import COUNTED, WordCounter, frequent_words, most_frequent_of
+from xswe.text.counting import COUNTED, WordCounter, most_frequent_of
 from xswe.text.languages import check_languages
 from xswe.text.tokenizers import folds, load_tokenizer, pieces_only, train_subwords, with_folding
 from xswe.text.units import SubwordUnits, UnitKind, Units
@@ -36,7 +36,7 @@ from xswe.text.words import WordSplitter, WordUnits, most_frequent
 from xswe.training.pairs import WordCounts
 from xswe.training.stages import OFF, Stages, check_whole, decisive
 from xswe.work.once import once
-from xswe.work.run import run_shards
+from xswe.work.run import OPENED, run_shards
 from xswe.work.stage import Job, Stage
 
 logger = logging.getLogger(__name__)
@@ -238,16 +238,15 @@ def make_units(
     def splitter() -> WordSplitter:
         return WordSplitter(languages, config.segmenters, ready, config.folding, config.lowercase)
 
-    def share(shards: Path) -> None:
-        if config.kind == "words":
-            count_by_shards(corpus, languages, splitter(), shards)
+    def share(shards: Path) -> dict[str, list[Path]]:
+        return count_by_shards(corpus, languages, splitter(), shards) if config.kind == "words" else {}
 
-    def make(folder: Path, _: str, shards: Path) -> None:
+    def make(folder: Path, counted: dict[str, list[Path]]) -> None:
         """Find the units, and save them."""
         if config.kind == "words":
-            counted, counts = _count_vocabulary(corpus, languages, config, splitter(), shards)
+            words, counts = _count_vocabulary(languages, config, splitter(), counted)
             counts.save(folder)
-            units: Units = counted
+            units: Units = words
         elif ready:
             units = SubwordUnits(ready, config.kind, languages, folding=config.folding)
         else:
@@ -311,18 +310,10 @@ def _sample_texts(bitexts: Sequence[Bitext | Sentences], pairs: int, seed: int) 
 
 
 def _count_vocabulary(
-    corpus: Corpus, languages: Sequence[str], config: UnitsConfig, splitter: WordSplitter, shards: Path
+    languages: Sequence[str], config: UnitsConfig, splitter: WordSplitter, counted: Mapping[str, Sequence[Path]]
 ) -> tuple[WordUnits, WordCounts]:
     most = {language: config.most_frequent.get(language, _MOST_FREQUENT) for language in languages}
-    if corpus.stages.execution.kind == "local":
-        bitexts = corpus.part("train")
-        counts = {
-            code: frequent_words(texts_of(bitexts, code), splitter, most[code], corpus.threads, f"count words {code}")
-            for code in languages
-        }
-    else:
-        files = count_by_shards(corpus, languages, splitter, shards)
-        counts = {code: most_frequent_of(files[code], most[code]) for code in languages}
+    counts = {code: most_frequent_of(counted[code], most[code]) for code in languages}
     words = most_frequent(counts, most)
     return WordUnits(words, splitter, splitter.tokenizer), WordCounts.of(counts, most, words)
 
@@ -345,12 +336,24 @@ class CountJob(Job):
     sizes: tuple[tuple[str, int], ...]
     texts: int
 
-    def open(self, splitter: WordSplitter | None = None) -> tuple[WordCounter, dict[str, Texts | TextView]]:
+    def open(
+        self, splitter: WordSplitter | None = None, threads: int = 1
+    ) -> tuple[WordCounter, dict[str, Texts | TextView], int]:
         """Map the texts; the splitter is loaded, unless it is there already."""
         if splitter is None:
-            splitter = WordUnits.load(self.folder / "inputs").splitter
+            splitter = WordUnits.load(self.folder / OPENED).splitter
         bitexts = [_open(self.corpus, "train", pair) for pair in self.pairs]
-        return WordCounter(splitter), {code: texts_of(bitexts, code) for code, _ in self.sizes}
+        return WordCounter(splitter), {code: texts_of(bitexts, code) for code, _ in self.sizes}, threads
+
+    def share(self, opened: tuple[WordCounter, Any, int]) -> None:
+        """Write the splitter."""
+        none = _without_words(opened[0].splitter)
+
+        def write(place: Path) -> None:
+            none.save(place)
+            write_json(place / "config.json", {"units": none.settings})
+
+        once(self.folder / OPENED, none.identity, write)
 
     def shards(self) -> list[tuple[str, int]]:
         """Return the language and the first text of each shard."""
@@ -358,11 +361,15 @@ class CountJob(Job):
 
     def run(self, opened: Any, shard: int, output: Path) -> dict[str, Any]:
         """Write the words and counts."""
-        (counter, texts), (code, first) = opened, self.shards()[shard]
+        (counter, texts, threads), (code, first) = opened, self.shards()[shard]
         part = texts[code][first : first + self.texts]
-        counter.count(part, output)
+        counter.count(part, output, threads)
         texts[code].release()
         return {"lines": len(part)}
+
+
+def _without_words(splitter: WordSplitter) -> WordUnits:
+    return WordUnits([], splitter, splitter.tokenizer)
 
 
 def count_by_shards(
@@ -385,20 +392,13 @@ def count_by_shards(
     execution, bitexts = corpus.stages.execution, corpus.part("train")
     sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
     job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS)
-    shards, none = job.shards(), WordUnits([], splitter, splitter.tokenizer)
-    identity = fingerprint(none.identity, corpus.identity, sizes, _TEXTS)
-
-    def write(place: Path) -> None:
-        none.save(place)
-        write_json(place / "config.json", {"units": none.settings})
+    shards = job.shards()
+    identity = fingerprint(_without_words(splitter).identity, corpus.identity, sizes, _TEXTS)
 
     stage = Stage(job.folder, "count words", len(shards), COUNTED, job, identity)
     stage.begin()
-    if execution.kind == "ray":
-        once(job.folder / "inputs", identity, write)
-        run_shards(stage, execution)
-    else:
-        run_shards(stage, execution, corpus.threads, opened=job.open(splitter))
+    # A shard at a time, of which all threads count their share: there may be but one a language.
+    run_shards(stage, execution, 1, opened=job.open(splitter, corpus.threads))
     return {code: [stage.sound(n) for n, (own, _) in enumerate(shards) if own == code] for code in languages}
 
 

@@ -23,8 +23,8 @@ from xswe.errors import ModelError
 from xswe.io.files import save_tensors
 from xswe.io.ragged import Bags, Spans, Texts
 from xswe.text.words import own_words
-from xswe.training.extract import RowVectors
 from xswe.training.loop import PairTexts
+from xswe.training.teacher_vectors import RowVectors
 
 logger = logging.getLogger(__name__)
 _ROWS = 8192

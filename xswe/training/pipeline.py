@@ -36,8 +36,7 @@ from xswe.text.units import Units
 from xswe.text.words import LOWER
 from xswe.training.components import Components
 from xswe.training.config import OF_WORDS, PCAConfig, TrainConfig, Trained, centred, check_settings, sample_paths, temper
-from xswe.training.extract import BY_VOCABULARY, SEPARATE, Extraction, LanguageSample, RowVectors, as_imitated, extract
-from xswe.training.extract_shards import extract_by_shards, sums_by_shards, vectors_stage
+from xswe.training.extract import BY_VOCABULARY, SEPARATE, LanguageSample, Sums, averaged, sums_by_shard
 from xswe.training.inputs import (
     Corpus,
     Pair,
@@ -58,6 +57,7 @@ from xswe.training.loop import RunLog
 from xswe.training.pairs import PairRows, ParallelBags, WordCounts, distinct_rows, draw_pairs
 from xswe.training.refine import OF_CONTEXTS, refine, train_spans
 from xswe.training.stages import Stages, decisive, only_run
+from xswe.training.teacher_vectors import RowVectors, as_imitated, vectors_stage
 from xswe.training.triplets import (
     GradedLoss,
     ParallelWords,
@@ -102,9 +102,9 @@ def run_stages(
     """
     distilled = distilled if config.objective.distillation else None
     check_settings(config, teacher, distilled)
-    place, array = shared or folder, execution.kind == "array"
-    several = array or shared is not None  # processes that are at work in the place
-    with nullcontext() if place == folder else only_run(folder, array), only_run(place, several), single_threaded_blas():
+    place, peers = shared or folder, execution.has_peers
+    several = peers or shared is not None  # processes that are at work in the place
+    with nullcontext() if place == folder else only_run(folder, peers), only_run(place, several), single_threaded_blas():
         stages = Stages(place, several, execution)
         pieces = None if teacher is None else teacher.tokenizer
         corpus = make_corpus(stages, *corpus_of(config), config.seed, config.threads)
@@ -302,20 +302,14 @@ class _Run:
     def extraction(self, teacher: Teacher) -> tuple[np.ndarray, str]:
         c, (contexts, _) = self.config, self.contexts
         inputs = [self.exact[1], decisive(c.contexts), decisive(c.extract), teacher.identity]
-        execution = self.stages.execution
 
-        def share(shards: Path) -> None:
-            sums_by_shards(teacher, self.units, list(self.samples(contexts)), shards, execution)
-
-        def make(folder: Path, identity: str, shards: Path) -> None:
-            """Extract, and save the matrix."""
+        def share(shards: Path) -> tuple[list[LanguageSample], Sums]:
             samples = list(self.samples(contexts))
-            given = teacher, self.units, samples, c.extract
-            if execution.kind == "local":
-                checkpoint = self.stages.checkpoint("extract", identity)
-                made: Extraction = extract(*given, checkpoint=checkpoint, identity=identity)
-            else:
-                made = extract_by_shards(*given, shards, execution)
+            return samples, sums_by_shard(teacher, self.units, samples, shards, self.stages.execution)
+
+        def make(folder: Path, shared: tuple[list[LanguageSample], Sums]) -> None:
+            """Extract, and save the matrix."""
+            made = averaged(teacher, self.units, shared[0], c.extract, shared[1])
             save_tensors(folder / "extract.safetensors", {"embeddings": made.matrix, "contexts": made.contexts})
             write_json(
                 folder / "report.json",

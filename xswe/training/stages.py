@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 # Metadata of a dataclass field that changes nothing at its default: it then stays out of fingerprints, so that what was
 # made before the field existed is still known to be the same.
 OFF = {"off": True}
@@ -112,15 +113,15 @@ class Stages:
             return self._run(name, inputs, make)
 
     def run_shared(
-        self, name: str, inputs: Any, share: Callable[[Path], object], make: Callable[[Path, str, Path], None]
+        self, name: str, inputs: Any, share: Callable[[Path], T], make: Callable[[Path, T], None]
     ) -> tuple[Path, str]:
         """Do a stage by shards, unless it is done.
 
         Args:
             name: of the stage.
             inputs: as of :meth:`run`.
-            share: has the shards made, by whoever takes part, in the folder that it is given.
-            make: as of :meth:`run`; given the folder of the shards as well, whether they are there or still to be made.
+            share: has the shards made, by whoever takes part, in the folder that it is given; returns what reads them.
+            make: writes the artefact's files into the folder it is given, from what ``share`` returned.
 
         Returns:
             The artefact's folder and the stage's identity.
@@ -129,13 +130,13 @@ class Stages:
             Unfinished: with ``execution=array``, the others are not done yet.
         """
         own = f"{name}-{fingerprint(name, inputs)}"
-        shards = self.folder / f"{own}.shards"
-        if self.execution.kind == "array":
+        shards, shared = self.folder / f"{own}.shards", list[T]()
+        if self.execution.has_peers:
             # All make shards; one of them then makes the artefact, while the others wait; the last removes the shards.
             with held(shards, shared=True):
                 if not (self.folder / own / "stage.json").is_file():
-                    share(shards)
-        done = self.run(name, inputs, lambda folder, identity: make(folder, identity, shards))
+                    shared.append(share(shards))
+        done = self.run(name, inputs, lambda folder, _: make(folder, shared[0] if shared else share(shards)))
         remove_unheld(shards)
         return done
 

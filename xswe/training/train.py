@@ -352,7 +352,7 @@ def _run_folder(output: str | Path | None) -> Iterator[Path]:
     try:
         yield folder
     except BaseException:
-        worth = ("*/stage.json", "*.checkpoint.safetensors")
+        worth = ("*/stage.json", "*.shards/manifest.json", "*.checkpoint.safetensors")
         if made is not None and not any(found for kind in worth for found in (folder / "stages").glob(kind)):
             shutil.rmtree(made, ignore_errors=True)
         raise

@@ -54,6 +54,11 @@ class ExecutionConfig:
             raise ConfigError(f"execution.shard={self.shard}: give the bytes of text of a shard")
 
     @property
+    def has_peers(self) -> bool:
+        """Return True if the rest of the work is done by processes like this one, which know nothing of each other."""
+        return self.kind == "array"
+
+    @property
     def slice(self) -> tuple[int, int]:
         """Which slice this process does, and of how many.
 

@@ -21,9 +21,10 @@ from xswe.work.config import LOCAL, ON_RAY, ExecutionConfig
 from xswe.work.plan import ranges
 from xswe.work.ray import cluster, on_ray
 from xswe.work.records import read_if_there
-from xswe.work.stage import RETRIES, Made, Stage, attempt, patiently
+from xswe.work.stage import RETRIES, Advancing, Stage, attempt, patiently
 
 logger = logging.getLogger(__name__)
+OPENED = "inputs"  # the folder, beside the shards, of what workers elsewhere open
 
 
 def map_shards(
@@ -32,12 +33,14 @@ def map_shards(
     threads: int | None = None,
     opened: Any = None,
     progress: tuple[str, int] | None = None,
+    costs: Sequence[float] | None = None,
     **plan: Any,
 ) -> Iterator[Mapping[str, np.ndarray]]:
-    """Yield the arrays of all shards of a stage, in their order, whoever makes them.
+    """Return the arrays of all shards of a stage, in their order, whoever makes them.
 
     In this process a shard is handed on as it is made; once the work has taken a few seconds it is also kept in the stage's
-    folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there.
+    folder, from which a later run goes on: what is done sooner leaves no folder. Others leave all shards there. With
+    ``array`` all are done when this returns, else as they are asked for.
 
     Args:
         stage: what is to be done; its job computes arrays. The folder's name must tell it from other work.
@@ -46,6 +49,7 @@ def map_shards(
         opened: what the job opens, where this process has it already.
         progress: with ``local``: a unit, of which the counts of each shard tell how many it has (``pair``: ``pairs``), and
             how many there are in all; None for shards.
+        costs: see :func:`run_shards`; in this process the shards are made in their order.
         plan: what the manifest holds beside.
 
     Raises:
@@ -54,10 +58,19 @@ def map_shards(
         Unfinished: with ``array``: other slices are not done yet.
     """
     if execution.kind == "local":
-        yield from _map_here(stage, threads, opened, progress or ("shard", stage.count), plan)
-        return
+        return _map_here(stage, threads, opened, progress or ("shard", stage.count), plan)
     stage.begin(**plan)
-    with shards_ahead(stage, execution, threads, opened) as wait:
+    if execution.has_peers:
+        run_shards(stage, execution, threads, opened, costs)
+        return map(stage.load, range(stage.count))
+    return _map_ahead(stage, execution, opened, costs)
+
+
+def _map_ahead(
+    stage: Stage, execution: ExecutionConfig, opened: Any, costs: Sequence[float] | None
+) -> Iterator[Mapping[str, np.ndarray]]:
+    """Yield the arrays of all shards, while others are still being made."""
+    with shards_ahead(stage, execution, opened=opened, costs=costs) as wait:
         for shard in range(stage.count):
             wait(shard)
             yield stage.load(shard)
@@ -73,29 +86,35 @@ def _map_here(
     if opened is None:
         opened = stage.job.open()  # before there are threads, of which each would load it
     if left:
+        stage.begin(**plan)
         remove_leftovers(stage.folder)
         logger.info("going on from the shards in %s", stage.folder)
 
     def noted() -> None:
         kept.keep(stage.folder / "manifest.json", f"after {next(done):,} of {stage.count:,} shards of {stage.name}")
 
-    def made(shard: int) -> Made:
+    def steps(counts: Mapping[str, Any]) -> int:
+        return 1 if unit == "shard" else int(counts[f"{unit}s"])
+
+    def made(shard: int) -> tuple[Mapping[str, np.ndarray], int]:
         if left and (counts := stage.counts(shard)) is not None:
             with suppress(XsweError):
                 arrays = stage.load(shard)
                 noted()
-                return arrays, counts
+                return arrays, steps(counts)
         found = patiently(f"{stage.name}, shard {shard}", lambda: stage.job.compute(opened, shard))
         if time.monotonic() - begun >= kept.BRIEF:
             with one_at_a_time:
                 stage.begin(**plan)
             stage.keep(shard, found)
             noted()
-        return found
+        return found[0], 0 if moving else steps(found[1])
 
     with bar(stage.name, total, unit) as shown:
-        for arrays, counts in in_order(made, range(stage.count), 1 if stage.job.heavy else threads or available_threads()):
-            shown.update(1 if unit == "shard" else counts[f"{unit}s"])
+        if moving := isinstance(opened, Advancing):
+            opened.advance = shown.update
+        for arrays, size in in_order(made, range(stage.count), 1 if stage.job.heavy else threads or available_threads()):
+            shown.update(size)
             yield arrays
     stage.inputs.check_unchanged()
 
@@ -213,7 +232,11 @@ def _refuse_other_work(stage: Stage) -> None:
 
 @contextmanager
 def shards_ahead(
-    stage: Stage, execution: ExecutionConfig, threads: int | None = None, opened: Any = None
+    stage: Stage,
+    execution: ExecutionConfig,
+    threads: int | None = None,
+    opened: Any = None,
+    costs: Sequence[float] | None = None,
 ) -> Iterator[Callable[[int], None]]:
     """Let a cluster do the shards of a stage while the block goes on with those that are done, in their order.
 
@@ -223,14 +246,14 @@ def shards_ahead(
         What waits until a shard is done; it raises what :func:`run_shards` does.
     """
     if execution.kind != "ray" or all(stage.counts(shard) is not None for shard in range(stage.count)):
-        run_shards(stage, execution, threads, opened)
+        run_shards(stage, execution, threads, opened, costs)
         yield lambda _: None
         return
     stopped, errors = threading.Event(), list[BaseException]()
 
     def work() -> None:
         try:
-            run_shards(stage, execution, threads, opened, stopped=stopped)
+            run_shards(stage, execution, threads, opened, costs, stopped)
         except BaseException as error:  # raised where the block waits
             errors.append(error)
 

@@ -17,7 +17,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,6 +37,17 @@ _HOPELESS = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETO
 
 
 Made = tuple[Mapping[str, np.ndarray], dict[str, Any]]  # the arrays of a shard, and its counts
+
+
+@dataclass
+class Advancing:
+    """What a job opens whose shards are long: it moves the bar within a shard.
+
+    Attributes:
+        advance: moves it by so many of what it counts; does nothing where there is none.
+    """
+
+    advance: Callable[[int], object] = field(default=lambda _: None, kw_only=True)
 
 
 class Job:

@@ -1,0 +1,55 @@
+"""A teacher that the workers of a cluster load."""
+
+from __future__ import annotations
+
+import os
+from contextlib import chdir, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from xswe.errors import ConfigError
+from xswe.teacher.protocol import Teacher, TeacherConfig
+from xswe.work.config import ExecutionConfig
+
+
+@dataclass(frozen=True)
+class SharedTeacher:
+    """What a worker loads a teacher by."""
+
+    config: TeacherConfig | None  # its settings; None of an object that no settings name
+    identity: str  # by which a worker knows that it has the same weights
+    place: str  # the folder that its path is relative to, if it is
+
+    @classmethod
+    def of(cls, teacher: Teacher, execution: ExecutionConfig) -> SharedTeacher:
+        """Return what workers load a teacher by, each with the threads of a worker."""
+        config = getattr(teacher, "config", None)
+        if isinstance(config, TeacherConfig):
+            config = replace(config, threads=max(1, int(execution.cpus)))
+        return cls(config if isinstance(config, TeacherConfig) else None, teacher.identity, os.getcwd())
+
+    def check(self) -> TeacherConfig:
+        """Return the settings.
+
+        Raises:
+            ConfigError: there are none.
+        """
+        if self.config is None:
+            raise ConfigError("the workers of a cluster load the teacher: give its name or folder, not an object")
+        return self.config
+
+    def load(self) -> Teacher:
+        """Load the teacher.
+
+        Raises:
+            ConfigError: the teacher of that name is another one here.
+        """
+        from xswe.teacher.transformer import load_teacher
+
+        config = self.check()
+        with chdir(self.place) if Path(self.place).is_dir() else nullcontext():
+            teacher = load_teacher(config)
+        if teacher.identity != self.identity:
+            where = f"teacher.model={config.model}"
+            raise ConfigError(f"{where}: the weights on this machine are others than the driver's; copy the folder again")
+        return teacher
