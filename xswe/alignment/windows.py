@@ -4,7 +4,8 @@ Many lines as one, the whole text is short, and its path is found as that of any
 begins some lines before the one before it ends; both find a path through the lines that they share, and where these meet
 one goes on with the other. What translations of the texts look like is learnt from some windows, evenly spread.
 
-The plan (where windows begin and end, and what was learnt) and each window's path are files, by which a killed run goes on.
+The plan (where windows begin and end, and what was learnt) is a file, and each window's path a shard, by which a killed run
+goes on.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +46,8 @@ from xswe.model.ensemble import AnyModel
 from xswe.model.static import StaticModel
 from xswe.version import __version__
 from xswe.work.checkpoint import load_checkpoint, save_checkpoint
-from xswe.work.run import run_shards
-from xswe.work.stage import Job, Stage
+from xswe.work.run import map_shards
+from xswe.work.stage import Job, Made, Stage
 
 # Lines of both sides together:
 _WHOLE = 1 << 17  # of texts that are aligned as a whole
@@ -183,15 +185,13 @@ def align_texts(
         pair, windows, prices = _planned(
             folder / "plan.safetensors", identity, (model, source, target, config), constraints, threads
         )
-        stage = Stage(folder / "windows", "align", len(windows), ".safetensors", _Windows(identity), identity)
-        stage.begin()
+        stage = Stage(folder / "windows", "align", len(windows), ".safetensors", _Windows(), identity)
 
         def path(window: Window) -> Path:
             return pair.path(window, prices)
 
-        run_shards(stage, threads=threads, opened=lambda shard: path(windows[shard]))
-        kept = (load_checkpoint(stage.sound(shard), identity) for shard in range(stage.count))
-        paths = (Path(**one[0]) for one in kept if one)
+        made = map_shards(stage, threads=threads, opened=[partial(path, window) for window in windows])
+        paths = (Path(**arrays) for arrays in made)
         found = list(_joined(zip(windows, paths, strict=True), path))
     cells = np.concatenate([*(path.cells[:-1] for path in found), [(len(source), len(target))]])
     cosines, mismatched = (np.concatenate(values) for values in zip(*(path[1:] for path in found), strict=True))
@@ -287,16 +287,12 @@ def _gathered(windows: Sequence[Window]) -> list[Window]:
     return out
 
 
-@dataclass(frozen=True)
 class _Windows(Job):
-    """What a shard of the stage is: the path of a window. It is aligned in this process, by what is opened already."""
+    """What a shard is: the path of a window. It is aligned in this process, by what is opened already."""
 
-    identity: str
-
-    def run(self, opened: Callable[[int], Path], shard: int, output: pathlib.Path) -> dict[str, Any]:
-        path = opened(shard)
-        save_checkpoint(output, self.identity, path._asdict(), {})
-        return {"lines": int((path.cells[-1] - path.cells[0]).sum())}
+    def compute(self, opened: Sequence[Callable[[], Path]], shard: int) -> Made:
+        path = opened[shard]()
+        return path._asdict(), {"lines": int((path.cells[-1] - path.cells[0]).sum())}
 
 
 def _planned(
