@@ -7,7 +7,7 @@ Documents are runs of 300 pairs of XSWE_DATA's bitexts in document order (their 
 first), edited by eval/experiments/align_gold.py. ``gold`` names a folder with the MAC test set in InterText's XML (Zhu,
 2021: ``corpus_test.001_zh.001_en.xml``, …), Chinese novels and their English translations aligned by hand. vecalign gets
 the same vectors: of overlaps of up to seven lines, that is as many bags as seven times the lines, all encoded.
-``encoders`` are named as `evaluate` names models (``teacher:FOLDER,use-multilingual``); their vectors of lines go through
+``encoders`` are named as in :mod:`baselines` (``teacher:FOLDER,use-multilingual``); their vectors of lines go through
 the library's own programme, a line's as often as it has characters. ``hunalign`` is that program, compiled
 (github.com/danielvarga/hunalign), ``bleualign`` the folder of that one (github.com/rsennrich/Bleualign); both get words,
 and XSWE_DATA's MUSE dictionaries. Growth is measured in a process for each size: the processor's seconds (up to 20,000
@@ -43,10 +43,10 @@ from eval.experiments.align_gold import (
     moved,
     read_bitext,
 )
+from eval.experiments.baselines import open_encoder
 from eval.settings import DATA, RESULTS, numbers, run_script
 from xswe.alignment.beads import AlignConfig, Lines, align_lines, line_sums
 from xswe.alignment.windows import align_texts
-from xswe.evaluation.models import open_encoder
 from xswe.io.files import write_json
 from xswe.io.ragged import Texts
 from xswe.io.results import table

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import xswe
+from eval.experiments.baselines import open_encoder
 from eval.experiments.bucc import best_threshold, precision_recall_f1
 from eval.experiments.mining_quality import TATOEBA, planted_lines
 from eval.settings import DATA, chosen, run_script
-from xswe.evaluation.models import open_encoder
 from xswe.io.results import table
 from xswe.mining.pipeline import MineConfig, mine_vectors
 

@@ -92,6 +92,6 @@ def test_evaluate_gives_intervals_for_own_files(setting, monkeypatch):
 
 
 def test_the_command_line(setting):
-    done = run_verb("compare", "models=[good,sif:bad]", "tasks=[own.tsv]", "speed.seconds=0", cwd=setting)
+    done = run_verb("compare", "models=[good,wordllama]", "tasks=[own.tsv]", "speed.seconds=0", cwd=setting)
     assert done.returncode == 0, done.stderr
-    assert "SIF bad" in done.stdout
+    assert "WordLlama" in done.stdout

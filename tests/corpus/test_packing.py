@@ -15,12 +15,12 @@ from xswe.corpus.blocks import read_pairs
 from xswe.corpus.cleaning import EvaluationTexts
 from xswe.corpus.formats import find_pairs
 from xswe.errors import DependencyError, InputError
-from xswe.evaluation.encoders import read_vectors
 from xswe.io.files import open_output
 from xswe.io.lines import read_lines
 from xswe.io.ragged import Texts
 from xswe.io.sources import PACKED, is_tar, member_names, open_member, packing_of, without_packing
 from xswe.model.card import sources_of
+from xswe.model.word_vectors import read_vectors
 
 SUFFIXES = [*PACKED, ".GZ", ".Zst"]
 

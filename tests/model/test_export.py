@@ -17,8 +17,8 @@ from xswe.model.export import (
     reshape,
     vectors_by_token,
 )
-from xswe.model.interchange import read_binary, read_text, write_binary, write_text
 from xswe.model.static import StaticModel
+from xswe.model.word_vectors import read_vectors, write_binary, write_text
 from xswe.text.units import SubwordUnits
 from xswe.text.words import WordSplitter, WordUnits
 
@@ -55,7 +55,7 @@ def test_word2vec_binary_is_the_fields_format(tmp_path):
 @pytest.mark.parametrize("kind", ["word2vec", "word2vec-binary"])
 def test_word2vec_files_read_back_exactly(kind, model, tmp_path):
     export(model, ExportConfig(format=kind), tmp_path / "v")
-    tokens, vectors = (read_text if kind == "word2vec" else read_binary)(tmp_path / "v")
+    tokens, vectors = read_vectors(tmp_path / "v", binary=kind != "word2vec")
     expected = vectors_by_token(model)
     assert tokens == expected[0]
     assert vectors.tobytes() == expected[1].tobytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -10,65 +9,13 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import xswe
-from xswe.errors import ConfigError, InputError, ModelError, XsweError
-from xswe.model.interchange import ImportConfig, import_model, merge_tables, read_binary, read_text, write_binary
+from xswe.errors import ConfigError, ModelError, XsweError
+from xswe.model.interchange import ImportConfig, import_model, merge_tables
 
 
 def write(path, text):
     path.write_text(text, encoding="utf-8")
     return path
-
-
-@pytest.mark.parametrize("header", ["", "3 2\n"])
-def test_text_with_and_without_a_first_line(header, tmp_path):
-    path = write(tmp_path / "v.txt", header + "the 1 2\n猫 0.5 -1e-3 \nof 3 4\nthe 9 9\n")
-    tokens, vectors = read_text(path)
-    assert tokens == ["the", "猫", "of"]  # the first of several stays; fastText's blank at the end is none
-    np.testing.assert_allclose(vectors, [[1, 2], [0.5, -1e-3], [3, 4]])
-    assert read_text(path, limit=2)[0] == ["the", "猫"]
-    assert read_text(write(path, "9 1\na 1\nb 1\n"), limit=2)[0] == ["a", "b"]
-
-
-def test_tokens_with_blanks_and_compressed_tables(tmp_path):
-    with gzip.open(tmp_path / "glove.txt.gz", "wt", encoding="utf-8") as stream:
-        stream.write("the 1 2\n. . . 3 4\n\u00a0 5 6\n")
-    tokens, vectors = read_text(tmp_path / "glove.txt.gz")
-    assert tokens == ["the", ". . .", "\u00a0"]
-    np.testing.assert_allclose(vectors, [[1, 2], [3, 4], [5, 6]])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a 1 2\nb 1\n", "v.txt:2: 1 values, expected 2"),
-        ("2 2\na 1 2\nb 1 x\n", "v.txt:3: a value is no number"),
-        ("a 1 2\nb 1 nan\n", "v.txt:2: a value is not finite"),
-        ("", "no vector in it"),
-        ("2 3\n", "no vector in it"),
-        ("5 2\na 1 2\n", "v.txt:2: ends after 1 of the 5 vectors"),
-    ],
-)
-def test_damaged_tables_name_the_line(text, message, tmp_path):
-    with pytest.raises(InputError, match=message):
-        read_text(write(tmp_path / "v.txt", text))
-
-
-def test_lines_that_are_not_utf8(tmp_path):
-    (tmp_path / "v.txt").write_bytes(b"a 1 2\n\xff\xfe 1 2\nb 3 4\n")
-    with pytest.raises(InputError, match=r"v\.txt:2"):
-        read_text(tmp_path / "v.txt")
-    assert read_text(tmp_path / "v.txt", on_error="skip")[0] == ["a", "b"]
-
-
-def test_damaged_binary_files(tmp_path):
-    write_binary(tmp_path / "v.bin", ["a", "b"], np.ones((2, 3), np.float32))
-    whole = (tmp_path / "v.bin").read_bytes()
-    for damaged in (whole[:-8], b"", b"hello", b"9999999999 3\n" + whole[4:], b"2 0\n", b"2 99999\na "):
-        (tmp_path / "d.bin").write_bytes(damaged)
-        with pytest.raises(InputError, match=r"d\.bin"):
-            read_binary(tmp_path / "d.bin")
-    (tmp_path / "d.bin").write_bytes(whole.replace(b"\n", b"").replace(b"2 3", b"2 3\n", 1))  # without line ends
-    assert read_binary(tmp_path / "d.bin")[0] == ["a", "b"]
 
 
 def test_words_of_several_tables(tmp_path):

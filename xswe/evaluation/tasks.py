@@ -22,7 +22,7 @@ from xswe.io.parallel import available_threads
 from xswe.io.products import products, row_products
 from xswe.io.results import Result, table
 from xswe.model.ensemble import Ensemble, fit_weights, locate
-from xswe.model.interchange import is_model2vec, read_model2vec, read_wordllama
+from xswe.model.interchange import WORDLLAMA, is_model2vec, read_static
 from xswe.model.static import StaticModel
 from xswe.text.languages import LANGUAGES, check_languages
 
@@ -351,9 +351,9 @@ def make_ensemble(
     if files and weights:
         raise ConfigError("give weights=[...] or files to fit them on, fit=[...], not both")
     checked = check_languages(languages) if languages else None
-    if checked and not any(name == "wordllama" or is_model2vec(locate(name)) for name in names):
+    if checked and not any(name == WORDLLAMA or is_model2vec(locate(name)) for name in names):
         raise ConfigError(f"languages={list(checked)}: every model says its own; leave languages out")
-    parts = [open_part(name, checked) for name in names]
+    parts = [read_static(name, checked) for name in names]
     common = Ensemble.of(parts).languages
     scores = [score_of(parts, Path(file), common, threads or available_threads()) for file in files]
 
@@ -364,19 +364,6 @@ def make_ensemble(
     ensemble = Ensemble.of(parts, [float(x) for x in found], {"models": names, "fitted_on": files})
     worth = [tuple(score(given) for score in scores) for given in (*np.eye(len(parts)), np.array(ensemble.weights))]
     return FittedEnsemble(ensemble, tuple(names), tuple(files), tuple(worth))
-
-
-def open_part(name: str, languages: Sequence[str] | None = None) -> StaticModel:
-    """Open a model: one of ours (see :func:`xswe.model.ensemble.locate`), a folder of Model2Vec, or ``wordllama``.
-
-    Args:
-        name: which.
-        languages: of a model of another library; None for English (WordLlama), or all (Model2Vec).
-    """
-    if name == "wordllama":
-        return read_wordllama(languages or ("en",))
-    folder = locate(name)
-    return read_model2vec(folder, languages or tuple(LANGUAGES)) if is_model2vec(folder) else StaticModel.load(folder)
 
 
 def score_of(parts: Sequence[StaticModel], file: Path, languages: tuple[str, ...], threads: int) -> Score:

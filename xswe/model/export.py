@@ -22,8 +22,8 @@ from xswe.errors import ConfigError, needs
 from xswe.io.files import check_folder, check_output, save_tensors, scratch, whole_file
 from xswe.io.settings import check_choice, for_all
 from xswe.model.folder import Precision
-from xswe.model.interchange import write_binary, write_text
 from xswe.model.static import StaticModel
+from xswe.model.word_vectors import write_binary, write_text
 from xswe.text.units import SubwordUnits
 
 _OPSET = 18  # the first whose scatter operators add

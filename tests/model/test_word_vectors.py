@@ -1,3 +1,5 @@
+"""Files of word vectors of other programs."""
+
 from __future__ import annotations
 
 import base64
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from xswe.errors import InputError
-from xswe.evaluation.encoders import MAGIC, read_vectors
+from xswe.model.word_vectors import _FASTTEXT, read_vectors, write_binary
 
 WORDS = ["the", "cat", "Straße", "猫"]
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3) / 8
@@ -29,12 +31,15 @@ def test_text_with_and_without_a_header(tmp_path, header, end):
     assert matrix.dtype == np.float32
 
 
-def test_words_with_blanks_doubles_and_bad_bytes(tmp_path):
+def test_words_with_blanks_doubles_and_bad_bytes(tmp_path, caplog):
     lines = text_lines(["the", ". . .", "the", "\u00a0x"])
     (tmp_path / "g.txt").write_bytes("\n".join(lines).encode() + b"\n\xff\xfe 1 2 3\n")
-    words, matrix = read_vectors(tmp_path / "g.txt")
+    with pytest.raises(InputError, match=r"g\.txt:5"):
+        read_vectors(tmp_path / "g.txt")
+    words, matrix = read_vectors(tmp_path / "g.txt", on_error="skip")
     assert words == ["the", ". . .", "\u00a0x"]
     np.testing.assert_array_equal(matrix, MATRIX[[0, 1, 3]])
+    assert "1 words were left out (not UTF-8)" in caplog.text
 
 
 def test_compressed_and_limited(tmp_path):
@@ -43,6 +48,8 @@ def test_compressed_and_limited(tmp_path):
     words, matrix = read_vectors(tmp_path / "a.vec.gz", limit=2)
     assert words == WORDS[:2]
     np.testing.assert_array_equal(matrix, MATRIX[:2])
+    (tmp_path / "few.vec").write_text("9 1\na 1\nb 1\n")
+    assert read_vectors(tmp_path / "few.vec", limit=2)[0] == ["a", "b"]
 
 
 @pytest.mark.parametrize("newline", [b"\n", b""])  # word2vec writes one after each vector, gensim none
@@ -53,7 +60,9 @@ def test_word2vec_binary(tmp_path, newline):
     assert words == WORDS
     np.testing.assert_array_equal(matrix, MATRIX)
     (tmp_path / "short.bin").write_bytes((b"4 3\n" + body)[:-6])
-    with pytest.raises(InputError, match="ends after 3 of 4 words"):
+    write_binary(tmp_path / "v.vectors", WORDS, MATRIX)
+    assert read_vectors(tmp_path / "v.vectors", binary=True)[0] == WORDS
+    with pytest.raises(InputError, match="ends after 3 of 4 vectors"):
         read_vectors(tmp_path / "short.bin")
 
 
@@ -102,12 +111,18 @@ def test_a_fasttext_model_cut_short_is_named(tmp_path, size):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.vec", b"2 3\nthe 1 2 3\ncat 1 2\n", r"a\.vec:3: 2 numbers where 3"),
-        ("a.txt", b"the 1 2 3\ncat 1 x 3\n", r"a\.txt:2: a column is no number"),
-        ("a.txt", b"", "holds no word vector"),
-        ("a.bin", b"nothing\n", "does not start with"),
-        ("a.bin", MAGIC + struct.pack("<i", 12), "fastText model that ends too early"),
-        ("a.bin.gz", gzip.compress(MAGIC + b"...", mtime=0), "compressed fastText model"),
+        ("a.vec", b"2 3\nthe 1 2 3\ncat 1 2\n", r"a\.vec:3: 2 values, expected 3"),
+        ("a.txt", b"the 1 2 3\ncat 1 x 3\n", r"a\.txt:2: a value is no number"),
+        ("a.txt", b"a 1 2\nb 1 nan\n", r"a\.txt:2: a value is not finite"),
+        ("a.txt", b"", "no vector in it"),
+        ("a.txt", b"2 3\n", "ends after 0 of the 2 vectors"),
+        ("a.txt", b"5 2\na 1 2\n", r"a\.txt:2: ends after 1 of the 5 vectors"),
+        ("a.bin", b"nothing\n", "does not begin with"),
+        ("a.bin", b"2 0\n", "does not begin with"),
+        ("a.bin", b"2 99999\na ", "ends after 0 of 2 vectors"),
+        ("a.bin", b"1 1\na \x00\x00\xc0\x7f", "not finite"),
+        ("a.bin", _FASTTEXT + struct.pack("<i", 12), "fastText model that ends too early"),
+        ("a.bin.gz", gzip.compress(_FASTTEXT + b"...", mtime=0), "compressed fastText model"),
         ("b.txt", None, "no such file"),
     ],
 )
