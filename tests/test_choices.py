@@ -336,13 +336,6 @@ def _(choice, folder):
     return in_files._TERMS[choice]
 
 
-@probe("xswe.phrases.search:FirstStage")
-def _(choice, folder):
-    from xswe.phrases import search
-
-    return search._BY_WORDS[choice]
-
-
 @probe("xswe.report.write:Kind")
 def _(choice, folder):
     from xswe.report.write import _page_of_path

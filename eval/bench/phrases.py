@@ -6,7 +6,7 @@
 
 Passages are three neighbouring sentences of running English text; queries are spans of other sentences. The encoder reads a
 sample of the passages only (its time grows with their number, and with little else) and its states go through the same
-search; rounds are interleaved, and medians quoted, here and after. Then: speed and recall of the approximate first stage.
+search; rounds are interleaved, and medians quoted, here and after.
 Run it on an idle machine.
 """
 
@@ -16,7 +16,6 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,19 +99,6 @@ def show(name: str, row: dict[str, Any]) -> None:
     )
 
 
-def recall(found: Search, exact: Search) -> float:
-    """Return which fraction of the exact hits the other search found."""
-    hit = total = 0
-    for q in range(len(exact.queries)):
-        own, all_of_them = (
-            {place.item() for place in top.places[q * top.k * top.examples :][: top.used[q] * top.examples : top.examples]}
-            for top in (found.top, exact.top)
-        )
-        hit += len(own & all_of_them)
-        total += len(all_of_them)
-    return hit / max(1, total)
-
-
 def main(settings: dict[str, Any]) -> None:
     """Measure, print, write."""
     progress.silence()
@@ -135,11 +121,6 @@ def main(settings: dict[str, Any]) -> None:
     sample = passages[:: max(1, count // encoded)][:encoded]
     their_vectors = slow.queries(phrases)
 
-    def often(texts: Sequence[str], n: int, config: SpanConfig) -> tuple[Search, dict[str, Any]]:
-        """Search several times; returns the last search, and the median run."""
-        runs = [timed(source, texts, vectors[:n], config) for _ in range(rounds)]
-        return runs[-1][0], median([row for _, row in runs])
-
     rows = report["side by side"] = []
     for n in sizes:
         own: list[dict[str, Any]] = []
@@ -154,18 +135,6 @@ def main(settings: dict[str, Any]) -> None:
         rows.append({"what": "encoder", **median(theirs)})
         show(f"{encoder.rsplit('/', 2)[-2]}, single pass", rows[-1])
         print(f"{'':<34} {rows[-2]['times']:,.0f} times the passages/s ({min(times):,.0f} to {max(times):,.0f})")
-    middle = sorted(sizes)[len(sizes) // 2]
-    stages = report["first stage"] = []
-    for n in sorted({min(sizes), middle}):
-        runs = [often(passages, n, config)]
-        runs += [often(passages, n, replace(config, first_stage="words", near=near)) for near in (4, 16, 64)]
-        exact, first = runs[0]
-        for found, row in runs:
-            times = row["passages_per_second"] / first["passages_per_second"]
-            near = found.config.near if found is not exact else None
-            stages.append({"near": near, "recall": recall(found, exact), "times": times, **row})
-            show("exact" if near is None else f"first_stage=words near={near}", row)
-            print(f"{'':<34} recall@{config.k} {stages[-1]['recall']:.3f}, {times:.2f} times the exact search's passages/s")
     if settings["output"]:
         with open(settings["output"], "w", encoding="utf-8") as stream:
             json.dump(report, stream, indent=1)

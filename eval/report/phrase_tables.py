@@ -76,16 +76,6 @@ def speed(record: Mapping[str, Any]) -> str:
     return markdown(["queries", "what", *titles], rows)
 
 
-def first_stage(record: Mapping[str, Any]) -> str:
-    """What the approximate first stage finds, and how fast (eval/bench/phrases.py)."""
-    rows = []
-    for row in record["first stage"]:
-        near = "exact" if row["near"] is None else f"words, near={row['near']}"
-        rate = f"{row['passages_per_second']:,.0f}"
-        rows.append([f"{row['queries']:,}", near, rate, f"{row['times']:.2f}", f"{100 * row['recall']:.1f}"])
-    return markdown(["queries", "first stage", "passages/s", "times the exact search's", "% of the exact hits"], rows)
-
-
 def terms(record: list[Mapping[str, Any]]) -> str:
     """Where the right translation of a term stands (eval/experiments/terms.py)."""
     facts, shares = ("language", "order", "terms", "n", "further"), ("first", "five", "silent")
@@ -149,5 +139,4 @@ PHRASES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "phrases.languages": ("phrases.json", languages),
     "terms": ("terms.json", terms),
     "speed.phrases": ("bench_phrases.json", speed),
-    "speed.phrases.first": ("bench_phrases.json", first_stage),
 }

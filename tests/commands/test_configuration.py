@@ -297,7 +297,6 @@ def test_a_cure_that_the_verb_does_not_have_is_not_offered(tmp_path):
         ("search", "model=m documents=a.txt queries=q language=de", "language does nothing without split=true"),
         ("search", "model=m documents=a.txt queries=q probes=4", "probes does nothing without method=clusters"),
         ("search", "index=kept queries=q storage=int8", "storage does nothing to kept, which is there"),
-        ("phrases", "model=m queries=q passages=a.txt output=o.tsv near=4", "near does nothing without first_stage=words"),
         ("phrases", "model=m queries=q passages=a.txt output=o.tsv examples=4", "examples does nothing without mode=terms"),
         (
             "mine",

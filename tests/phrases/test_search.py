@@ -225,20 +225,6 @@ def test_distinct_phrases_are_counted_and_keep_the_first_examples():
         assert (times[1, 0], where[1, 0].tolist(), first[1, 0].tolist()) == (3, [1, 5], [0, 0])
 
 
-def test_the_first_stage_looks_only_where_a_near_row_is():
-    source, passages = make(), texts(400, 30)
-    queries = source.queries(texts(20, 4, seed=3))
-    exact = search(source, passages, queries, SpanConfig(k=3)).top
-    everywhere = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=300)).top
-    np.testing.assert_allclose(everywhere.hits["score"], exact.hits["score"], atol=1e-6)
-    some = search(source, passages, queries, SpanConfig(k=3, first_stage="words", near=4))
-    assert 0 < some.pairs < 0.5 * 400 * 20
-    for q in range(20):
-        near = set(np.argsort(-(source.matrix @ queries[q] / np.linalg.norm(source.matrix, axis=1)))[:4])
-        for _, p, _, _ in hits(some.top, q):
-            assert near & {row for word in source.rows(passages[p]) for row in word}
-
-
 def test_hits_have_exact_places_and_texts():
     source = make()
     a, b, c = (chr(0x100 + k) for k in (7, 8, 9))
@@ -288,7 +274,6 @@ def test_settings_that_cannot_work_are_refused():
         {"min_size": 5, "max_size": 4},
         {"k": 0},
         {"min_score": 2.0},
-        {"first_stage": "guess"},
     ):
         with pytest.raises(ConfigError):
             SpanConfig(**wrong)

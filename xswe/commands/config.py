@@ -104,7 +104,6 @@ _NEEDS = {
     "best": ("select", "kbest"),
     "columns": ("input", ""),
     "examples": ("mode", "terms"),
-    "near": ("first_stage", "words"),
     "precision": ("threshold", "auto"),
     "rerank_share": ("rerank", ""),
 }

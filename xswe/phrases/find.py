@@ -152,7 +152,7 @@ def find_phrases(
     """Find, for each phrase, the spans of the passages that are nearest to it.
 
     Queries and passages may be in any of the model's languages. Of spans that overlap only the best is a hit. The result
-    is exact unless ``config.first_stage`` says otherwise: it is that of scoring every span.
+    is exact: it is that of scoring every span.
 
     Args:
         model: a static embedding, or another source of words with vectors.

@@ -1,7 +1,6 @@
 """The search of passages, block by block, for blocks of queries: what the compiled search is fed with, and its state.
 
-Its approximate first stage searches only passages that hold one of the rows nearest to a phrase. Words and
-their vectors come from static models, or are the token states of encoders.
+Words and their vectors come from static models, or are the token states of encoders.
 """
 
 from __future__ import annotations
@@ -11,17 +10,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
-from numba import njit
 
 from xswe.errors import ConfigError, ModelError
-from xswe.io.compiler import LEAN
 from xswe.io.parallel import over_blocks, run, share
-from xswe.io.products import largest, norms, products
+from xswe.io.products import products
 from xswe.io.ragged import Texts
-from xswe.io.settings import check_choice, for_all
 from xswe.model.ensemble import AnyModel, Ensemble, load_single, locate
 from xswe.model.static import StaticModel, pool
 from xswe.phrases.kernels.bound import LANES, TILE, spell, words_of_part
@@ -164,62 +160,9 @@ class TeacherWords:
                 yield filled[place], states.hidden[a:b], words_at(some[place], states.starts[a:b], states.ends[a:b])
 
 
-def near_rows(matrix: np.ndarray, queries: np.ndarray, near: int) -> np.ndarray:
-    """Return the rows of a table that are nearest to each query.
-
-    Args:
-        matrix: float32 (rows, d).
-        queries: float32 (n, d).
-        near: how many.
-
-    Returns:
-        int32 (n, near), rising; (n, rows) where there are fewer.
-    """
-    lengths = norms(matrix)
-    near = min(near, len(matrix))
-    out = np.empty((len(queries), near), np.int32)
-    for start in range(0, len(out), LANES):
-        for row, found in enumerate(products(queries[start : start + LANES], matrix), start):
-            out[row] = largest(found / np.where(lengths > 0, lengths, np.inf), near)
-    return out
-
-
-def holding(near: np.ndarray, cut: Cut, rows: int, threads: int) -> np.ndarray:
-    """Return which passages hold one of the near rows of each of up to ``LANES`` queries.
-
-    Args:
-        near: int32 (queries, any), of :func:`near_rows`.
-        cut: the passages.
-        rows: how many the table has.
-        threads: how many threads share the passages.
-
-    Returns:
-        uint64 (passages,), a bit for each query.
-    """
-    bits, out = np.zeros(rows, np.uint64), np.empty(len(cut), np.uint64)
-    for lane, own in enumerate(near):
-        bits[own] |= np.uint64(1 << lane)
-    over_blocks(partial(_gather_bits, bits, cut.ids, cut.words[cut.texts], out), len(cut), threads)
-    return out
-
-
-@njit(**LEAN)
-def _gather_bits(bits: np.ndarray, ids: np.ndarray, ends: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
-    """out[i] = the bits of all ids of passage i, for i from ``start`` to ``stop``."""
-    for i in range(start, stop):
-        found = np.uint64(0)
-        for p in range(ends[i], ends[i + 1]):
-            found |= bits[ids[p]]
-        out[i] = found
-
-
 MOST_WORDS = 1000  # of a span: the room that a thread measures spans in grows with the square
 _MOST_BYTES = 1 << 34  # of all lists together
 _CHARACTERS = 2_000_000  # of passages a block, at spans of up to 20 words; what is kept of each span bounds the memory
-
-
-FirstStage = Literal["none", "words"]
-_BY_WORDS = for_all(FirstStage, {"none": False, "words": True})
 
 
 @dataclass(frozen=True)
@@ -233,9 +176,6 @@ class SpanConfig:
         min_score: least cosine of a hit; None for 0, and where terms are sought for what random phrases reach.
         distinct: one hit for equal phrases, with a count; else every place is a hit of its own.
         examples: with ``distinct``, places kept of each phrase.
-        first_stage: ``none`` looks at every passage (exact); ``words`` only at those that hold one of the rows nearest
-            to the query (approximate).
-        near: with ``words``, how many rows of the table are near.
         threads: how many threads share the passages.
     """
 
@@ -245,8 +185,6 @@ class SpanConfig:
     min_score: float | None = None
     distinct: bool = False
     examples: int = 3
-    first_stage: FirstStage = "none"
-    near: int = 64
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -254,11 +192,10 @@ class SpanConfig:
             raise ConfigError(f"min_size={self.min_size} max_size={self.max_size}: give 1 <= min_size <= max_size")
         if self.max_size > MOST_WORDS:
             raise ConfigError(f"max_size={self.max_size}: spans of up to {MOST_WORDS} words can be searched for")
-        if min(self.k, self.examples, self.near, self.threads) < 1:
-            raise ConfigError("k, examples, near and threads are at least 1")
+        if min(self.k, self.examples, self.threads) < 1:
+            raise ConfigError("k, examples and threads are at least 1")
         if not -1 <= (self.min_score or 0.0) <= 1:
             raise ConfigError(f"min_score={self.min_score}: a cosine is between -1 and 1")
-        check_choice("first_stage", self.first_stage, FirstStage)
 
 
 class Search:
@@ -294,7 +231,6 @@ class Search:
         self.top = Top.empty(len(queries), config.k, config.examples if config.distinct else 1)
         self.texts: dict[int, str] = {}
         self.done = self.spans = self.pairs = self.scored = 0
-        self._near: tuple[np.ndarray, np.ndarray] | None = None
         # The least float32 that counts as min_score or more; nothing enters a list at or below the number before it.
         self._floor = np.nextafter(np.float32(config.min_score or 0.0), np.float32(-4.0)) - np.float32(1e-7)
 
@@ -344,13 +280,9 @@ class Search:
             return
         found, block = self._prepare(matrix, cut)
         used, parts = matrix[found.pieces], _even_parts(cut.texts, config.threads)
-        near, wanted = None, np.ones(len(cut), np.bool_)
-        if _BY_WORDS[config.first_stage]:
-            near = self._near_rows(matrix)
-            wanted = holding(near[open_].reshape(1, -1), cut, len(matrix), config.threads) > 0
 
         def measure(start: int, stop: int) -> None:
-            measure_spans(matrix, block, wanted, start, stop, config.min_size, config.max_size)
+            measure_spans(matrix, block, start, stop, config.min_size, config.max_size)
 
         share(measure, len(cut), max(1, len(cut) // (8 * config.threads)), config.threads)
         codes = np.empty((len(block.row_inverse), LANES), np.uint8)
@@ -360,9 +292,6 @@ class Search:
             table = np.empty((len(codes), len(some)), np.float32)
             words = partial(spell, pieces, found.ids, found.offsets, block.row_inverse, table, codes)
             over_blocks(words, len(codes), config.threads)
-            allowed = np.full(len(cut), (1 << len(some)) - 1, np.uint64)
-            if near is not None:
-                allowed = holding(near[some], cut, len(matrix), config.threads)
             task = Task(
                 len(some),
                 floors[some],
@@ -372,7 +301,7 @@ class Search:
                 config.distinct,
                 base,
             )
-            self._offer(table, codes, block, parts, allowed, task, some)
+            self._offer(table, codes, block, parts, task, some)
 
     def _floors(self) -> np.ndarray:
         """Return what a span must be above to enter each query's list, float32 (n,); 4 for a zero vector."""
@@ -401,19 +330,12 @@ class Search:
         block.inverse[-TILE:] = 0.0  # read, but of no consequence
         return found, block
 
-    def _near_rows(self, matrix: np.ndarray) -> np.ndarray:
-        """Return the rows of the whole table nearest to each query, int32 (queries, near)."""
-        if self._near is None or self._near[0] is not matrix:  # a static model's table is the same for every block
-            self._near = matrix, near_rows(matrix, self.queries, self.config.near)
-        return self._near[1]
-
     def _offer(
         self,
         table: np.ndarray,
         codes: np.ndarray,
         block: Block,
         parts: list[tuple[int, int]],
-        allowed: np.ndarray,
         task: Task,
         queries: np.ndarray,
     ) -> None:
@@ -421,8 +343,7 @@ class Search:
         config = self.config
         found = [Top.empty(len(queries), config.k, self.top.examples) for _ in parts]
         tasks: list[Callable[[], tuple[int, int]]] = [
-            partial(search_block, table, codes, block, a, b, allowed, task, own)
-            for (a, b), own in zip(parts, found, strict=True)
+            partial(search_block, table, codes, block, a, b, task, own) for (a, b), own in zip(parts, found, strict=True)
         ]
         for seen, scored in run(tasks, config.threads):
             self.pairs += seen

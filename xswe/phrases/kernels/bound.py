@@ -103,16 +103,6 @@ def lanes_that_reach(count: int) -> Any:
     return reach
 
 
-@intrinsic
-def count_lanes(_: Any, lanes: Any) -> Any:
-    """Return how many bits of a uint64 are set."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
 def _numbers(builder: Any, address: Any, place: Any) -> Any:
     """Load ``STARTS`` numbers from a place of a float32 array on."""
     address = builder.add(address, builder.shl(place, _LONG(2)))

@@ -183,7 +183,6 @@ def _room(dim: int, max_size: int) -> Room:
 def _measure(  # noqa: C901 (to call a function within takes longer to compile than what it does)
     matrix: np.ndarray,
     block: Block,
-    wanted: np.ndarray,
     start: int,
     stop: int,
     min_size: int,
@@ -198,8 +197,6 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
     part, sizes, most = part_size(max_size), max_size + 1 - min_size, TILE + max_size - 1
     parts = (TILE + part - 1) // part
     for text in range(start, stop):
-        if not wanted[text]:
-            continue
         tile, end = block.tiles[text], block.texts[text + 1]
         for first in range(block.texts[text], end, TILE):
             starts = end - first if end - first < TILE else TILE  # words that a span may begin with
@@ -270,18 +267,15 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
             tile += 1
 
 
-def measure_spans(
-    matrix: np.ndarray, block: Block, wanted: np.ndarray, start: int, stop: int, min_size: int, max_size: int
-) -> None:
+def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int) -> None:
     """Fill ``inverse``, ``row_inverse``, ``row_lengths`` and ``levels`` of the passages ``start`` to ``stop``.
 
     Args:
         matrix: float32 (rows, d), the vectors of ``block.names``.
         block: the passages.
-        wanted: bool (n,), of the others nothing is to be known.
         start: first passage.
         stop: one past the last.
         min_size: words of the shortest span.
         max_size: words of the longest.
     """
-    _measure(matrix, block, wanted, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))
+    _measure(matrix, block, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))

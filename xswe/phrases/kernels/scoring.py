@@ -24,7 +24,6 @@ from xswe.phrases.kernels.bound import (
     STARTS,
     TILE,
     bound_tile,
-    count_lanes,
     narrow,
     part_size,
     set_limit,
@@ -212,7 +211,6 @@ def search_block(
     block: Block,
     start: int,
     stop: int,
-    allowed: np.ndarray,
     task: Task,
     top: Top,
 ) -> tuple[int, int]:
@@ -224,7 +222,6 @@ def search_block(
         block: the passages.
         start: first passage.
         stop: one past the last.
-        allowed: uint64 (passages,), a bit for each query that is to look there.
         task: what is searched for.
         top: the lists, see :mod:`xswe.phrases.kernels.top`.
 
@@ -234,7 +231,7 @@ def search_block(
     waiting = Waiting(np.zeros(2, _PASSAGE), np.empty(2 * _MOST, _PIECE), np.empty(2 * LANES, _RANGE))
     longest = int(np.diff(block.texts[start : stop + 1]).max(initial=0))
     room, limits = make_room(longest, task.max_size), make_limits(task)
-    counts: tuple[int, int] = _scan(table, codes, block, start, stop, allowed, task, top, limits, waiting, room)
+    counts: tuple[int, int] = _scan(table, codes, block, start, stop, task, top, limits, waiting, room)
     return counts
 
 
@@ -245,7 +242,6 @@ def _scan(  # noqa: C901 (likewise)
     block: Block,
     start: int,
     stop: int,
-    allowed: np.ndarray,
     task: Task,
     top: Top,
     limits: Limits,
@@ -254,12 +250,12 @@ def _scan(  # noqa: C901 (likewise)
 ) -> tuple[int, int]:
     """See :func:`search_block`."""
     known = len(block.rows)
-    table, codes, allowed, block, task = bare(table), bare(codes), bare(allowed), bare(block), bare(task)
+    table, codes, block, task = bare(table), bare(codes), bare(block), bare(task)
     top, limits, waiting, room = bare(top), bare(limits), bare(waiting), bare(room)
     min_size, max_size = task.min_size, task.max_size
     sizes, step, reach = max_size + 1 - min_size, part_size(max_size), TILE + max_size - 1
     parts, alive, width = (TILE + step - 1) // step, room.alive, task.queries
-    seen, scored = 0, 0
+    everyone, seen, scored = np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - task.queries), 0, 0
     now: Any = np.int64(0)
     lane: Any = np.int64(0)
     while lane < task.queries:
@@ -268,8 +264,8 @@ def _scan(  # noqa: C901 (likewise)
     for text in range(start, stop + 1):
         passage = at(waiting.passages, now)
         if text < stop:
-            wanted, begin, end = allowed[text], block.texts[text], block.texts[text + 1]
-            if wanted == 0 or end - begin < min_size:
+            begin, end = block.texts[text], block.texts[text + 1]
+            if end - begin < min_size:
                 continue
             passage.number = text
             tile = block.tiles[text]
@@ -277,7 +273,7 @@ def _scan(  # noqa: C901 (likewise)
                 starts = end - first if end - first < TILE else TILE
                 count = end - first if end - first < reach else reach
                 level = tile * parts
-                there = wanted & limits.open[0]
+                there = everyone & limits.open[0]
                 there &= bound_tile(
                     codes,
                     block.rows,
@@ -291,7 +287,7 @@ def _scan(  # noqa: C901 (likewise)
                     room.sums,
                     alive,
                 )
-                seen += count_lanes(wanted)
+                seen += task.queries
                 while there:
                     lane = np.int64(trailing_zeros(there))
                     there &= there - np.uint64(1)
