@@ -157,19 +157,9 @@ def align_texts(
     threads: int = 1,
     work: pathlib.Path | None = None,
 ) -> tuple[Path, Prices]:
-    """Encode and align two texts, however long.
+    """Encode and align two texts, however long; returns the path from (0, 0) to (n, m), and what was learnt.
 
-    Args:
-        model: what encodes.
-        source: the lines.
-        target: the lines.
-        config: how.
-        constraints: what is known of the texts; None for nothing.
-        threads: how many windows are aligned at a time.
-        work: folder for the windows' paths, where a killed run's are found again; None for one that nobody finds.
-
-    Returns:
-        The path from (0, 0) to (n, m), and what was learnt.
+    Windows' paths are kept in the work folder, where a later run finds them; without one they are not.
     """
     constraints = constraints or Constraints()
     if not is_long(source, target):

@@ -45,10 +45,6 @@ def plain(config: DictConfig) -> dict[str, Any]:
 def shaped(verb: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return a verb's composed settings with one text as a list where a list is asked for.
 
-    Args:
-        verb: whose file in ``conf/`` tells lists and sections from other settings.
-        values: the settings.
-
     Raises:
         ConfigError: a setting is unknown, a section was given a value of its own, or one path or name is a list or a
             mapping, or is none where there must be one.
@@ -117,9 +113,6 @@ def refuse_unused(verb: str, values: Mapping[str, Any], unused: Mapping[str, Ite
         values: its composed settings.
         unused: what a table cannot say: by the reason, as in ``with what=links``, the settings (``section.name`` of one
             within a section).
-
-    Raises:
-        ConfigError: one of them is set.
     """
     refused = [(name, why) for why, names in (unused or {}).items() for name in names]
     for name, (other, value) in _NEEDS.items():
@@ -199,11 +192,8 @@ _OFFERED = (
 def as_keys(message: str, values: Mapping[str, Any]) -> str:
     """Return an error's message with the library's arguments as the verb's keys: ``drop=3`` as ``pca.drop=3``.
 
-    A cure by a setting of readers that the verb does not have is left out.
-
-    Args:
-        message: of an error of the library.
-        values: the verb's composed settings; a name at the top, or in several sections, stays as it is.
+    A name at the top of the verb's settings, or in several sections, stays. A cure by a setting of readers that the verb
+    does not have is left out.
     """
     sections: dict[str, list[str]] = {}
     for section, inside in values.items():

@@ -127,15 +127,7 @@ def check(tasks: Iterable[str]) -> None:
 
 
 def jobs(task: str, languages: Sequence[str]) -> tuple[list[Job], list[Row]]:
-    """Return what a preset or a task name stands for.
-
-    Args:
-        task: the name of a preset, or of a task of mteb, in any case.
-        languages: codes of the languages of the model.
-
-    Returns:
-        The tasks that have something in these languages, and a row for each that has not, which says so.
-    """
+    """Return the tasks of a preset or name that have something in these languages, and a row for each that has not."""
     mteb = import_mteb(f"the task {task}")
     preset = PRESETS.get(task.lower())
     if preset is None:
@@ -184,12 +176,7 @@ def subset_names(metadata: Any) -> dict[str, str]:
 
 
 def averages(task: str, rows: Sequence[Row]) -> list[Row]:
-    """Return a preset's averages of mteb's main scores, each only if all of its tasks were measured.
-
-    Args:
-        task: the name of the preset; another task has none.
-        rows: of all its tasks.
-    """
+    """Return a preset's averages of mteb's main scores, each only if all of its tasks were measured."""
     preset = PRESETS.get(task.lower())
     if preset is None:
         return []
@@ -218,12 +205,7 @@ _FIRST_LINES = 20  # tell a scored file from a bitext: a header line or a damage
 
 
 def evaluate_bitext(encode: Encode, file: PairFile) -> list[Row]:
-    """Score translation retrieval on an aligned bitext: by cosine, and by ratio margin (k = 4).
-
-    Args:
-        encode: text to unit vectors.
-        file: the bitext; pairs with an empty side are left out.
-    """
+    """Score translation retrieval on an aligned bitext: by cosine, and ratio margin (k = 4). Empty sides are left out."""
     pairs = [(a, b) for a, b in read_pairs(file) if a and b]
     if not pairs:
         raise InputError(file.source, "no pair in it", "give a file of source<TAB>target lines")

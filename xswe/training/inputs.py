@@ -209,17 +209,7 @@ def token_lengths(teacher: Teacher, texts: Texts | TextView, name: str, rows: np
 def make_units(
     corpus: Corpus, languages: Sequence[str], config: UnitsConfig, pieces: Tokenizer | None
 ) -> tuple[Units, str]:
-    """Stage ``units``: train, count or take over the units.
-
-    Args:
-        corpus: the corpus stage; the units depend on its seed, not on its threads.
-        languages: the model's.
-        config: which units.
-        pieces: the teacher's tokenizer; None without a teacher.
-
-    Returns:
-        The units, and the stage's identity.
-    """
+    """Stage ``units``: train, count or take over the units; returns them and the stage's identity."""
     bitexts = corpus.part("train")
     vocabulary = config.vocabulary
     if config.kind == "subwords" and vocabulary == "auto":
@@ -375,20 +365,7 @@ def _without_words(splitter: WordSplitter) -> WordUnits:
 def count_by_shards(
     corpus: Corpus, languages: Sequence[str], splitter: WordSplitter, folder: Path
 ) -> dict[str, list[Path]]:
-    """Count the words of the training texts, by whoever takes part.
-
-    Args:
-        corpus: the corpus stage; its stages tell who does it.
-        languages: whose texts.
-        splitter: text to words.
-        folder: for the shards, which all share; what a killed run left there is used.
-
-    Returns:
-        The files of each language, whose counts :func:`xswe.text.counting.most_frequent_of` adds up.
-
-    Raises:
-        Unfinished: with ``execution=array``, the others are not done yet.
-    """
+    """Count the words of the training texts, by whoever takes part; returns the files of each language."""
     execution, bitexts = corpus.stages.execution, corpus.part("train")
     sizes = tuple((code, len(texts_of(bitexts, code))) for code in languages)
     job = CountJob(folder.absolute(), corpus.folder.absolute(), tuple(corpus.pairs), sizes, _TEXTS)
@@ -492,12 +469,7 @@ class Tables:
         return Bags(np.asarray(bags.ids) + np.int32(first), bags.offsets) if first else bags
 
     def model(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> StaticModel:
-        """Return a model that needs no language told.
-
-        Args:
-            matrix: float32 (rows, d).
-            counts: how often each unit occurs in each language; tables are averaged by it.
-        """
+        """Return a model that needs no language argument; languages' tables are averaged by how often each has a unit."""
         return StaticModel(self.units, self._merged(matrix, counts) if self.separate else matrix)
 
     def models(self, matrix: np.ndarray, counts: Sequence[np.ndarray]) -> dict[str, StaticModel]:

@@ -254,17 +254,7 @@ def _by_key(bags: Bags) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def grouped(
     vectors: Callable[[Bags], tuple[np.ndarray, np.ndarray]], bitext: ParallelBags, size: int, seed: int
 ) -> np.ndarray:
-    """Order the pairs of a bitext so that each run of ``size`` pairs is a neighbourhood.
-
-    Args:
-        vectors: the trainer's function from bags to unit vectors (and norms).
-        bitext: the pairs.
-        size: of a neighbourhood.
-        seed: decides the projection and the tree.
-
-    Returns:
-        int64 (n,), a permutation of the rows.
-    """
+    """Return an order of the pairs of a bitext, int64 (n,), in which each run of ``size`` pairs is a neighbourhood."""
     points = np.empty((len(bitext), _WIDTH), np.float32)
     projection: np.ndarray | None = None
     for start in range(0, len(bitext), _ROWS):
@@ -279,18 +269,10 @@ def grouped(
 
 
 def tree_order(points: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Order points so that each run of ``size`` of them is a neighbourhood.
+    """Return an order of points, int64 (n,), in which each run of ``size`` of them is a neighbourhood.
 
     The points are halved again and again, each time by the plane between two of them drawn at random (as Annoy does) and
     at a multiple of ``size``: n log n steps, where all pairs of neighbours would take n squared.
-
-    Args:
-        points: float32 (n, d).
-        size: points a neighbourhood.
-        seed: decides the planes.
-
-    Returns:
-        int64 (n,), a permutation.
     """
     generator = np.random.default_rng([seed, 29])
     out = np.arange(len(points), dtype=np.int64)
@@ -324,13 +306,7 @@ class WordCounts:
 
     @classmethod
     def of(cls, counts: Mapping[str, Counter[str]], sizes: Mapping[str, int], words: Sequence[str]) -> WordCounts:
-        """Arrange the counts by language, in their order, and by word.
-
-        Args:
-            counts: of each language's words.
-            sizes: how many words each language's own list has.
-            words: the vocabulary made of these lists.
-        """
+        """Arrange counts by language and word; ``sizes`` says how many words each language's own list has."""
         index, lists = {word: i for i, word in enumerate(words)}, own_words(counts, sizes)
         own = np.zeros((len(counts), len(words)), bool)
         for row, code in zip(own, counts, strict=True):
@@ -387,9 +363,6 @@ def draw_pairs(
         per_unit: pairs to train on are drawn by at most this many contexts of each unit; 0 for all.
         development: how many development pairs to take from so many.
         seed: decides what is drawn.
-
-    Returns:
-        The rows of each bitext.
     """
     sizes, made = [len(sides[0]) for sides in bitexts], []
     some = {code: one.drawn(per_unit, [seed, 23, k]) for k, (code, one) in enumerate(contexts.items())}

@@ -96,15 +96,12 @@ class Stages:
         return path
 
     def run(self, name: str, inputs: Any, make: Callable[[Path, str], None]) -> tuple[Path, str]:
-        """Do a stage, unless it is done.
+        """Do a stage, unless it is done; returns the artefact's folder and the stage's identity.
 
         Args:
             name: of the stage.
             inputs: everything that decides its result, as JSON values (fingerprints of earlier stages among them).
             make: writes the artefact's files into the folder it is given; the second argument is the identity.
-
-        Returns:
-            The artefact's folder and the stage's identity.
 
         Raises:
             ModelError: a file of a stage that is done is damaged.
@@ -115,16 +112,13 @@ class Stages:
     def run_shared(
         self, name: str, inputs: Any, share: Callable[[Path], T], make: Callable[[Path, T], None]
     ) -> tuple[Path, str]:
-        """Do a stage by shards, unless it is done.
+        """Do a stage by shards, unless it is done; see :meth:`run`.
 
         Args:
             name: of the stage.
             inputs: as of :meth:`run`.
             share: has the shards made, by whoever takes part, in the folder that it is given; returns what reads them.
             make: writes the artefact's files into the folder it is given, from what ``share`` returned.
-
-        Returns:
-            The artefact's folder and the stage's identity.
 
         Raises:
             Unfinished: with ``execution=array``, the others are not done yet.
@@ -180,14 +174,10 @@ class Stages:
 
 
 def check_whole(file: Path, *artefacts: Path) -> None:
-    """Open a file by the format that its name tells, without reading the numbers in it; others are left alone.
-
-    Args:
-        file: what to open.
-        artefacts: what to remove if it cannot be opened, so that it is made anew.
+    """Open a file by the format that its name says, without reading the numbers in it; others are left alone.
 
     Raises:
-        ModelError: the file is cut short, or is no such file.
+        ModelError: the file is cut short, or is no such file; the message says to remove the artefacts.
     """
     try:
         if file.suffix == ".json":

@@ -52,12 +52,7 @@ class RowVectors:
 
 
 def as_imitated(vectors: Mapping[str, Sequence[RowVectors]], centred: bool) -> dict[str, list[RowVectors]]:
-    """Return a teacher's vectors as they are imitated: with their mean taken off, if ``centred``.
-
-    Args:
-        vectors: by part of the corpus; all share one array.
-        centred: see :class:`~xswe.training.objective.Objective`.
-    """
+    """Return a teacher's vectors, by part of the corpus, as they are imitated: less their mean, if ``centred``."""
     if not (some := next((one for part in vectors.values() for one in part), None)):
         return {}
     mean = some.mean()
@@ -128,16 +123,7 @@ def _by_shard(
 
 
 def vectors_stage(stages: Stages, inputs: Sequence[object], teacher: Teacher, sides: Sequence[Texts]) -> list[RowVectors]:
-    """Stage ``vectors``: a teacher's vectors of texts, each distinct one encoded once.
-
-    Args:
-        stages: of the run, and who shares their work.
-        inputs: what decides the texts, and the teacher's fingerprint.
-        teacher: the encoder.
-        sides: the texts.
-
-    Returns:
-        The vectors of each of ``sides``; all share one array. They are the same bytes, whoever encoded.
+    """Stage ``vectors``: a teacher's vectors of the texts of each side, each distinct one encoded once.
 
     Raises:
         ConfigError: the workers of a cluster cannot load the teacher.

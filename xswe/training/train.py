@@ -62,14 +62,7 @@ def score_held_out(result: Trained, step: str, threads: int) -> list[Row]:
 
 
 def score_imitation(vectors: np.ndarray, teacher: np.ndarray | None, task: str, subset: str) -> list[Row]:
-    """Correlate the cosines of all pairs of some sentences with those of a teacher's vectors of them.
-
-    Args:
-        vectors: float32 (n, d), unit vectors.
-        teacher: float32 (n, e), the teacher's.
-        task: what the rows call it.
-        subset: the language.
-    """
+    """Correlate the cosines of all pairs of some sentences with those of a teacher's unit vectors of them."""
     if teacher is None or len(vectors) < 3:
         return []
     above = np.triu_indices(len(vectors), 1)
@@ -241,15 +234,9 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     folder: Path | None = None,
 ) -> TrainConfig:
-    """Return the settings of a run in full.
+    """Return the settings of a run in full; see :func:`train`.
 
-    Args:
-        bitext: see :func:`train`.
-        languages: see :func:`train`.
-        teacher: see :func:`train`.
-        recipe: see :func:`train`.
-        settings: see :func:`train`.
-        folder: where pairs of texts are written, for the corpus to be read from; None refuses them.
+    Pairs of texts are written into the folder, for the corpus to be read from; without one they are refused.
 
     Raises:
         ConfigError: a setting is unknown or impossible.

@@ -59,30 +59,16 @@ def tiles_of(texts: np.ndarray) -> np.ndarray:
 
 @njit(inline="always")
 def place_of(sizes: int, first: int, starts: int, r: int, i: int) -> int:
-    """Return where ``Block.inverse`` has the span of the r-th size from the i-th start of a tile on.
-
-    Args:
-        sizes: how many sizes there are.
-        first: the tile's first word.
-        starts: how many starts it has.
-        r: which size.
-        i: which start.
-    """
+    """Return where ``Block.inverse`` has the span of the r-th size from the i-th of a tile's starts on."""
     return first * sizes + r * starts + i
 
 
 @intrinsic
 def _multiply(_: Any, left: Any, right: Any, dim: Any, out: Any) -> Any:
-    """Multiply two vectors with four: eight sums keep a processor's multipliers busy, and six vectors are read for them.
+    """Multiply two vectors with four, by their addresses, over whole eights of dimensions; ``out`` is float32 (2, 4).
 
-    A product is eight partial sums, of every eighth dimension, which are then added by halves: in the same order on every
-    processor.
-
-    Args:
-        left: address of two vectors, float32 (2, dim).
-        right: address of four, float32 (4, dim).
-        dim: of which only whole eights are multiplied.
-        out: address of the products, float32 (2, 4).
+    Eight sums keep a processor's multipliers busy, and six vectors are read for them. A product is eight partial sums, of
+    every eighth dimension, which are then added by halves: in the same order on every processor.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -268,14 +254,5 @@ def _measure(  # noqa: C901 (to call a function within takes longer to compile t
 
 
 def measure_spans(matrix: np.ndarray, block: Block, start: int, stop: int, min_size: int, max_size: int) -> None:
-    """Fill ``inverse``, ``row_inverse``, ``row_lengths`` and ``levels`` of the passages ``start`` to ``stop``.
-
-    Args:
-        matrix: float32 (rows, d), the vectors of ``block.names``.
-        block: the passages.
-        start: first passage.
-        stop: one past the last.
-        min_size: words of the shortest span.
-        max_size: words of the longest.
-    """
+    """Fill ``inverse``, ``row_inverse``, ``row_lengths`` and ``levels`` of the passages ``start`` to ``stop``."""
     _measure(matrix, block, start, stop, min_size, max_size, _room(matrix.shape[1], max_size))

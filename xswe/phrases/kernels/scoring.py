@@ -134,16 +134,7 @@ def take(  # noqa: C901 (to call a function within takes longer to compile than 
 ) -> None:
     """Offer a passage's best spans to a query's list: the best one, the best one that does not overlap it, and so on.
 
-    Args:
-        table: see :func:`search_block`.
-        lane: which query.
-        block: the passages.
-        text: which passage.
-        low: the first start of spans that can enter the list, counted from the passage's first word.
-        high: one past the last.
-        task: what is searched for.
-        top: the lists.
-        room: room.
+    Starts that can enter the list are from ``low``, counted from the passage's first word, to before ``high``.
     """
     stand_alone()
     products, highest, taken = room.products, room.best, room.taken
@@ -223,7 +214,7 @@ def search_block(
         start: first passage.
         stop: one past the last.
         task: what is searched for.
-        top: the lists, see :mod:`xswe.phrases.kernels.top`.
+        top: the lists.
 
     Returns:
         How many pairs of a tile and a query there were, and in how many of them spans were scored.
