@@ -27,7 +27,7 @@ _STRETCH = 64  # blocks that are read at a time
 
 
 class FileSums(NamedTuple):
-    """The checksums of a file, or of what stands behind its header."""
+    """The checksums of a file, or of what follows its header."""
 
     size: int  # bytes that they are of
     block: int  # bytes of a block, a multiple of 4; the last block may have fewer
@@ -35,7 +35,7 @@ class FileSums(NamedTuple):
 
 
 def block_of(row: int) -> int:
-    """Return the bytes of a block of rows of so many bytes: whole rows, and a multiple of 4 bytes."""
+    """Return the size of a block for rows of ``row`` bytes: whole rows, and a multiple of 4 bytes."""
     return 4 * row * max(1, BLOCK // (4 * row))
 
 
@@ -51,12 +51,7 @@ def _sum_words(words: np.ndarray, size: int, out: np.ndarray) -> None:
 
 
 def block_sums(data: np.ndarray, block: int) -> np.ndarray:
-    """Return the checksum of each block of bytes.
-
-    Args:
-        data: uint8 (n,); what lacks of the last word counts as zeros.
-        block: bytes of a block, a multiple of 4.
-    """
+    """Return the checksum of each ``block`` bytes (a multiple of 4) of uint8 (n,); the last word is padded with zeros."""
     out = np.empty(-(-len(data) // block), np.uint64)
     if len(data) % 4 or data.ctypes.data % 4:
         data, given = np.zeros(-(-len(data) // 4) * 4, np.uint8), data
@@ -70,10 +65,8 @@ def block_sums(data: np.ndarray, block: int) -> np.ndarray:
 class BlockSummer:
     """Makes checksums of bytes that come in pieces.
 
-    Args:
-        block: bytes of a block, a multiple of 4.
-        sums: checksums of the blocks that are whole already.
-        tail: uint8, bytes of the block that is not.
+    It goes on from ``sums``, the checksums of the complete blocks of ``block`` bytes (a multiple of 4), and ``tail``,
+    the uint8 bytes of the incomplete one.
     """
 
     def __init__(self, block: int, sums: np.ndarray | None = None, tail: np.ndarray | None = None) -> None:
@@ -99,14 +92,7 @@ class BlockSummer:
 
 
 def file_sums(path: Path, row: int = 1, first: int = 0, size: int | None = None) -> FileSums:
-    """Read a file, and return its checksums.
-
-    Args:
-        path: the file.
-        row: bytes of a row, of which blocks have whole ones.
-        first: where in the file the first row begins.
-        size: bytes from there on; None for all.
-    """
+    """Return the checksums of ``size`` bytes (None: all) of a file from ``first`` on, in blocks of whole ``row`` bytes."""
     size = path.stat().st_size - first if size is None else size
     summer = BlockSummer(block_of(row))
     with open(path, "rb", buffering=0) as stream:
@@ -121,12 +107,8 @@ def file_sums(path: Path, row: int = 1, first: int = 0, size: int | None = None)
 class Blocks:
     """The blocks of a file, each compared with its checksum when it is first asked for; may be shared by threads.
 
-    Args:
-        path: the file.
-        known: its checksums.
-        first: where in the file the first block begins.
-        advice: what the user can do about damage.
-        before: of the same file when it was shorter; blocks that were compared then are not compared again.
+    The first block begins at byte ``first``. ``advice`` says in errors what the user can do about damage. Blocks that
+    ``before``, of the same file when it was shorter, has compared are not compared again.
     """
 
     def __init__(self, path: Path, known: FileSums, first: int = 0, *, advice: str, before: Blocks | None = None) -> None:
@@ -139,11 +121,7 @@ class Blocks:
         self._pending = not self._sound.all()
 
     def check(self, blocks: np.ndarray | None = None, threads: int = 1) -> None:
-        """Compare some blocks, or all, that were not compared before.
-
-        Raises:
-            ModelError: one is not what was written; it names file and place.
-        """
+        """Compare some blocks, or all, that were not compared before; a ModelError names the file and place of damage."""
         if not self._pending:
             return
         todo = np.flatnonzero(~self._sound) if blocks is None else np.unique(blocks[~self._sound[blocks]]).astype(np.int64)
@@ -164,12 +142,12 @@ class Blocks:
         return self._compare(np.arange(len(self._sound)))
 
     def place(self, block: int) -> str:
-        """Say where in the file a block is."""
+        """Describe where in the file a block is."""
         start, stop = block * self.known.block, min((block + 1) * self.known.block, self.known.size)
         return f"bytes {self._first + start:,} to {self._first + stop - 1:,}"
 
     def _compare(self, blocks: np.ndarray) -> list[int]:
-        """Compare blocks, given in rising order; mark those that are sound, and return the others."""
+        """Compare blocks, given in ascending order; mark those that match, and return the others."""
         damaged: list[int] = []
         try:
             with open(self.path, "rb", buffering=0) as stream:
@@ -183,7 +161,7 @@ class Blocks:
         return damaged
 
     def _read_sums(self, stream: io.FileIO, blocks: np.ndarray) -> np.ndarray:
-        """Read blocks, and return their checksums as they are now; of what the file lacks, as if it were zeros."""
+        """Read blocks, and return their checksums as they are now; bytes past the end of the file count as zeros."""
         size, starts = self.known.block, blocks * self.known.block
         places = bounds_of(np.minimum(size, self.known.size - starts))
         data = np.zeros(places[-1], np.uint8)
@@ -204,16 +182,9 @@ def _read_into(stream: io.FileIO, data: np.ndarray) -> None:
 class SummedArray(GrowingArray):
     """A ``.npy`` file under construction, and the checksums of its blocks of rows.
 
-    Args:
-        path: the file.
-        dtype: of its values.
-        size: rows to keep of what is there; the rest is cut off.
-        row: the shape of a row.
-        known: the checksums of the rows that are kept.
-        advice: what the user can do where the last of them are damaged.
-
-    Attributes:
-        kept: blocks whose checksums stay as they were.
+    Beside the arguments of :class:`GrowingArray`, ``known`` has the checksums of the rows that are kept, and ``advice``
+    says what the user can do where the last of them are damaged. The checksums of the first ``kept`` blocks do not
+    change.
     """
 
     def __init__(
@@ -291,7 +262,7 @@ def text_sums(texts: Texts) -> np.ndarray:
 
 
 def crc32_of(*parts: bytes) -> int:
-    """Return one CRC-32 of several pieces, which tells where each ends."""
+    """Return one CRC-32 of several pieces and of where each ends."""
     value = 0
     for part in parts:
         value = zlib.crc32(part, zlib.crc32(len(part).to_bytes(8, "little"), value))

@@ -1,4 +1,4 @@
-"""What compiled code can say to a processor's memory and to the system, and the language of numba alone cannot."""
+"""Instructions to the processor's memory and to the system that numba's language lacks, and compilation put off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Announcer(event.Listener):
-    """Says once that functions of this package are compiled; those that come from the cache are not."""
+    """Logs once that functions of this package are being compiled; those loaded from the cache are not mentioned."""
 
     _told = False
 
@@ -64,8 +64,8 @@ class _Starter(event.Listener):
     """Starts numba without scipy, when the first function is loaded or compiled.
 
     To learn whether compiled code may call BLAS for a covariance, numba imports scipy where it is installed. That takes
-    longer than to load all functions of a verb, and none of them asks for a covariance; without BLAS numba computes one
-    itself. The collector of garbage, which finds none among a thousand new modules, waits as well.
+    longer than loading all functions of a command, none of which needs a covariance; without BLAS numba computes one
+    itself. Garbage collection, which finds nothing to free among a thousand new modules, is paused meanwhile.
     """
 
     _done = False
@@ -99,7 +99,7 @@ event.register("numba:compiler_lock", _Starter())  # held while a function is lo
 
 
 def is_compiled(function: Any) -> bool:
-    """Tell whether a function was compiled already: here, or by an earlier process, which left it in the cache."""
+    """Return True if a function was compiled already: here, or by an earlier process that left it in the cache."""
     if function.overloads:
         return True
     source = Path(function.py_func.__code__.co_filename)
@@ -108,11 +108,10 @@ def is_compiled(function: Any) -> bool:
 
 
 def for_steps(function: Any, steps: int) -> Any:
-    """Return a compiled function, or its source where it is not compiled yet and there was little to do so far.
+    """Return a compiled function, or its Python source while it is not compiled and has had little to do in all calls.
 
-    Args:
-        function: takes arrays and numbers, and calls no compiled function.
-        steps: about how often its innermost loop runs; in Python each takes some microseconds.
+    ``steps`` estimates how often its innermost loop runs; in Python each step takes some microseconds. The function
+    takes arrays and numbers, and calls no compiled function.
     """
     if function.overloads or is_compiled(function):
         return function
@@ -122,11 +121,12 @@ def for_steps(function: Any, steps: int) -> Any:
 
 @functools.cache
 def start_compiler() -> None:
-    """Start what loads compiled functions, and give back the memory that only its start takes.
+    """Start the loader of compiled functions, and return to the system the memory that only its start needs.
 
-    To start, LLVM walks through its own code: some 60 MB that would be counted to every process for good, and of which
+    To start, LLVM walks through its own code: some 60 MB that would count towards every process for good, and of which
     next to nothing is run again where functions come from the cache on the disk. The system keeps those pages for all
-    processes, and brings one back should it be run after all. Called before large tables are built, it keeps the peak low.
+    processes, and brings one back if it is run after all. Called before large tables are built, it keeps peak memory
+    low.
     """
     from numba.core.runtime import rtsys
 
@@ -141,11 +141,11 @@ def start_compiler() -> None:
 
 @njit(cache=True)
 def _nothing() -> None:
-    """Be the first function that is loaded."""
+    """Do nothing, as the first function that is loaded."""
 
 
 def _give_back_code() -> None:
-    """Give back the pages of LLVM's library that are as they are in its file; elsewhere than on Linux, do nothing."""
+    """Release the unmodified pages of LLVM's library to the system; a no-op elsewhere than on Linux."""
     try:
         maps = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
         madvise = ctypes.CDLL(None).madvise
@@ -159,14 +159,14 @@ def _give_back_code() -> None:
 
 
 def _make_array(kind: Any) -> Any:
-    """Return numba's ``make_array`` of a type, whose module is loaded only where code is compiled: it takes a while."""
+    """Return numba's ``make_array`` of a type, whose module is imported only where code is compiled, as it loads slowly."""
     from numba.np.arrayobj import make_array
 
     return make_array(kind)
 
 
 def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return a pointer to an element of a C-contiguous array, counted through all rows; or of what is bare."""
+    """Return a pointer to an element, by its flat index, of a C-contiguous array or a bare pointer."""
     first, kind = arguments[0], signature.args[0]
     if isinstance(kind, types.Array):
         first = _make_array(kind)(context, builder, first).data
@@ -175,7 +175,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @intrinsic
 def address_of(_: Any, array: Any, place: Any) -> Any:
-    """Return where an element of a C-contiguous array stands in memory (uintp), counted through all rows."""
+    """Return the memory address (uintp) of the element with a flat index in a C-contiguous array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ptrtoint(_element(context, builder, signature, arguments), ir.IntType(64))
@@ -185,12 +185,7 @@ def address_of(_: Any, array: Any, place: Any) -> Any:
 
 @intrinsic
 def prefetch(_: Any, array: Any, place: Any) -> Any:
-    """Ask memory for the line with an element of a C-contiguous array, so that it is there when its turn comes.
-
-    Args:
-        array: of any type and shape.
-        place: of the element, counted through all rows; wherever that is, asking never fails.
-    """
+    """Prefetch the cache line of the element with a flat index, which may be out of range, in a C-contiguous array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.bitcast(_element(context, builder, signature, arguments), ir.IntType(8).as_pointer())
@@ -204,22 +199,21 @@ def prefetch(_: Any, array: Any, place: Any) -> Any:
 
 @intrinsic
 def at(_: Any, records: Any, place: Any) -> Any:
-    """Return a record of a C-contiguous array, bare or not, whose fields can be read and written."""
+    """Return a record of a C-contiguous array or bare pointer, whose fields can be read and written."""
     return records.dtype(records, place), _element
 
 
 def _is_bare(kind: Any) -> bool:
-    """Tell whether a type is an array, of which :func:`bare` makes a pointer."""
+    """Return True if a type is an array that :func:`bare` turns into a pointer."""
     return isinstance(kind, types.Array) and isinstance(kind.dtype, types.Number | types.Record)
 
 
 @intrinsic
 def bare(_: Any, arrays: Any) -> Any:
-    """Return where the elements of a C-contiguous array stand; of a named tuple, the tuple with that for each array.
+    """Return a pointer to the elements of a C-contiguous array; of a named tuple, the tuple with one for each array.
 
-    What is bare is indexed like an array of one dimension, through all rows, never from the end; it has no length and no
-    slices. An element costs three instructions to be compiled, not thirty-five, and the tuples of a function's arguments a
-    seventh. Records are taken out by :func:`at`.
+    A bare pointer takes flat indices from 0 and has neither length nor slices. An access compiles to three instructions
+    instead of thirty-five, and the tuples of a function's arguments to a seventh. Records are read by :func:`at`.
     """
     several = isinstance(arrays, types.NamedTuple)
     kinds = [types.CPointer(kind.dtype) if _is_bare(kind) else kind for kind in (arrays.types if several else [arrays])]
@@ -239,7 +233,7 @@ def bare(_: Any, arrays: Any) -> Any:
 
 @njit(nogil=True, cache=True, inline="always")
 def prefetch_row(matrix: np.ndarray, row: int) -> None:
-    """Ask memory for a whole row of a C-contiguous matrix."""
+    """Prefetch a whole row of a C-contiguous matrix."""
     size = matrix.shape[1]
     for column in range(0, size, LINE // matrix.itemsize):
         prefetch(matrix, row * size + column)
@@ -247,7 +241,7 @@ def prefetch_row(matrix: np.ndarray, row: int) -> None:
 
 @intrinsic
 def stand_alone(_: Any) -> Any:
-    """Keep the function that calls this out of its callers' code, where it would be compiled again at each call."""
+    """Keep the calling function from being inlined, so that it is not compiled again at each call."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")
@@ -279,7 +273,7 @@ def store_word(_: Any, address: Any, word: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(_: Any, word: Any) -> Any:
-    """Return how many of the lowest bits of a uint64 are 0; 64 for 0."""
+    """Return the number of trailing zero bits of a uint64; 64 for 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.IntType(1)(0))
@@ -289,7 +283,7 @@ def trailing_zeros(_: Any, word: Any) -> Any:
 
 @intrinsic
 def _load(_: Any, address: Any) -> Any:
-    """Read the int64 at ``address`` as other threads leave it, each time anew."""
+    """Read the int64 at ``address`` as other threads left it, never from a register."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
@@ -300,7 +294,7 @@ def _load(_: Any, address: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def changes(cell: np.ndarray, value: int, turns: int) -> bool:
-    """Look at ``cell[0]`` (int64) again and again until it is not ``value``; False if it still is after ``turns`` looks."""
+    """Poll ``cell[0]`` (int64) until it is not ``value``; return False if it still is after ``turns`` reads."""
     address = np.uintp(cell.ctypes.data)
     while turns > 0 and _load(address) == value:
         turns -= 1
@@ -309,7 +303,7 @@ def changes(cell: np.ndarray, value: int, turns: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def read_spans(file: int, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> bool:
-    """Read bytes from ``starts[i]`` of a file on into ``out[places[i]:places[i + 1]]``; False if the file ends before."""
+    """Read bytes from ``starts[i]`` of a file into ``out[places[i]:places[i + 1]]``; return False if the file is short."""
     for i in range(len(starts)):
         done, size = 0, places[i + 1] - places[i]
         while done < size:

@@ -58,10 +58,9 @@ def _sync(path: Path) -> None:
 
 
 def check_output(output: str | Path, inputs: Iterable[str | Path] = (), name: str = "output") -> None:
-    """Refuse, before any work is done, an output (or what else ``name`` is of) that cannot be or would replace an input.
+    """Raise ConfigError, before any work is done, if an output cannot be written or would replace an input.
 
-    Raises:
-        ConfigError: it is an input, a folder or no name at all, or no file can be made there.
+    ``name`` is the setting that the message names.
     """
     if str(output) == "-":
         return
@@ -78,7 +77,7 @@ def check_output(output: str | Path, inputs: Iterable[str | Path] = (), name: st
 
 
 def _check_room(path: Path, name: str) -> None:
-    """Refuse what nothing can be put beside: a file or folder is replaced by a whole one that was made next to it."""
+    """Raise ConfigError if no temporary sibling can be made beside ``path``, by which a file or folder is replaced."""
     path = path.resolve() if path.is_symlink() else path
     above = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not above.is_dir():
@@ -88,21 +87,13 @@ def _check_room(path: Path, name: str) -> None:
 
 
 def check_apart(name: str, path: str | Path, output: str | Path) -> None:
-    """Refuse a second output that is the first one.
-
-    Raises:
-        ConfigError: it is.
-    """
+    """Raise ConfigError if a second output is the first one."""
     if os.path.abspath(path) == os.path.abspath(output):
         raise ConfigError(f"{name}={path}: is the output, too; give another name")
 
 
 def check_input(path: str | Path) -> os.stat_result:
-    """Return what the system knows of a file that can be read more than once.
-
-    Raises:
-        InputError: there is none, or it is a folder, a pipe or a device.
-    """
+    """Return the stat of a file that can be read repeatedly; raise InputError for a missing one, folder, pipe or device."""
     if is_remote(path):
         raise InputError(path, "not on this machine, and this verb reads files here only", "fetch it first")
     path = Path(path)
@@ -116,10 +107,9 @@ def check_input(path: str | Path) -> os.stat_result:
 
 
 def file_stamp(path: str | Path) -> list[Any]:
-    """Tell a file from another of its name without reading it: where it is, its size, and when it was last written.
+    """Return the path, size and time of change of a file, which tell it from another without reading it.
 
-    Raises:
-        InputError: see :func:`check_input`.
+    Raises as :func:`check_input`.
     """
     if is_remote(path):
         return remote_state(str(path))[1]
@@ -128,7 +118,7 @@ def file_stamp(path: str | Path) -> list[Any]:
 
 
 def is_special(path: Path) -> bool:
-    """Tell whether a path is a pipe or a device, which takes bytes but cannot be replaced."""
+    """Return True if a path is a pipe or a device, which takes bytes but cannot be replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -143,9 +133,9 @@ def _is_alive(process: int) -> bool:
 
 
 def sibling(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
-    """Name a hidden sibling of ``path`` for this process and host, and remove those that killed ones of this host left.
+    """Return a hidden sibling of ``path`` for this process and host; remove those left by killed processes of this host.
 
-    Of a crowded folder they are not removed: see :func:`remove_leftovers`.
+    In a crowded folder they are not removed: see :func:`remove_leftovers`.
     """
     host = f"{fingerprint(platform.node(), length=6)}-"
     if not crowded:
@@ -154,7 +144,7 @@ def sibling(path: Path, end: str = "tmp", crowded: bool = False) -> Path:
 
 
 def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
-    """Remove what killed processes of this host left of their unfinished files in a folder."""
+    """Remove unfinished files that killed processes of this host left in a folder."""
     if os.name != "posix" or not folder.is_dir():  # elsewhere the signal 0 is no question
         return
     host = f".{fingerprint(platform.node(), length=6)}"
@@ -167,7 +157,7 @@ def remove_leftovers(folder: Path, begin: str = ".", end: str = "tmp") -> None:
 
 
 def _share(path: Path) -> None:
-    """Give a file that only its owner may read (as some libraries make theirs) the mode that the umask asks for."""
+    """Set the mode that the umask implies for a file that only its owner may read (as some libraries make theirs)."""
     if os.name == "posix" and path.stat().st_mode & 0o077 == 0:
         umask = os.umask(0o022)
         os.umask(umask)
@@ -176,7 +166,7 @@ def _share(path: Path) -> None:
 
 @contextmanager
 def _blaming(path: Path, hidden: Path) -> Iterator[None]:
-    """Let errors of the system name what was asked for, and not what it is made as, of which nothing is left."""
+    """Let errors of the system name the requested path instead of its temporary sibling, which is gone by then."""
     try:
         yield
     except OSError as error:
@@ -189,9 +179,8 @@ def _blaming(path: Path, hidden: Path) -> Iterator[None]:
 def whole_file(path: str | Path, crowded: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling of ``path``; on success it is flushed and renamed to ``path``, on failure removed.
 
-    A link stays, and the file that it points to is written. Into a pipe or a device, which no file may replace, all is
-    written at the end. A folder that is ``crowded`` by many thousands of files is not gone through for what a killed
-    process left, see :func:`remove_leftovers`.
+    A link stays, and its target is written. A pipe or a device, which no file may replace, gets all bytes at the end. A
+    ``crowded`` folder of many thousands of files is not searched for leftovers, see :func:`remove_leftovers`.
     """
     path = Path(path)
     if is_special(path):
@@ -248,11 +237,7 @@ def _compressed(raw: BinaryIO, packing: str) -> Iterator[BinaryIO]:
 
 
 def check_folder(output: str | Path) -> None:
-    """Refuse a name for a folder that says it is a file.
-
-    Raises:
-        ConfigError: it ends as files do, is in a storage or standard output, or no folder can be made there.
-    """
+    """Raise ConfigError if an output folder is named like a file, is remote or standard output, or cannot be made there."""
     check_here(output)
     if (suffix := Path(output).suffix.lower()) in _OF_FILES:
         raise ConfigError(f"output={output}: a folder is written there; leave {suffix} out")
@@ -299,11 +284,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read one JSON value.
-
-    Raises:
-        DamagedError: the file holds none.
-    """
+    """Read one JSON value; raise DamagedError if the file has none."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -335,13 +316,8 @@ def arrays_digest(*arrays: np.ndarray) -> str:
 def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None:
     """Lock an open file until it is closed, where the system can (not on Windows).
 
-    Args:
-        stream: the file.
-        busy: what to say if another process holds it; None waits until that one is done.
-        shared: others that lock it shared may hold it at the same time.
-
-    Raises:
-        ConfigError: another process holds it.
+    Where another process has the lock, raise a ConfigError that says ``busy``, or wait if that is None. Several
+    processes may have a ``shared`` lock at the same time.
     """
     if fcntl is None:
         return
@@ -356,7 +332,7 @@ def lock(stream: IO[Any], busy: str | None = None, shared: bool = False) -> None
 
 @cache
 def _say_unlocked(folder: str, why: str) -> None:
-    """Warn, once for a folder, that its file system has no locks: what is written there is whole, but not exclusive."""
+    """Warn, once for a folder, that its file system has no locks: writes there are atomic, but not exclusive."""
     logger.warning(
         "%s: files cannot be locked there (%s); work goes on: see that no two runs with the same output are at work",
         folder,
@@ -366,7 +342,7 @@ def _say_unlocked(folder: str, why: str) -> None:
 
 @contextmanager
 def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterator[None]:
-    """Hold a folder for one process; see :func:`lock`."""
+    """Lock a folder for one process; see :func:`lock`."""
     place = folder / ".lock"
     while fcntl is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -383,7 +359,7 @@ def held(folder: Path, busy: str | None = None, shared: bool = False) -> Iterato
 
 
 def let_go(*streams: IO[Any]) -> None:
-    """Close files that are to be renamed or removed, where the system does neither to an open one."""
+    """Close files that are to be renamed or removed, where the system does neither to an open file."""
     for stream in streams if ON_WINDOWS else ():
         stream.close()
 
@@ -417,11 +393,7 @@ def package_folder(name: str) -> Path | None:
 def save_tensors(
     path: Path, arrays: Mapping[str, np.ndarray], metadata: dict[str, str] | None = None, crowded: bool = False
 ) -> None:
-    """Write arrays of any layout, with words beside them, as a file of safetensors, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written, as where no space is left.
-    """
+    """Write arrays of any memory layout, and metadata, as a safetensors file, whole or not at all."""
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 

@@ -1,4 +1,4 @@
-"""Files that are read, and whether they stay as they are meanwhile."""
+"""Input files, and checks that they do not change while they are read."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _first: list[dict[str, Any]] = []  # by file, what it was when this run first re
 
 
 class Inputs(NamedTuple):
-    """Files that are read, and what tells each from another of its name: its size, and when it was written."""
+    """Input files, and stamps (path, size and time of change) that tell each from another version."""
 
     files: tuple[str, ...] = ()
     stamps: tuple[Any, ...] = ()
 
     def check_unchanged(self) -> None:
-        """Raise an InputError if a file is no longer what it was."""
+        """Raise InputError if a file has changed."""
         for name, stamp in zip(self.files, self.stamps, strict=True):
             if state_of(name)[1] != stamp:
                 raise _changed(name)
@@ -31,7 +31,7 @@ NO_INPUTS = Inputs()
 
 
 def state_of(name: str) -> tuple[int | None, list[Any]]:
-    """Return the bytes of a file, if they are known, and what tells it from others of its name."""
+    """Return the size of a file in bytes, if known, and a stamp that tells it from another version."""
     if is_remote(name):
         return remote_state(name)
     stamp = file_stamp(name)
@@ -40,7 +40,7 @@ def state_of(name: str) -> tuple[int | None, list[Any]]:
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Let no file change between the first and the last time that the block reads it."""
+    """Let :func:`steady` raise InputError if a file changes between the first and last time that the block reads it."""
     _first.append({})
     try:
         yield
@@ -50,7 +50,7 @@ def watched() -> Iterator[None]:
 
 @contextmanager
 def steady(path: str | Path) -> Iterator[None]:
-    """Raise an InputError if a file of this machine is written while the block reads it, or was since the run first did."""
+    """Raise InputError if a local file is written while the block reads it, or was since the run first did."""
     stamp = file_stamp(path)
     if _first and _first[-1].setdefault(stamp[0], stamp) != stamp:
         raise _changed(path)

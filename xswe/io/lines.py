@@ -1,4 +1,4 @@
-"""Lines of text files: opened whatever packs them, decoded strictly and blamed exactly, one by one or in blocks."""
+"""Lines of text files: decompressed, decoded strictly with errors that name the line, one by one or in blocks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Skipped:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, reason: str, count: int = 1) -> None:
-        """Count one more, or several."""
+        """Count ``count`` more."""
         self.counts[reason] = self.counts.get(reason, 0) + count
 
 
@@ -64,10 +64,8 @@ class Skipped:
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading, decompressing ``.gz``, ``.xz``, ``.bz2`` and ``.zst`` by their suffix; ``-`` is stdin.
 
-    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`.
-
-    Raises:
-        InputError: there is no such file, or it is packed, or a table or document, and its name does not say so.
+    Names with a scheme (``s3://…``) are read through fsspec, see :mod:`xswe.io.sources`. A missing file raises
+    InputError, and so does one that is packed, a table or a document without a name that says so.
     """
     if str(path) == "-":
         _check_text(sys.stdin.buffer, path)
@@ -84,7 +82,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _check_text(stream: BinaryIO, path: str | Path) -> None:
-    """Refuse a stream whose first bytes are those of a format that is no text."""
+    """Raise InputError if the first bytes of a stream are the signature of a format that is not text."""
     first = stream.peek(16)[:16] if isinstance(stream, BufferedReader) else b""
     for begin, (found, cure) in _NO_TEXT.items():
         if first.startswith(begin):
@@ -92,11 +90,7 @@ def _check_text(stream: BinaryIO, path: str | Path) -> None:
 
 
 def check_lines(path: str | Path) -> None:
-    """Refuse, by its name, a file whose lines are no text: a table, a translation memory.
-
-    Raises:
-        InputError: it is one.
-    """
+    """Raise InputError if a file's suffix is that of a table or a translation memory, not of lines of text."""
     suffix = suffix_of(path)
     if suffix in _NO_LINES:
         cure = "write its texts to a file, one a line (filter, corpus, link, and phrases with languages= read bitext)"
@@ -105,7 +99,7 @@ def check_lines(path: str | Path) -> None:
 
 @contextmanager
 def unbroken(path: str | Path) -> Iterator[None]:
-    """Raise an InputError where reading a packed file to its end comes to damage."""
+    """Raise InputError if the packed file that the block reads is damaged."""
     try:
         yield
     except damage() as error:
@@ -113,7 +107,7 @@ def unbroken(path: str | Path) -> Iterator[None]:
 
 
 def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:
-    """Read a stream to its end, or raise an InputError where there is too much of it to be held."""
+    """Read a stream to its end; raise InputError if it does not fit into memory."""
     with unbroken(path):
         data = stream.read(_MOST_WHOLE + 1)
     if len(data) > _MOST_WHOLE:
@@ -124,19 +118,12 @@ def read_whole(stream: BinaryIO, path: str | Path, what: str) -> bytes:
 def read_lines(
     path: str | Path, *, on_error: OnError = "raise", skipped: Skipped | None = None
 ) -> Iterator[tuple[int, str | None]]:
-    """Iterate over (line number from 1, text without its line end) of a UTF-8 file.
+    """Yield (line number from 1, text without its line end) of a UTF-8 file; ``-`` is stdin, suffixes say how it is packed.
 
-    Only LF (or CR LF) ends a line: U+2028 and its like stay inside. A byte-order mark is dropped. A file that has CR in its
-    place would be one line, and is refused.
-
-    Args:
-        path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
-        on_error: ``raise`` an InputError at a line that is not UTF-8 or too long, or ``skip`` it: the text is then
-            None, so that line-aligned files stay aligned. A truncated archive ends the file after its last whole line.
-        skipped: counts what was skipped.
-
-    Raises:
-        InputError: the file is missing, or (unless skipping) a line or the archive is damaged.
+    Only LF (or CR LF) ends a line: U+2028 and the like stay inside. A byte-order mark is dropped. A file with CR alone,
+    which would be one line, raises InputError. So does a line that is not UTF-8 or too long, unless ``on_error`` is
+    ``skip``: its text is then None, so that line-aligned files stay aligned, and ``skipped`` counts it; a truncated
+    archive then ends after its last whole line.
     """
     skipped = skipped if skipped is not None else Skipped()
     number = 0
@@ -160,14 +147,14 @@ def read_lines(
 
 
 def has_returns_alone(first: bytes) -> bool:
-    """Tell whether a file's first line, as far as it is read, goes on where old Macs and some spreadsheets end lines."""
+    """Return True if a file's first line, as far as it is read, has lone CRs, the line ends of old Macs, inside."""
     return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
 def damaged_archive(
     path: str | Path, error: BaseException, number: int | None, cure: str = f"fetch it again, {_SKIPPABLE}"
 ) -> InputError:
-    """The error of a compressed file that ends, or breaks, before line ``number`` is whole; or of what else ends lines."""
+    """Return the error of a compressed file, or other input, that ends or breaks before line ``number`` is complete."""
     if isinstance(error, ReturnsAlone):
         return InputError(path, *RETURNS_ALONE)
     found = f"the archive is truncated or damaged ({error})"
@@ -175,20 +162,20 @@ def damaged_archive(
 
 
 def too_few_columns(path: str | Path, found: int, columns: tuple[int, ...], number: int) -> InputError:
-    """The error of a line without the columns asked for."""
+    """Return the error of a line without the requested columns."""
     problem = f"{found} tab-separated columns where columns {columns} need {max(columns) + 1}"
     cure = "set columns=[…] (counted from 0), or on_error=skip to leave such lines out"
     return InputError(path, problem, cure, number)
 
 
 def unequal_sides(short: str | Path, long: str | Path, number: int) -> InputError:
-    """The error of two line-aligned files of which one ends before the other's line ``number``."""
+    """Return the error of two line-aligned files of which one ends before the other's line ``number``."""
     cure = "the two files must be aligned line by line: fetch both again, or set on_error=skip"
     return InputError(short, f"ends before line {number}, where {long} goes on", cure, number)
 
 
 def not_utf8(path: str | Path, first: int, data: bytes, at: int, further: str = "") -> InputError:
-    """Return the complaint of a byte that is none of UTF-8, at a place in lines of which the first is so numbered."""
+    """Return the error of an invalid UTF-8 byte at ``data[at]``; ``first`` is the number of the first line in ``data``."""
     line, column = first + data.count(b"\n", 0, at), at - data.rfind(b"\n", 0, at)
     if line == 1 and data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return InputError(path, "UTF-16, not UTF-8", "convert the file with  iconv -f UTF-16 -t UTF-8")
@@ -197,14 +184,14 @@ def not_utf8(path: str | Path, first: int, data: bytes, at: int, further: str = 
 
 
 def nul_byte(path: str | Path, first: int, data: bytes, further: str = "") -> InputError:
-    """Return the complaint of lines that have a NUL byte, of which the first is so numbered."""
+    """Return the error of a NUL byte in ``data``, whose first line has the number ``first``."""
     line = first + data.count(b"\n", 0, data.index(b"\0"))
     cure = f"convert the file to UTF-8 with iconv{further}"
     return InputError(path, "a NUL byte (UTF-16 text, or no text at all)", cure, line)
 
 
 def decode_line(raw: bytes, path: str | Path, number: int, on_error: OnError, skipped: Skipped) -> str | None:
-    """Decode one line with its line end, or complain of it."""
+    """Decode one line and strip its line end; an invalid line raises InputError or, if skipped, returns None."""
     if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
         if RAISES[on_error]:
             raise InputError(
@@ -251,12 +238,9 @@ class ReturnsAlone(Exception):
 class Lines:
     """The lines of a stream, many at a time and undecoded.
 
-    Of a line above ``MAX_LINE_BYTES`` only that much and one byte more is kept, which is how its reader knows it.
-
-    Args:
-        stream: what to read.
-        exact: keep a byte-order mark, and give a last line without a line feed none.
-        inside: the stream does not begin where its file does, so that there is no byte-order mark.
+    Of a line above ``MAX_LINE_BYTES`` only that much and one byte more is kept, by which readers recognise it.
+    ``exact`` keeps a byte-order mark, and adds no line feed to a last line without one. ``inside`` means that the
+    stream begins within its file, where no byte-order mark is expected.
     """
 
     def __init__(self, stream: BinaryIO, exact: bool = False, inside: bool = False) -> None:
@@ -268,7 +252,7 @@ class Lines:
         self.damage: BaseException | None = None  # what ended the stream before its time
 
     def ready(self, most: int) -> int:
-        """Read until ``most`` lines, or a block's worth of bytes, are there; return how many lines are."""
+        """Read until ``most`` lines, or a block's worth of bytes, are buffered; return the number of buffered lines."""
         if not self._over and len(self._ends) < most and len(self._buffer) < _BLOCK_BYTES:
             chunks, lines, size = [self._buffer.tobytes()], len(self._ends), len(self._buffer)
             while lines < most and size < _BLOCK_BYTES + (lines == 0) * MAX_LINE_BYTES:
@@ -290,11 +274,11 @@ class Lines:
         return min(most, len(self._ends))
 
     def before(self, lines: int, size: int) -> int:
-        """Return how many of the next lines, at least one of them and at most so many, begin before so many bytes."""
+        """Return how many of the next ``lines`` lines, but at least one, begin before byte ``size``."""
         return max(1, min(lines, 1 + int(np.searchsorted(self._ends, size))))
 
     def _read(self) -> bytes:
-        """Read a chunk; the end, or damage, is remembered."""
+        """Read a chunk; remember the end or an error of decompression."""
         try:
             chunk = self._stream.read(_CHUNK)
         except damage() as error:
@@ -312,7 +296,7 @@ class Lines:
         return block
 
     def _bounded(self, chunk: bytes) -> bytes:
-        """Cut off what is too much of the line that a chunk goes on with."""
+        """Cut off what exceeds the size limit of the line that a chunk continues."""
         if not self._begun:
             self._begun = True
             chunk = chunk if self._exact else chunk.removeprefix(b"\xef\xbb\xbf")
@@ -330,19 +314,12 @@ READ_LINES, BLOCK_BYTES = 4096, 1 << 22
 
 
 def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int] | None = None) -> Iterator[Texts]:
-    """Iterate over the lines of a UTF-8 file.
+    """Yield the lines of a UTF-8 file in blocks of ``lines``, fewer at the end and where they exceed 4 MiB together.
 
     Only LF (or CR LF) ends a line; a byte-order mark at the start is dropped. Where a block ends depends on the text
-    alone, not on how it is compressed or comes through a pipe.
-
-    Args:
-        path: plain, .gz, .xz, .bz2 or .zst; ``-`` for standard input.
-        lines: lines a block, fewer at the end and where they are over 4 MiB together.
-        span: of a file that is not packed: only the lines whose first byte is one of these, from the first to before the
-            second. Spans that cut a file into parts cut its lines into parts, too.
-
-    Raises:
-        InputError: the file is missing or damaged, or a line is not UTF-8, has a NUL byte or is of over 1 MiB.
+    alone, not on how it is compressed or comes through a pipe. ``span`` selects the lines of an unpacked file that
+    begin in that range of bytes: spans that partition the file partition its lines. A missing or damaged file, or a
+    line that is not UTF-8, has a NUL byte or is of over 1 MiB raises InputError.
     """
     ready = Texts.of([])
     for texts in _texts_of_file(path, span):
@@ -356,13 +333,13 @@ def read_blocks(path: str | Path, lines: int = READ_LINES, span: tuple[int, int]
 
 
 def _parted(texts: Texts, lines: int) -> tuple[Texts, Texts]:
-    """Return the next block, of at most so many lines, only the first of which may be over-long; and the rest."""
+    """Return a block of at most ``lines`` lines, of which only the first may be over-long, and the rest."""
     size = max(1, min(lines, int(np.searchsorted(texts.offsets, BLOCK_BYTES, side="right")) - 1))
     return texts[:size], texts[size:]
 
 
 class Span:
-    """The bytes of the lines that begin within a span of a stream; ``at`` is the place that was come to."""
+    """The bytes of the lines that begin within a span of a stream; ``at`` is the current position."""
 
     def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
         self._stream, self.at, self._stop, self._open = stream, start, stop, False
@@ -374,7 +351,7 @@ class Span:
                 self.at += len(part)
 
     def read(self, most: int) -> bytes:
-        """Return the next bytes, none at the end."""
+        """Return at most ``most`` bytes, none at the end."""
         if self.at < self._stop:
             data = self._stream.read(min(most, self._stop - self.at))
             self.at += len(data)
@@ -394,7 +371,7 @@ def _texts_of_file(path: str | Path, span: tuple[int, int] | None) -> Iterator[T
 
 @contextmanager
 def lines_counted(path: str | Path, start: int) -> Iterator[None]:
-    """Let errors about a span of a file that starts at ``start`` name the line as counted from the file's beginning."""
+    """Let errors in a span of a file that starts at byte ``start`` number lines from the file's beginning."""
     try:
         yield
     except InputError as error:

@@ -1,6 +1,6 @@
-"""Where compiled functions are kept where neither this package's folder nor the user's own can be written to.
+"""The folder of compiled functions where neither this package's folder nor the user's own is writable.
 
-numba refuses to define a function that it may cache and has no place for: in a container whose package belongs to the
+numba refuses to define a cached function without a writable place for it: in a container whose package belongs to the
 system, run by a user without a home, not even the import would work.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 
 def find_room() -> None:
-    """Name numba a folder of the user's own among the temporary files, unless it finds one where it looks itself.
+    """Point numba to a private folder among the temporary files, unless its own choices are writable.
 
-    To be called before numba is imported, and without it.
+    To be called before numba is imported, and without importing it.
     """
     if not hasattr(os, "getuid") or "NUMBA_CACHE_DIR" in os.environ or _can_write(_users_cache()):
         return
@@ -39,14 +39,14 @@ def _users_cache() -> Path:
 
 
 def _can_write(folder: Path) -> bool:
-    """Tell whether files can be written into a folder, which may have to be made first."""
+    """Return True if files can be written into a folder, which may have to be made first."""
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _private_folder() -> str:
-    """Return a folder that nobody else can write to: what lies there is run."""
+    """Return a folder that nobody else can write to, as code in it is run."""
     import tempfile  # with much in tow, and hardly ever needed
 
     shared = os.path.join(tempfile.gettempdir(), f"xswe-{os.getuid()}")

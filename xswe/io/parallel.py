@@ -1,7 +1,7 @@
 """Threads: one small pool of our own, and every library's own pools kept to one thread while it works.
 
-With more runnable threads than cores a matrix library collapses (here from 70 GFLOP/s to 2). The library therefore
-splits work itself, over compiled functions that release the interpreter lock, and asks BLAS for one thread a call.
+With more runnable threads than cores a matrix library collapses (here from 70 GFLOP/s to 2). So the library splits work
+itself, over compiled functions that release the GIL, and limits BLAS to one thread a call.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _own = threading.local()  # of the calling thread: its team, if it has one
 
 
 class Lock:
-    """A lock that a copy of what it guards gets anew, and a forked process too: whoever held it does not run there."""
+    """A lock that is replaced by a free one in a copy of its owner and in a forked process, where no holder runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,17 +43,15 @@ class Lock:
         return Lock, ()
 
     def renew(self) -> None:
-        """Forget who holds the lock."""
+        """Replace the lock by a free one."""
         self._lock = threading.Lock()
 
 
 class Together(Generic[Q, A]):
-    """Answers what several threads ask at the same time in one go.
+    """Batches the questions of several threads: ``answer`` gets several, and answers them in their order.
 
-    Whoever comes while as many as there are processors are at work waits, and is answered with all others that wait.
-
-    Args:
-        answer: answers several questions, in their order.
+    A thread that asks while as many as there are processors are at work waits, and is answered with all others that
+    wait.
     """
 
     def __init__(self, answer: Callable[[list[Q]], list[A]]) -> None:
@@ -62,7 +60,7 @@ class Together(Generic[Q, A]):
         _locks.add(self)
 
     def __call__(self, question: Q) -> A:
-        """Return the answer to a question; raises what answering it did."""
+        """Return the answer to a question, or raise what answering it raised."""
         own: Future[A] = Future()
         with self._changed:
             self._waiting[own] = question
@@ -89,7 +87,7 @@ class Together(Generic[Q, A]):
                 self._changed.notify_all()
 
     def renew(self) -> None:
-        """Forget who asks."""
+        """Drop all waiting questions."""
         self._changed = threading.Condition()
         self._waiting: dict[Future[A], Q] = {}
         self._busy = 0
@@ -99,7 +97,7 @@ _locks: weakref.WeakSet[Lock | Together[Any, Any]] = weakref.WeakSet()
 
 
 def available_threads() -> int:
-    """Return how many processors this process may use: at most as many as ``OMP_NUM_THREADS`` says, where it is set."""
+    """Return the number of processors available to this process, at most ``OMP_NUM_THREADS`` where that is set."""
     most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if most.isdecimal() and int(most):
         return min(int(most), _processors())
@@ -116,7 +114,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 def _forget_threads() -> None:
-    """Start anew in a forked process: only the thread that forked runs there, and waiting for another would never end."""
+    """Drop pools and locks in a forked process, where only the thread that forked runs and waiting would never end."""
     _pool.cache_clear()
     _own.__dict__.clear()
     for lock in list(_locks):
@@ -137,7 +135,7 @@ def blocks(size: int, parts: int) -> list[tuple[int, int]]:
 def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
     """Call all ``tasks``, on ``threads`` threads at once, and return their results in order.
 
-    The calling thread does its share, so that two tasks on two threads cost a single hand-over.
+    The calling thread works too, so that two tasks on two threads cost a single hand-over.
     """
     if threads <= 1 or len(tasks) <= 1:
         return [task() for task in tasks]
@@ -154,7 +152,7 @@ def run(tasks: list[Callable[[], T]], threads: int) -> list[T]:
 
 @contextmanager
 def team(members: Team | None) -> Iterator[None]:
-    """Let :func:`run` give the tasks that this thread shares out to ``members`` inside the block."""
+    """Let :func:`run` hand the tasks of this thread to ``members`` inside the block."""
     before = getattr(_own, "team", None)
     _own.team = members
     try:
@@ -191,11 +189,9 @@ def share(function: Callable[[int, int], object], size: int, block: int, threads
 def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> Iterator[T]:
     """Like ``map(function, items)``, on ``threads`` threads: results in order, a few items taken in advance.
 
-    The calling thread only takes items and hands results on. An error, of a call or of the iterable, is raised where its
-    result would have come, after all results before it. When the caller stops early, calls under way are awaited.
-
-    Raises:
-        RuntimeError: the caller goes on in a process forked since, where none of the calls under way will end.
+    The calling thread only takes items and yields results. An error, of a call or of the iterable, is raised where its
+    result would have come, after all results before it. When the caller stops early, calls under way are awaited. In a
+    process forked since, where none of them will end, RuntimeError is raised.
     """
     if threads <= 1:
         return iter(map(function, items))
@@ -205,9 +201,9 @@ def in_order(function: Callable[[S], T], items: Iterable[S], threads: int) -> It
 def alongside(function: Callable[[S], T], items: Iterable[S], most: int = 1) -> Generator[T, None, None]:
     """Like ``map(function, items)``, with the calls made on one other thread while this one gets the next items.
 
-    The calls are made one after the other, in order, so that a function may change what it keeps: it works on one item
-    while the iterable, which may be the slow part, works on the next. After a call that fails none is made. ``most``
-    results may wait; this many items and one more are held at a time. Else as :func:`in_order`.
+    The calls are made one after the other, in order, so a function may keep state. After a call that fails none is
+    made. ``most`` results may wait; that many items and one more are in memory at a time. Otherwise as
+    :func:`in_order`.
     """
     broken: list[bool] = []
 

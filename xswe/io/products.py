@@ -1,10 +1,9 @@
-"""Inner products of float32 vectors, with the same bits on every processor and in whatever blocks they are asked for.
+"""Inner products of float32 vectors, with the same bits on every processor and for blocks of any shape.
 
-A matrix library adds up a product in an order that depends on the processor, the shape of the blocks and where they lie in
-memory, so that the last bit of a score, and with it the order of near equals, does. Here a product is one chain of fused
+A matrix library adds up a product in an order that depends on the processor, the shape of the blocks and their
+alignment, and so does the last bit of a score, and with it the order of near ties. Here a product is one chain of fused
 multiply-adds along the dimensions, rounded to float32 after each: no processor, shape, alignment or number of threads
-changes it, and the product of two vectors is the same wherever it is asked for. The tile below keeps a processor's
-multipliers as busy as a library does.
+changes it. The tile below keeps a processor's multipliers as busy as a library does.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from xswe.io.parallel import over_blocks
 
 
 def _features() -> str:
-    """Return the features of the processor that numba compiles for, as LLVM writes them."""
+    """Return the features of the processor that numba compiles for, in LLVM's notation."""
     given = numba.config.CPU_FEATURES  # set to compile for another processor than this one
     return str(binding.get_host_cpu_features().flatten() if given is None else given)
 
@@ -48,7 +47,7 @@ def _pointer(builder: Any, address: Any, kind: Any) -> Any:
 
 
 def _everywhere(builder: Any, number: Any, kind: Any) -> Any:
-    """Return a number in all lanes of a vector."""
+    """Broadcast a number to all lanes of a vector."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
     order = ir.Constant(ir.VectorType(_INT, kind.count), None)
     return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
@@ -62,7 +61,7 @@ def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _tile(builder: Any, rows: Any, columns: Any, dim: Any) -> list[Any]:
-    """Write the loop over the dimensions; returns the sums, ``_VECTORS`` for each of ``ROWS`` rows."""
+    """Emit the loop over the dimensions; return the sums, ``_VECTORS`` for each of ``ROWS`` rows."""
     before, loop, behind = builder.block, builder.append_basic_block("dimension"), builder.append_basic_block("sums")
     builder.branch(loop)
     builder.position_at_end(loop)
@@ -85,18 +84,11 @@ def _tile(builder: Any, rows: Any, columns: Any, dim: Any) -> list[Any]:
 
 @intrinsic
 def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: Any, above: Any) -> Any:
-    """Multiply a tile, and find the products above a limit of their row or of their column.
+    """Multiply a tile, and return True if a product is above the limit of its row or of its column.
 
-    Args:
-        rows: address of packed rows, float32 (dim, ROWS), see :func:`pack`.
-        columns: address of packed columns, float32 (dim, COLUMNS).
-        dim: at least 1.
-        limits: address of the limits of the rows and of the columns, float32 (ROWS + COLUMNS,).
-        out: address of the products, float32 (ROWS, COLUMNS).
-        above: address of uint32 (ROWS,), receives a bit for each product above one of its limits.
-
-    Returns:
-        Whether there is such a product.
+    The addresses are of float32: ``rows`` (dim, ROWS) and ``columns`` (dim, COLUMNS) as :func:`pack` lays them out,
+    ``limits`` (ROWS + COLUMNS,), and of the results: ``out`` (ROWS, COLUMNS), and ``above``, uint32 (ROWS,) with a bit
+    for each product above a limit. ``dim`` is at least 1.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -122,7 +114,7 @@ def multiply_tile(_: Any, rows: Any, columns: Any, dim: Any, limits: Any, out: A
 
 
 def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
-    """Return four numbers from the k-th on of four rows: the first ones of all rows, the second ones, and so on."""
+    """Return four numbers from the k-th on of four rows, transposed: the first ones of all rows, the second ones, ..."""
 
     def row(i: int) -> Any:
         place = builder.gep(_pointer(builder, address, _FLOAT), [builder.add(k, builder.mul(stride, _LONG(i)))])
@@ -139,13 +131,10 @@ def _turned(builder: Any, address: Any, stride: Any, k: Any) -> list[Any]:
 
 @intrinsic
 def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
-    """Write the first numbers of four rows beside each other, then the second ones, and so on.
+    """Write ``_LINE`` numbers of each of four rows transposed: the first numbers of all rows, then the second ones, ...
 
-    Args:
-        rows: address of ``_LINE`` numbers of the first row, float32.
-        dim: numbers from a row to the next.
-        out: address of where the first numbers go.
-        width: numbers from there to the place of the second ones.
+    ``rows`` and ``out`` are addresses of float32; rows are ``dim`` numbers apart, the groups that are written
+    ``width``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -161,14 +150,10 @@ def _turn(_: Any, rows: Any, dim: Any, out: Any, width: Any) -> Any:
 
 @intrinsic
 def _add_chains(_: Any, rows: Any, right: Any, step: Any, dim: Any, out: Any) -> Any:
-    """Write the products of ``_CHAINS`` rows, each with its like or all with one vector.
+    """Write the products of ``_CHAINS`` rows with a vector each, or with one for all, over the whole lines of ``dim``.
 
-    Args:
-        rows: address of float32 (_CHAINS, dim).
-        right: address of what the first row is multiplied with.
-        step: numbers from there to what the second one is multiplied with; 0 for the same.
-        dim: of which only whole lines are added up.
-        out: address of the products, float32 (_CHAINS,).
+    The addresses are of float32: ``rows`` (_CHAINS, dim), ``right``, whose vectors are ``step`` numbers apart (0 for
+    one vector), and ``out`` (_CHAINS,).
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -206,22 +191,17 @@ def _one(_: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def aligned(size: int) -> np.ndarray:
-    """Return an uninitialised float32 array that begins where a line of the cache does."""
+    """Return an uninitialised float32 array that begins at a cache line."""
     room = np.empty(size + LINE // 4, np.float32)
     first = -room.ctypes.data % LINE // 4
     return room[first : first + size]
 
 
 def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndarray:
-    """Lay out rows for :func:`multiply_tile`: of ``width`` rows the first dimensions, then the second ones, and so on.
+    """Lay out float32 (n, d) for :func:`multiply_tile`: of ``width`` rows the first dimensions, then the second, and so on.
 
-    Args:
-        rows: float32 (n, d).
-        width: ``ROWS`` or ``COLUMNS``.
-        out: where to; None for a new array.
-
-    Returns:
-        float32 (n, rounded up to a multiple of ``width``, x d,); what is no row is 0.
+    ``width`` is ``ROWS`` or ``COLUMNS``; n is padded to a multiple of it with zeros. The result, which goes to ``out``
+    if given, is flat.
     """
     out = aligned(-(-len(rows) // width) * width * rows.shape[1]) if out is None else out
     _pack(np.ascontiguousarray(rows, np.float32), width, out)
@@ -230,7 +210,7 @@ def pack(rows: np.ndarray, width: int, out: np.ndarray | None = None) -> np.ndar
 
 @njit(**LEAN)
 def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
-    """See :func:`pack`; a line of the cache of each row after the other, and of what is written there, too."""
+    """Pack as :func:`pack`, cache line by cache line of each row and of what is written."""
     count, dim = rows.shape
     for tile in range(0, len(out) // dim, width):
         for k in range(0, dim, _LINE):
@@ -245,7 +225,7 @@ def _pack(rows: np.ndarray, width: int, out: np.ndarray) -> None:
 
 
 class Room(NamedTuple):
-    """What a thread multiplies a tile in."""
+    """The workspace of one thread that multiplies tiles."""
 
     products: np.ndarray  # float32 (ROWS x COLUMNS,)
     limits: np.ndarray  # float32 (ROWS + COLUMNS,), of the rows and of the columns; infinite where there is none
@@ -253,7 +233,7 @@ class Room(NamedTuple):
 
 
 def make_room() -> Room:
-    """Return room for the tiles of one thread."""
+    """Return the workspace of one thread."""
     limits = aligned(ROWS + COLUMNS)
     limits[:] = np.inf
     return Room(aligned(ROWS * COLUMNS), limits, np.zeros(ROWS, np.uint32))
@@ -261,13 +241,13 @@ def make_room() -> Room:
 
 @njit(inline="always")
 def columns_at_once(dim: int) -> int:
-    """Return how many columns rows go past while these are in the cache, a multiple of ``COLUMNS``."""
+    """Return the number of columns, a multiple of ``COLUMNS``, that stay in the cache while rows pass."""
     return max(1, _CACHED // (4 * COLUMNS * dim)) * COLUMNS
 
 
 @njit(**LEAN)
 def _multiply(rows: np.ndarray, columns: np.ndarray, dim: int, room: Room, out: np.ndarray) -> None:
-    """Fill ``out`` (n, m) with the products of packed rows and columns, a part of the columns after the other."""
+    """Fill ``out`` (n, m) with the products of packed rows and columns, one range of columns after the other."""
     limits, tile, above = address_of(room.limits, 0), address_of(room.products, 0), address_of(room.above, 0)
     step = columns_at_once(dim)
     for part in range(0, out.shape[1], step):
@@ -282,17 +262,7 @@ def _multiply(rows: np.ndarray, columns: np.ndarray, dim: int, room: Room, out: 
 
 
 def products(left: np.ndarray, right: np.ndarray, *, out: np.ndarray | None = None, threads: int = 1) -> np.ndarray:
-    """Multiply all rows of one matrix with all rows of another.
-
-    Args:
-        left: float32 (n, d).
-        right: float32 (m, d).
-        out: float32 (n, m) to be filled; None for a new one.
-        threads: how many share the rows of ``left``.
-
-    Returns:
-        float32 (n, m), the inner products.
-    """
+    """Return the inner products, float32 (n, m), of all rows of ``left`` (n, d) with all rows of ``right`` (m, d)."""
     dim = _same_width(left, right)
     out = np.empty((len(left), len(right)), np.float32) if out is None else out
     if not out.size:
@@ -314,16 +284,7 @@ def products(left: np.ndarray, right: np.ndarray, *, out: np.ndarray | None = No
 
 
 def row_products(left: np.ndarray, right: np.ndarray, *, threads: int = 1) -> np.ndarray:
-    """Multiply each row of a matrix with its like in another one, or all with one vector.
-
-    Args:
-        left: float32 (n, d).
-        right: float32 (n, d) or (d,).
-        threads: how many share the rows.
-
-    Returns:
-        float32 (n,), the inner products.
-    """
+    """Return the products, float32 (n,), of the rows of ``left`` (n, d) with those of ``right`` (n, d) or with one (d,)."""
     dim = _same_width(left, right)
     out = np.empty(len(left), np.float32)
     sides = np.ascontiguousarray(left, np.float32), np.ascontiguousarray(right, np.float32).reshape(-1)
@@ -342,7 +303,7 @@ def norms(rows: np.ndarray) -> np.ndarray:
 
 
 def largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Return where the k largest of some scores are, rising; of equal ones the first."""
+    """Return the indices of the k largest scores in ascending order of index; of equal scores the first ones."""
     if k >= len(scores) or not k:
         return np.arange(min(k, len(scores)))
     border = np.partition(scores, -k)[-k]

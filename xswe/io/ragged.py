@@ -1,10 +1,9 @@
-"""Ragged arrays: many texts, or many bags of unit ids, as one flat array and the places where each begins.
+"""Ragged arrays: many texts, or many bags of unit ids, as one flat array and the offsets of its rows.
 
-Memory-mapped arrays of which no more stays in this process's memory than is in use.
-
-The system counts the pages of a mapped file to a process once it has touched them, and brings many at a time: two
-megabytes for one row of a kilobyte, with large folios. Whoever walks through a mapped array gives its pages back
-now and then (they stay in the system's cache); whoever picks single spans reads them from the file instead.
+Memory-mapped arrays of which no more stays in this process's memory than is in use. The system counts the pages of a
+mapped file to a process once it has touched them, and brings many at a time: two megabytes for one row of a kilobyte,
+with large folios. Code that walks through a mapped array releases its pages now and then (they stay in the system's
+cache); code that needs single spans reads them from the file instead.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from xswe.errors import XsweError, brief
 
 
 def mapped(array: np.ndarray) -> bool:
-    """Tell whether an array is read from a file that is mapped into memory."""
+    """Return True if an array is memory-mapped from a file."""
     return isinstance(array, np.memmap) and array.mode == "r" and array.size > 0
 
 
 def release(*arrays: np.ndarray) -> None:
-    """Give back the pages of those arrays that are mapped; they are read again from the system's cache when needed."""
+    """Release the pages of those arrays that are mapped; they are read again from the system's cache when needed."""
     for array in arrays:
         if mapped(array) and hasattr(mmap, "MADV_DONTNEED"):
             array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def forget(path: Path) -> None:
-    """Let the system hold no page of a file that is not read again: what is written needs the room."""
+    """Evict a file that is not read again from the system's cache, to make room for what is written."""
     if hasattr(os, "posix_fadvise"):
         with path.open("rb") as stream:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -57,21 +56,16 @@ class Spans:
 
     @classmethod
     def of(cls, array: np.ndarray) -> Spans | None:
-        """Return a reader of an array, or None if it lies in memory or the system cannot read at a place of a file."""
+        """Return a reader of an array, or None if it is in memory or the system cannot read at an offset of a file."""
         if not mapped(array) or not array.flags.c_contiguous or not hasattr(os, "pread"):
             return None
         return cls(array)  # type: ignore[arg-type]
 
     def read(self, starts: np.ndarray, places: np.ndarray, out: np.ndarray) -> None:
-        """Read ``out[places[i]:places[i + 1]] = array.ravel()[starts[i]:...]`` for every i.
+        """Read ``out[places[i]:places[i + 1]] = array.ravel()[starts[i]:...]`` for every i; XsweError: the file shrank.
 
-        Args:
-            starts: int64 (n,), numbers of elements.
-            places: int64 (n + 1,), numbers of elements, rising.
-            out: C-contiguous, of the array's type.
-
-        Raises:
-            XsweError: the file became shorter.
+        ``starts`` (n,) and the ascending ``places`` (n + 1,) are int64 and count elements; ``out`` is C-contiguous, of
+        the same type.
         """
         from xswe.io.compiler import read_spans  # compiled code, which small work starts without
 
@@ -85,14 +79,14 @@ class Spans:
 
 
 def bounds_of(sizes: Any) -> np.ndarray:
-    """Return where each of some runs of these sizes begins, and where the last one ends, int64 (n + 1,)."""
+    """Return the offsets, int64 (n + 1,), of consecutive runs of these sizes."""
     out = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=out[1:])
     return out
 
 
 def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of some rows, one after the other, as a copy, and where each row begins."""
+    """Return a copy of the values of some rows, one after the other, and their offsets."""
     rows = np.asarray(rows, np.int64)
     starts = np.asarray(offsets)[rows]
     sizes = np.asarray(offsets)[rows + 1] - starts
@@ -108,7 +102,7 @@ def _taken(values: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[n
 
 
 class _Ragged:
-    """What texts and bags share: one flat array, and the places where each text begins in it."""
+    """What texts and bags share: one flat array, and the offset at which each row begins."""
 
     offsets: np.ndarray
     _flat: ClassVar[tuple[str, str]]  # the array's name, here and in the names of files
@@ -126,7 +120,7 @@ class _Ragged:
         return int(getattr(self, self._flat[0]).nbytes + self.offsets.nbytes)
 
     def release(self) -> None:
-        """Give the memory of mapped arrays back until they are read again."""
+        """Release the memory of mapped arrays until they are read again."""
         release(getattr(self, self._flat[0]), self.offsets)
 
     def save(self, folder: Path, name: str) -> None:
@@ -141,7 +135,7 @@ class _Ragged:
 
     @classmethod
     def joined(cls, parts: Sequence[Self], kind: type[np.generic]) -> Self:
-        """Put several one after the other; ``kind`` is the array's type where there are none."""
+        """Concatenate several; ``kind`` is the array's type where there are none."""
         ends = np.cumsum([0, *(part.offsets[-1] - part.offsets[0] for part in parts)])
         offsets = [part.offsets[1:] - part.offsets[0] + end for part, end in zip(parts, ends, strict=False)]
         flat = [getattr(part, cls._flat[0]) for part in parts] or [np.zeros(0, kind)]
@@ -150,18 +144,14 @@ class _Ragged:
 
 @dataclass(frozen=True, eq=False)
 class Texts(_Ragged, Sequence[str]):
-    """An immutable sequence of strings, stored as one run of UTF-8 bytes.
+    """A sequence of strings, stored as one run of UTF-8 bytes: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
 
     A Python string costs some 50 bytes beside its characters and a pointer to chase; a million sentences as ``Texts``
-    are two arrays that can be memory-mapped and handed to compiled code as they are.
-
-    Attributes:
-        data: uint8 (bytes,), all texts one after the other.
-        offsets: int64 (n + 1,), text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+    are two arrays that can be memory-mapped and passed to compiled code as they are.
     """
 
-    data: np.ndarray
-    offsets: np.ndarray
+    data: np.ndarray  # uint8 (bytes,)
+    offsets: np.ndarray  # int64 (n + 1,)
     _flat: ClassVar[tuple[str, str]] = ("data", "bytes")
 
     @classmethod
@@ -209,7 +199,7 @@ class Texts(_Ragged, Sequence[str]):
 
     @property
     def frozen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both arrays as views that cannot be written: compiled code then is compiled once, wherever texts come from."""
+        """Both arrays as read-only views, so that compiled code is compiled once, wherever texts come from."""
         views = self.data.view(np.ndarray), self.offsets.view(np.ndarray)
         for view in views:
             view.flags.writeable = False
@@ -234,21 +224,16 @@ _COUNTED = 1 << 22  # ids counted at a time
 
 
 def id_type(units: int) -> type[np.generic]:
-    """Return the smallest type that holds the ids of so many units on the disk: uint16 or int32."""
+    """Return the smallest type that stores the ids of ``units`` units on the disk: uint16 or int32."""
     return np.uint16 if units <= 1 << 16 else np.int32
 
 
 @dataclass(frozen=True, eq=False)
 class Bags(_Ragged):
-    """Unit ids of ``n`` texts, in text order: the form in which everything after the look-up works.
+    """Unit ids of ``n`` texts, in text order: text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``."""
 
-    Attributes:
-        ids: int32 (units,), the ids of all texts one after the other; or uint16, as few units are kept on the disk.
-        offsets: int64 (n + 1,), text ``i`` has the units ``ids[offsets[i]:offsets[i + 1]]``.
-    """
-
-    ids: np.ndarray
-    offsets: np.ndarray
+    ids: np.ndarray  # int32 (units,), or uint16 as ids of few units are stored on the disk
+    offsets: np.ndarray  # int64 (n + 1,)
     _flat: ClassVar[tuple[str, str]] = ("ids", "ids")
 
     @classmethod
@@ -301,12 +286,9 @@ _BLOCK = 8192
 
 
 class TextView(Sequence[str]):
-    """Rows of one or several ``Texts``, one after the other.
+    """Rows of one or several ``Texts``, one after the other; each part has its ascending rows, or None for all.
 
     It reads like ``Texts``: a slice is a ``Texts`` (a copy of its rows), an index a string.
-
-    Args:
-        parts: each texts, and the rows of them that count in ascending order, or None for all.
     """
 
     def __init__(self, parts: Sequence[tuple[Texts, np.ndarray | None]]) -> None:
@@ -347,7 +329,7 @@ class TextView(Sequence[str]):
         return pieces[0] if len(pieces) == 1 else concatenate(pieces)
 
     def release(self) -> None:
-        """Give the memory of mapped texts back until they are read again."""
+        """Release the memory of mapped texts until they are read again."""
         for texts, rows in self._parts:
             texts.release()
             if rows is not None:
@@ -371,7 +353,7 @@ class TextView(Sequence[str]):
 
 
 def _rows_of(texts: Texts, rows: np.ndarray) -> Texts:
-    """Return ascending rows; those without gaps as a view."""
+    """Return the texts of ascending rows; those without gaps as a view."""
     if int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return texts[int(rows[0]) : int(rows[-1]) + 1]
     return texts.take(rows)
@@ -397,11 +379,7 @@ def header_of(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
 
 
 def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
-    """Return of how many rows the header of a ``.npy`` file tells.
-
-    Raises:
-        ValueError: it is no header of an array with such rows.
-    """
+    """Return the number of rows in the header of a ``.npy`` file; raise ValueError if it is not one of such rows."""
     with open(path, "rb") as stream:
         head = stream.read(HEADER)
     try:
@@ -415,14 +393,7 @@ def rows_in_header(path: Path, dtype: np.dtype, row: tuple[int, ...]) -> int:
 
 
 class GrowingArray:
-    """A ``.npy`` file under construction.
-
-    Args:
-        path: the file.
-        dtype: of its values.
-        size: rows to keep of what is there; the rest is cut off.
-        row: the shape of a row.
-    """
+    """A ``.npy`` file under construction, of rows of the shape ``row``; the first ``size`` existing rows are kept."""
 
     def __init__(self, path: Path, dtype: Any, size: int = 0, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.size = np.dtype(dtype), row, size
@@ -438,7 +409,7 @@ class GrowingArray:
         self.size += len(values)
 
     def sync(self) -> None:
-        """Bring what was added so far to the disk."""
+        """Flush what was added so far to the disk."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -450,7 +421,7 @@ class GrowingArray:
             self._stream.close()
 
     def abandon(self) -> None:
-        """Close the file, unless it is closed, without a word of what was added."""
+        """Close the file, unless it is closed, without updating the length in its header."""
         self._stream.close()
 
     def _write_header(self) -> None:
@@ -461,7 +432,7 @@ class GrowingArray:
 class FlatWriter:
     """Writes the two arrays of a ``Texts`` (``bytes``) or a ``Bags`` (``ids``) block by block.
 
-    ``state`` says how many rows and values to keep of what is there, as :attr:`state` gave them.
+    ``state`` says how many existing rows and values to keep, as :attr:`state` gave them.
     """
 
     def __init__(self, folder: Path, name: str, part: str, dtype: Any, state: tuple[int, int] = (0, 0)) -> None:
@@ -477,12 +448,12 @@ class FlatWriter:
         return self._offsets.size - 1, self._values.size
 
     def append(self, values: np.ndarray, offsets: np.ndarray) -> None:
-        """Add rows: all their values, and (n + 1,) where each starts."""
+        """Add rows: all their values, and their offsets (n + 1,)."""
         self._offsets.append(np.asarray(offsets[1:]) + (self._values.size - int(offsets[0])))
         self._values.append(values)
 
     def sync(self) -> None:
-        """Bring what was added so far to the disk."""
+        """Flush what was added so far to the disk."""
         self._values.sync()
         self._offsets.sync()
 
@@ -514,7 +485,7 @@ def append_texts(writer: FlatWriter, texts: Texts) -> None:
 
 
 def map_unfinished(folder: Path, name: str, state: tuple[int, int]) -> Texts:
-    """Memory-map texts under construction, whose headers do not tell their length yet."""
+    """Memory-map texts under construction, whose headers do not have their length yet."""
     rows, values = state
     data = np.memmap(folder / f"{name}.bytes.npy", np.uint8, "r", HEADER, (values,)) if values else np.zeros(0, np.uint8)
     return Texts(data, np.memmap(folder / f"{name}.offsets.npy", np.int64, "r", HEADER, (rows + 1,)))

@@ -1,4 +1,4 @@
-"""What every result of the library can do: print as a table, convert to a data frame, write itself by a file's suffix."""
+"""Results: printed as a table, converted to a data frame, written in the format of a file's suffix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cell(value: Any) -> str:
 
 
 def _laid_out(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
-    """Return the header and the rows as texts, and which columns stand right: those of numbers, but for the first."""
+    """Return the header and the rows as texts, and which columns are right-aligned: those of numbers, except the first."""
     cells = [list(map(str, header)), *([cell(value) for value in row] for row in rows)]
     columns = [[text for text in column if re.search(r"\w", text)] for column in zip(*cells[1:], strict=True)]
     is_number = [all(re.match(r"\W*\d", text) for text in column) for column in columns]
@@ -44,7 +44,7 @@ def _laid_out(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> tuple[lis
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out under a header; columns of numbers stand right, but for the first."""
+    """Lay rows out under a header; columns of numbers, except the first, are right-aligned."""
     cells, right = _laid_out(header, rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
 
@@ -60,7 +60,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Lay rows out as a Markdown table; columns of numbers stand right, but for the first."""
+    """Lay rows out as a Markdown table; columns of numbers, except the first, are right-aligned."""
     cells, right = _laid_out(header, rows)
     lines = [cells[0], ["---:" if to_right else "---" for to_right in right]]
     lines += [[text.replace("|", "\\|") for text in row] for row in cells[1:]]
@@ -140,7 +140,7 @@ class Result:
 class Listing(Result, Sequence[R]):
     """Base of results that are a sequence of named tuples.
 
-    A class of them says in its arguments what these are, and which of its fields holds them.
+    The class's arguments name their type, and the field that stores them.
     """
 
     _row: ClassVar[type[Any]]
@@ -173,7 +173,7 @@ class Listing(Result, Sequence[R]):
 
 @dataclass(frozen=True)
 class Rows(Result):
-    """A result that is its rows and no more: the ``names`` of the columns, and a value a column in each row."""
+    """A result of nothing but rows: the ``names`` of the columns, and a value a column in each row."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -191,11 +191,9 @@ class Rows(Result):
 
 
 def check_suffix(path: str | Path) -> str:
-    """Return the suffix of a file that results are written to, without that of its packing.
+    """Return the suffix of a file that results are written to, without that of its compression.
 
-    Raises:
-        ConfigError: results are not written in that format, or not packed.
-        DependencyError: the library that writes it is not installed.
+    Raises ConfigError for a format that is not written, DependencyError if the library that writes it is not installed.
     """
     suffix = ".tsv" if str(path) == "-" else suffix_of(path)
     if suffix in _LIBRARIES:
@@ -221,7 +219,7 @@ def _library(name: str) -> Any:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    """Write lines of text, a block at a time, whole or not at all; packed by the suffix, ``-`` to standard output."""
+    """Write lines of text, a block at a time, whole or not at all; compressed by the suffix, ``-`` to standard output."""
     rest = iter(lines)
     with open_output(path) as stream:
         while block := "".join(islice(rest, _BLOCK)):
@@ -235,14 +233,10 @@ def write_table(
     rows: Iterable[Sequence[Any]],
     types: Mapping[str, str] | None = None,
 ) -> None:
-    """Write rows under a header, a block at a time, whole or not at all.
+    """Write rows under a header, a block at a time, whole or not at all; ``-`` is standard output.
 
-    Args:
-        path: file, or ``-`` for standard output.
-        suffix: what tells the format, one that :func:`check_suffix` returns, but for ``.json``.
-        names: of the columns.
-        rows: a value a column each.
-        types: pyarrow's names of the types of columns that are not Python's own.
+    ``suffix`` says the format, as :func:`check_suffix` returns it, except ``.json``; ``types`` has pyarrow's names of
+    the types of columns that are not Python's own.
     """
     if suffix in _TEXTS:
         write_text(path, _TEXTS[suffix](names, rows))
@@ -274,7 +268,7 @@ def _write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def _write_parquet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], types: Mapping[str, str]) -> None:
-    """Write a table of Parquet, whose columns have the types of their first block; a column of none is one of texts."""
+    """Write a Parquet table, whose columns have the types of their first block; a column without values is one of texts."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -311,7 +305,7 @@ def _objects(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[st
 
 
 def _object(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
-    """Return a row as an object of JSON, which knows no NaN and no infinity."""
+    """Return a row as a JSON object, which has neither NaN nor infinity."""
     values = (None if isinstance(value, float) and not math.isfinite(value) else value for value in row)
     return dict(zip(names, values, strict=True))
 
@@ -333,7 +327,7 @@ _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 class Unit(NamedTuple):
-    """A text and its translation, how sure that is, and the lines they come from."""
+    """A text and its translation, their score, and the lines they come from."""
 
     score: float
     source: str
@@ -342,7 +336,7 @@ class Unit(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A term that may be a translation, a sentence with it, and what is said of it."""
+    """A candidate translation of a term, a sentence with it, and a note."""
 
     text: str
     context: str
@@ -350,7 +344,7 @@ class Candidate(NamedTuple):
 
 
 def _xml(text: str) -> str:
-    """Escape a text, and turn what XML 1.0 cannot hold into blanks."""
+    """Escape a text, and replace what XML 1.0 cannot represent with blanks."""
     from xml.sax.saxutils import escape  # which brings all that fetches from the network
 
     return escape(_NOT_XML.sub(" ", text))
@@ -364,7 +358,7 @@ def _attribute(text: str) -> str:
 
 
 def write_tmx(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
-    """TMX 1.4, valid against its document type; scores and lines are properties of the units."""
+    """Yield TMX 1.4, valid against its document type; scores and lines are properties of the units."""
     a, b = languages
     sayings = (
         ([(a, unit.source), (b, unit.target)], {"x-score": f"{unit.score:.6f}", "x-lines": unit.lines.replace("\t", " ")})
@@ -376,7 +370,7 @@ def write_tmx(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
 def write_memory(
     units: Iterable[tuple[Sequence[tuple[str, str]], Mapping[str, str]]], source: str = "*all*"
 ) -> Iterator[str]:
-    """Write TMX 1.4 of units in any number of languages: of each its texts after their languages, and its properties."""
+    """Yield TMX 1.4 of units in any number of languages, each (language, text) pairs and properties."""
     yield f'{_HEAD}<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
     yield f'<header creationtool="xswe" creationtoolversion="{__version__}" segtype="sentence" o-tmf="xswe" '
     yield f'adminlang="en" srclang={_attribute(source)} datatype="plaintext"/>\n<body>\n'
@@ -387,7 +381,7 @@ def write_memory(
 
 
 def write_xliff(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str]:
-    """XLIFF 1.2, a unit a pair, its score in a note."""
+    """Yield XLIFF 1.2, a unit a pair, its score in a note."""
     yield f'{_HEAD}<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">\n'
     yield f'<file original="xswe" datatype="plaintext" source-language="{languages[0]}" '
     yield f'target-language="{languages[1]}">\n<body>\n'
@@ -398,7 +392,7 @@ def write_xliff(units: Iterable[Unit], languages: Sequence[str]) -> Iterator[str
 
 
 def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Sequence[str]) -> Iterator[str]:
-    """TBX-Basic (ISO 30042): an entry a term with candidates, its candidates the best first, each with a sentence."""
+    """Yield TBX-Basic (ISO 30042): an entry a term with candidates, the best first, each with a sentence."""
     source, target = languages
     return write_concepts(
         ({source: [Candidate(term, "", "")], target: candidates} if candidates else {} for term, candidates in terms),
@@ -407,13 +401,10 @@ def write_tbx(terms: Iterable[tuple[str, Sequence[Candidate]]], languages: Seque
 
 
 def write_concepts(concepts: Iterable[Mapping[str, Sequence[Candidate]]], source: str = "en") -> Iterator[str]:
-    """TBX-Basic: an entry a concept; one without terms keeps its number, and has no entry.
+    """Yield TBX-Basic: an entry a concept; one without terms uses up its number, but has no entry.
 
-    Each concept has the terms that say it by language, whose contexts and notes may be empty; ``source`` is the language of
-    the document.
-
-    Raises:
-        ConfigError: there is no concept with terms, and so no document that is valid.
+    Each concept maps languages to its terms, whose contexts and notes may be empty; ``source`` is the language of the
+    document. Without any term there is no valid document, and ConfigError is raised.
     """
     numbered = ((number, concept) for number, concept in enumerate(concepts, 1) if concept)
     if (first := next(numbered, None)) is None:

@@ -1,4 +1,4 @@
-"""From plain values, as a file or a command line holds them, to frozen dataclasses, with errors that name the key."""
+"""Conversion of plain values, of a file or a command line, to frozen dataclasses, with errors that name the key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_THE_RUN = ("seed", "threads")  # settings of a section that the run decides
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Return a question that names the known name most like a mistyped one, "" where none is.
+    """Return a question that suggests the known name most similar to a mistyped one, "" if none is.
 
     Example:
         >>> meant("lerning_rate", ["max_steps", "learning_rate"])
@@ -33,8 +33,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
     """Return a table that has an entry for each choice of a closed type, and no other.
 
-    Raises:
-        TypeError: it has not: at import, before a choice that nothing does could be taken for another.
+    Otherwise raise TypeError, at import, before a choice without an implementation could be taken for another.
     """
     if set(table) != set(typing.get_args(choices)):
         raise TypeError(f"{sorted(table)} are not {sorted(typing.get_args(choices))}: each choice needs what does it")
@@ -42,11 +41,7 @@ def for_all(choices: Any, table: dict[str, V]) -> dict[str, V]:
 
 
 def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuse a value that is no choice of a closed type.
-
-    Raises:
-        ConfigError: it is none, named ``name``.
-    """
+    """Raise ConfigError if a value, of the setting ``name``, is not a choice of a closed type."""
     if value not in (known := typing.get_args(choices)):
         listed = ", ".join(str(choice) or "''" for choice in known)
         raise ConfigError(f"{name}={value!r}: choose one of {listed}{meant(str(value), map(str, known))}")
@@ -60,8 +55,7 @@ def defaults(cls: type[Any]) -> dict[str, Any]:
 def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
     """Make a dataclass of numbers, strings, tuples, dicts and dataclasses from plain values, checking names and types.
 
-    Raises:
-        ConfigError: an unknown key, or a value of the wrong type, named as in the section ``where`` ("" for none).
+    ConfigError names an unknown key or a value of the wrong type in the section ``where`` ("" for none).
     """
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
@@ -73,10 +67,9 @@ def build(cls: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def arguments(call: Callable[..., Any], values: Mapping[str, Any], where: str, *places: str) -> dict[str, Any]:
-    """Return what a call takes by name of plain values, checking types: keyword arguments, and ``places`` beside them.
+    """Convert plain values to the keyword arguments of a call, checking types, and keep ``places`` beside them.
 
-    Raises:
-        ConfigError: a value of the wrong type, named as in the section ``where``.
+    ConfigError names a value of the wrong type in the section ``where``.
     """
     hints, names = typing.get_type_hints(call), list(places)
     for parameter in inspect.signature(call).parameters.values():
@@ -126,15 +119,11 @@ def _nested(cls: type[T], value: Any, where: str) -> T:
 
 
 def changed(config: C, settings: Mapping[str, Any], what: str) -> C:
-    """Return a configuration with some fields changed: what keyword arguments of a public function do.
+    """Return a configuration with some fields changed, as the keyword arguments of a public function do.
 
-    Args:
-        config: a dataclass of settings; where it has ``neighbours``, ``threads`` and ``method`` are those of its search.
-        settings: new values, by the names of fields; a mapping changes some fields of a dataclass within it.
-        what: whose settings they are, for the message.
-
-    Raises:
-        ConfigError: a setting is unknown or impossible.
+    In a configuration with ``neighbours``, ``threads`` and ``method`` are those of its search. A mapping changes some
+    fields of a nested dataclass. A setting that is unknown or impossible raises a ConfigError that names ``what`` it is
+    of.
     """
     known = [field.name for field in dataclasses.fields(config)]
     nested = ("threads", "method") if "neighbours" in known else ()

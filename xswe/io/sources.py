@@ -1,11 +1,10 @@
-"""Where bytes come from: packed files, members of archives, and files that are not on this machine.
+"""Byte streams of packed files, members of archives, and remote files.
 
-Packed are the suffixes of :data:`PACKED`; all parts that meet such files ask here. Members of zip and tar archives are
-read as streams: nothing is unpacked to disk, and nothing in an archive is trusted. A name that leaves the archive's own
-folder, a link in the place of text, an encrypted member and a decompression bomb are refused with a clear message before or
-while they are read. Not on this machine are ``s3://``, ``gs://``, ``https://`` and all else that fsspec opens, for reading.
-Object stores fail now and then, and say 503 where they are asked too much: a stream from there asks again, more and more
-slowly, and goes on from the byte that it had come to.
+Suffixes of packed files are in :data:`PACKED`. Members of zip and tar archives are read as streams: nothing is unpacked
+to disk, and nothing in an archive is trusted. A name that leaves the archive's own folder, a link in the place of text,
+an encrypted member and a decompression bomb raise a clear error before or while they are read. Remote are ``s3://``,
+``gs://``, ``https://`` and all else that fsspec opens, for reading. Object stores fail now and then, and answer 503
+under load: a stream from there retries with growing delays, and continues from the byte that it had reached.
 """
 
 from __future__ import annotations
@@ -43,24 +42,24 @@ _HOPELESS = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirector
 
 
 def packing_of(path: str | Path) -> str:
-    """Return the suffix that tells how a file is packed, in lower case, or "" for one that is not."""
+    """Return the suffix by which a file is packed, in lower case, or "" if it is not."""
     suffix = Path(path).suffix.lower()
     return suffix if suffix in PACKED else ""
 
 
 def without_packing(path: str | Path) -> Path:
-    """Return a file's path without the suffix that tells how it is packed."""
+    """Return a file's path without the suffix of its packing."""
     path = Path(path)
     return path.with_suffix("") if packing_of(path) else path
 
 
 def suffix_of(path: str | Path) -> str:
-    """Return the suffix that tells what a file holds, however it is packed, in lower case."""
+    """Return the suffix of a file's format, however it is packed, in lower case."""
     return without_packing(path).suffix.lower()
 
 
 def unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
-    """Return a stream of the bytes within one packed by one of :data:`PACKED`, or "" for none."""
+    """Return a stream that decompresses one packed by one of :data:`PACKED`, or "" for none."""
     if packing == ".gz":
         return cast(BinaryIO, gzip.GzipFile(fileobj=raw))
     if packing == ".xz":
@@ -77,7 +76,7 @@ def _open_zstd(raw: BinaryIO) -> BinaryIO:
 
 
 class _Zstd(io.RawIOBase):
-    """Decompress zstd frames one after the other, and notice a file cut short (the library's own reader does not)."""
+    """Decompresses consecutive zstd frames, and detects a truncated file (the library's own reader does not)."""
 
     def __init__(self, raw: BinaryIO, new_frame: Callable[[], Any]) -> None:
         self._raw, self._new_frame = raw, new_frame
@@ -89,7 +88,7 @@ class _Zstd(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer with unpacked bytes; returns how many, 0 at the end."""
+        """Fill a buffer with unpacked bytes; return how many, 0 at the end."""
         while not self._ready:
             packed = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:
@@ -115,12 +114,12 @@ def damage(*others: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def is_zip(path: Path) -> bool:
-    """Tell by the name whether a file is a zip archive, as books are, too."""
+    """Return True if a file is a zip archive by its name, as e-books are, too."""
     return path.suffix.lower() in (".zip", ".epub")
 
 
 def is_tar(path: Path) -> bool:
-    """Tell by the name whether a file is a tar archive, packed or not."""
+    """Return True if a file is a tar archive by its name, packed or not."""
     return suffix_of(path) in (".tar", ".tgz")
 
 
@@ -133,22 +132,14 @@ def _open_tar(archive: Path, stack: ExitStack) -> tarfile.TarFile:
 
 
 def check_name(archive: Path, name: str) -> None:
-    """Refuse a member name that points outside of the folder it would be unpacked to.
-
-    Raises:
-        InputError: the name is absolute, has a drive or a ``..``, or holds a NUL or backslash.
-    """
+    """Raise InputError if a member's name is absolute, has a drive, ``..``, NUL or backslash: it could leave its folder."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or (path.parts and ":" in path.parts[0]):
         raise InputError(archive, f"it holds a member named {name!r}, which points outside of the archive", _CURE)
 
 
 def member_names(archive: Path) -> list[str]:
-    """List the text members of a zip or tar archive.
-
-    Raises:
-        InputError: the archive is damaged, or a member's name points outside of it.
-    """
+    """List the text members of a zip or tar archive; raise InputError if it is damaged, or a name points outside of it."""
     names = []
     try:
         if is_zip(archive):
@@ -184,7 +175,7 @@ def match_member(archive: Path, pattern: str, names: list[str]) -> str:
 
 
 class _Guarded(io.RawIOBase):
-    """A member's bytes, counted: reading stops with an error at a bomb."""
+    """Counts a member's bytes, and raises an error at a decompression bomb."""
 
     def __init__(self, stream: Any, archive: Path, name: str, packed: int) -> None:
         self._stream, self._archive, self._name = stream, archive, name
@@ -211,10 +202,9 @@ def _bomb(archive: Path, name: str) -> InputError:
 
 @contextmanager
 def open_member(archive: Path, pattern: str) -> Iterator[BinaryIO]:
-    """Open the member of a zip or tar archive that a name or pattern fits (the first such of a tar) for reading.
+    """Open the member of a zip or tar archive that a name or pattern matches (the first such of a tar) for reading.
 
-    Raises:
-        InputError: no member fits; or it points outside, is encrypted, a link or a bomb; or the archive is damaged.
+    InputError: no member matches; or it points outside, is encrypted, a link or a bomb; or the archive is damaged.
     """
     with ExitStack() as stack:
         try:
@@ -260,16 +250,12 @@ def _tar_member(archive: Path, pattern: str, stack: ExitStack) -> _Guarded:
 
 
 def is_remote(path: object) -> bool:
-    """Tell whether a name is one with a scheme, as in ``s3://bucket/a.txt``."""
+    """Return True if a name has a scheme, as in ``s3://bucket/a.txt``."""
     return "://" in str(path)
 
 
 def check_here(path: str | Path, name: str = "output") -> None:
-    """Refuse an output, or whatever the setting ``name`` is of, in a storage.
-
-    Raises:
-        ConfigError: the path is the name of something in one.
-    """
+    """Raise ConfigError if an output, or the path of another setting ``name``, is remote."""
     if re.match(r"\w\w+:/", str(path)):  # of s3:// a path makes s3:/
         cure = "give a file or folder on this machine, and copy it there or from there"
         raise ConfigError(f"{name}={path}: of storages only texts are read; {cure}")
@@ -287,17 +273,13 @@ def _system(path: str) -> tuple[Any, str]:
 
 
 def _passing(error: BaseException) -> bool:
-    """Tell whether a storage's answer was that it has too much to do, which some libraries call a missing file."""
+    """Return True if a storage is overloaded, which some libraries report as a missing file."""
     status = getattr(error.__cause__ or error.__context__, "status", 0)
     return status == 429 or status >= 500
 
 
 def _patiently(path: str, ask: Any) -> Any:
-    """Call ``ask`` until it answers, or says what no patience will change.
-
-    Raises:
-        InputError: there is no such file, it may not be read, or the storage goes on failing.
-    """
+    """Call ``ask``, and again while the storage fails; InputError: no such file, no access, or it goes on failing."""
     for attempt in range(_ATTEMPTS):
         try:
             return ask()
@@ -317,7 +299,7 @@ def _patiently(path: str, ask: Any) -> Any:
 
 
 class _Patient(io.RawIOBase):
-    """A stream of a remote file that is opened anew where it breaks."""
+    """A stream of a remote file that is reopened where the connection breaks."""
 
     def __init__(self, path: str) -> None:
         self._path, self._place = path, 0
@@ -366,21 +348,19 @@ class _Patient(io.RawIOBase):
 
 
 def open_remote(path: str) -> BinaryIO:
-    """Open a remote file for reading; it can be sought in where its storage allows.
+    """Open a remote file for reading, seekable where its storage allows.
 
-    Raises:
-        DependencyError: fsspec, or what it needs for this storage, is not installed.
-        InputError: see :func:`remote_state`; also while reading.
+    DependencyError: fsspec, or what it needs for this storage, is not installed. InputError, also while reading: see
+    :func:`remote_state`.
     """
     remote_state(path)
     return cast(BinaryIO, io.BufferedReader(_Patient(path), _BLOCK))
 
 
 def remote_state(path: str) -> tuple[int | None, list[Any]]:
-    """Return the size of a remote file, None where it cannot be sought in, and what tells it from another of its name.
+    """Return the size of a remote file, None if it is not seekable, and a stamp that tells it from another version.
 
-    Raises:
-        InputError: there is none, it may not be read, or the storage goes on failing.
+    InputError: there is no such file, it may not be read, or the storage goes on failing.
     """
     system, name = _system(path)
     known = _patiently(path, lambda: system.info(name))
@@ -392,10 +372,9 @@ def remote_state(path: str) -> tuple[int | None, list[Any]]:
 
 
 def expand(given: str | Path | Iterable[str | Path]) -> list[str]:
-    """Return the files that names and patterns stand for: those of each pattern sorted, packed or not, here or remote.
+    """Return the files that names and patterns match: those of each pattern sorted, packed or not, local or remote.
 
-    Raises:
-        InputError: a pattern matches no file.
+    A pattern that matches no file raises InputError.
     """
     out: list[str] = []
     for path in [given] if isinstance(given, (str, Path)) else given:
