@@ -23,7 +23,7 @@ OPENING = frozenset("\n\r\t.!?:…。！？：•*-–—\"'“”„‚‘»«(
 
 @lru_cache(maxsize=1)
 def traits_of_characters() -> np.ndarray:
-    """Return of each character what :func:`within_word` asks of it, uint8 (0x110000,)."""
+    """Return the traits of each character that :func:`within_word` needs, uint8 (0x110000,)."""
     out, cjk = np.zeros(0x110000, np.uint8), cjk_codes()
     codes = (code for code in range(0x20000) if not 0xD800 <= code < 0xE000 and not cjk[code] and chr(code).isalnum())
     out[np.fromiter(codes, np.int64)] = _SPACED

@@ -105,19 +105,19 @@ def _library() -> Any:
 
 
 def splitter() -> str:
-    """Return what decides where sentences are cut: the library, which must be installed, and the versions of all rules."""
+    """Return a fingerprint of what splits sentences: the installed library, and the versions of all rules."""
     _library()
     return f"sentencex {version('sentencex')}, rules {_RULES}"
 
 
 def has_rules(language: str) -> bool:
-    """Return True if there are rules for a language where its sentences end; others have general ones."""
+    """Return True if a language has its own rules of where sentences end; others have general ones."""
     return language in _LIBRARY
 
 
 @cache
 def _rules_of(language: str) -> str:
-    """Return the language whose rules the library follows; say once that they are general ones."""
+    """Return the language whose rules the library follows; log once that they are general ones."""
     if has_rules(language):
         return language
     name = LANGUAGES[language].name
@@ -126,17 +126,11 @@ def _rules_of(language: str) -> str:
 
 
 def split_sentences(text: str, language: str) -> list[Span]:
-    """Cut running text, a paragraph or several, into sentences.
+    """Return the span of each sentence of running text, a paragraph or several, in order: ``text[start:end]``.
 
-    Blanks around a sentence belong to none; every other character belongs to exactly one. A blank line ends a sentence. A
-    quotation mark belongs to the sentence that it opens or closes. The same text always gives the same sentences.
-
-    Returns:
-        Where each sentence stands, ``text[start:end]``, in order; offsets count characters.
-
-    Raises:
-        DependencyError: ``sentencex`` is not installed.
-        ConfigError: the language is unknown.
+    Whitespace around a sentence belongs to none; every other character belongs to exactly one. A blank line ends a
+    sentence. A quotation mark belongs to the sentence that it opens or closes. The same text always gives the same
+    sentences. An unknown language raises ConfigError, a missing ``sentencex`` DependencyError.
     """
     check_languages([language])
     if not LANGUAGES[language].spaced:
@@ -164,14 +158,14 @@ def split_sentences(text: str, language: str) -> list[Span]:
 
 
 def _next(text: str, start: int) -> int:
-    """Return the first place from one on that is not blank."""
+    """Return the first place from ``start`` on that is not blank."""
     while start < len(text) and text[start].isspace():
         start += 1
     return start
 
 
 def _add(found: list[Span], text: str, span: Span, whole: bool) -> None:
-    """Add a sentence; marks alone are none, and belong to the one before, but for a new paragraph's."""
+    """Append a sentence; marks alone are not one, and join the sentence before, unless they begin a paragraph."""
     if found and not whole and not _LETTER_OR_DIGIT.search(text, *span):
         found[-1] = (found[-1][0], span[1])
     else:
@@ -181,8 +175,8 @@ def _add(found: list[Span], text: str, span: Span, whole: bool) -> None:
 def _without_quotes(text: str) -> str:
     """Return a text of the same length without its quotation marks; apostrophes within words stay.
 
-    In the place of those that open, and of those behind a mark that ends a sentence, are blanks. Where one closes behind a
-    word is a mark of no meaning, so that a word in quotes is no abbreviation: he said "no".
+    Opening ones, and those behind a mark that ends a sentence, become blanks. One that closes behind a word becomes a
+    neutral mark, so that a quoted word is not taken for an abbreviation: he said "no".
     """
     if text and text[0] in _QUOTES:
         text = " " + text[1:]
@@ -200,14 +194,10 @@ def _without_quotes(text: str) -> str:
 
 
 def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
-    """Yield where sentences may end, before the next one or before the blanks and marks between them.
+    """Yield where sentences may end, and True if a blank line is there.
 
-    Args:
-        text: without quotation marks, where these say nothing.
-        language: of the text.
-
-    Yields:
-        The place, and whether a blank line is there.
+    A place is before the next sentence or before the blanks and marks between them. ``text`` has no quotation marks where
+    these say nothing.
     """
     start, rules = 0, _rules_of(language)
     while start < len(text):
@@ -227,7 +217,7 @@ def _cuts(text: str, language: str) -> Iterator[tuple[int, bool]]:
 
 
 def _further(text: str, start: int, cuts: dict[int, bool], language: str) -> dict[int, bool]:
-    """Return where a sentence ends and the library cuts nothing, from a place on to its last cut."""
+    """Return the sentence ends that the library missed, from ``start`` to its last cut."""
     end = max(cuts, default=start)
     if not LANGUAGES[language].spaced:
         places = [found.end() for found in _BEFORE_A_DIGIT.finditer(text, start, end)]
@@ -265,17 +255,10 @@ def _word(text: str, start: int, end: int) -> str:
 
 
 def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, int, int]:
-    """Part the blanks and quotation marks around a place where one sentence ends and the next one begins.
+    """Return where a sentence that ends at ``cut`` ends and the next one starts, and the same without quotation marks.
 
-    Args:
-        text: running text.
-        cut: the place.
-        first: where the sentence begins.
-        paragraph: where its paragraph begins.
-
-    Returns:
-        Where the one ends, with marks that close, and the next begins, with marks that open; and where the words of the one
-        end, and those of the next begin.
+    The first two include marks that close or open. ``first`` is where the sentence begins, ``paragraph`` where its
+    paragraph does.
     """
     left = right = cut
     while left > first and (text[left - 1].isspace() or text[left - 1] in _QUOTES):
@@ -301,21 +284,13 @@ def _edges(text: str, cut: int, first: int, paragraph: int) -> tuple[int, int, i
 
 
 def _opens(text: str, place: int, paragraph: int) -> bool:
-    """Return True if a mark that is the same on both sides of a quote is the first of two in its paragraph."""
+    """Return True if a quotation mark that is the same on both sides is the first of a pair in its paragraph."""
     marks = text[place : place + 2] if text[place + 1 : place + 2] == text[place] else text[place]
     return text.count(marks, paragraph, place) % 2 == 0
 
 
 def _goes_on(text: str, before: Span, left: int, right: int, language: str) -> bool:
-    """Return True if a sentence goes on where it may end.
-
-    Args:
-        text: running text.
-        before: the sentence up to there, with marks.
-        left: where its words end.
-        right: where those that follow begin.
-        language: of the text.
-    """
+    """Return True if the sentence ``before``, whose words end at ``left``, goes on with the words from ``right`` on."""
     following, mark = text[right : right + 1], text[left - 1 : left]
     if following and following in ",;:)]}":
         return True
@@ -357,7 +332,7 @@ def _is_shortened(text: str, first: int, left: int, right: int, language: str) -
 
 
 def _is_run_on(text: str, first: int, end: int, language: str) -> bool:
-    """Return True if a blank is missing behind a period, and it is no part of a name, as in ``System.Text``."""
+    """Return True if a blank is missing behind a period that is not part of a name, as in ``System.Text``."""
     starters = _STARTERS.get(language)
     if starters and starters.match(text, end):
         return True
@@ -403,7 +378,7 @@ def _in_a_name(text: str, end: int, after: int) -> bool:
 
 
 def _is_one(text: str, before: Span, after: Span, language: str) -> bool:
-    """Return True if two sentences that were cut apart are one."""
+    """Return True if two sentences that were split are one."""
     if not _LETTER_OR_DIGIT.search(text, *after):
         return True  # marks alone are no sentence
     if text.endswith(_NAMES, before[0], before[1]):

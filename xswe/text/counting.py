@@ -1,8 +1,8 @@
 """The most frequent words of a corpus of any size: counted in compiled code, on threads, in bounded memory.
 
-Each thread counts in a hash table of its own. A table that is full is written to a file, in parts by a hash of the word,
-and begun anew; in the end the counts of each part are added up, and the most frequent words of all parts are those of the
-corpus. The counts are exact, and the same for any number of threads, and of files that the work is shared out to.
+Each thread counts in its own hash table. A full table is written to a file, in parts by a hash of the word, and emptied;
+in the end the counts of each part are added up, and the most frequent words of all parts are those of the corpus. The
+counts are exact, and the same for any number of threads, and of files into which the work is divided.
 """
 
 from __future__ import annotations
@@ -41,13 +41,10 @@ COUNTED = ".npz"  # how the names of files of counts end
 def frequent_words(
     texts: Sequence[str], splitter: WordSplitter, most: int, threads: int = 1, description: str = "count words"
 ) -> Counter[str]:
-    """Count the words of texts, and return the most frequent ones; of equally frequent words the first in the alphabet.
+    """Return the ``most`` most frequent words of texts, with their counts; ties are broken by the alphabet.
 
-    Texts that are mapped into memory are given back as they are read. The result does not depend on the threads. Words of
-    over 65,535 bytes are left out.
-
-    Returns:
-        The words and how often each occurs.
+    Memory-mapped texts are released as they are read. The result does not depend on the threads. Words of over 65,535
+    bytes are left out.
     """
     counter = WordCounter(splitter)
     with scratch("xswe-count-") as folder, bar(description, len(texts), "text") as progress:
@@ -57,11 +54,7 @@ def frequent_words(
 
 
 class WordCounter:
-    """Counts the words of texts into files, which :func:`most_frequent_of` adds up, whoever wrote them.
-
-    Args:
-        splitter: text to words.
-    """
+    """Counts the words of texts into files, which :func:`most_frequent_of` adds up, whoever wrote them."""
 
     def __init__(self, splitter: WordSplitter) -> None:
         start_compiler()
@@ -72,13 +65,9 @@ class WordCounter:
     def count(
         self, texts: Sequence[str], output: Path, threads: int = 1, advance: Callable[[int], object] = lambda _: None
     ) -> None:
-        """Write a file of the words of texts, and of how often each occurs; several threads may do so at once.
+        """Write an ``.npz`` file of the words of texts and their counts, whole or not at all; threads may do so at once.
 
-        Args:
-            texts: what to count.
-            output: the file, an archive as numpy writes them; it appears whole or not at all.
-            threads: how many work.
-            advance: told of how many texts more are counted, now and then.
+        ``advance`` is called now and then with the number of texts counted since.
         """
         own, lock = threading.local(), Lock()
         with whole_file(output, crowded=True) as temporary, ZipFile(temporary, "w") as archive:
@@ -103,7 +92,7 @@ class WordCounter:
 
 
 def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
-    """Add the counts of files up, and return the most frequent words, as :func:`frequent_words` does of their texts.
+    """Add up the counts in files, and return the most frequent words, as :func:`frequent_words` does.
 
     A sixteenth of the words is in memory at a time, however many files there are.
     """
@@ -120,7 +109,7 @@ def most_frequent_of(files: Sequence[Path], most: int) -> Counter[str]:
 
 @njit(**LEAN)
 def _tally(numbers: np.ndarray, counts: np.ndarray) -> None:
-    """Count numbers; what is below 0 stands for a word that is counted elsewhere."""
+    """Count numbers; negative ones stand for words that are counted elsewhere."""
     for k in numbers:
         if k >= 0:
             counts[k] += 1
@@ -162,7 +151,7 @@ def _added_up(files: Sequence[Path], part: int) -> tuple[Texts, np.ndarray]:
 
 
 class _Forms:
-    """The words that one thread has met, and how often."""
+    """The words that one thread has seen, and their counts."""
 
     def __init__(self, splitter: WordSplitter, languages: WordLookup, tables: _Tables) -> None:
         self.splitter, self._languages, self._tables = splitter, languages, tables
@@ -199,13 +188,13 @@ class _Forms:
     def add_spans(
         self, data: np.ndarray, starts: np.ndarray, ends: np.ndarray, times: np.ndarray | None = None
     ) -> np.ndarray:
-        """Count the words ``data[starts[k]:ends[k]]``, each so many times; returns their numbers."""
+        """Add ``times`` (None: once) to the counts of the words ``data[starts[k]:ends[k]]``; return their numbers."""
         self.table, numbers = number(self.table, data, starts, ends)
         self.add_numbers(numbers, times)
         return numbers
 
     def add_numbers(self, numbers: np.ndarray, times: np.ndarray | None = None) -> None:
-        """Count words by their numbers; those below 0 are passed over."""
+        """Count words by their numbers; negative ones are ignored."""
         if int(self.table.used[0]) > len(self.counts):
             self.counts = np.concatenate([self.counts, np.zeros(int(self.table.used[0]), np.int64)])
         if times is not None:
@@ -214,7 +203,7 @@ class _Forms:
             _tally(numbers, self.counts)
 
     def write(self) -> None:
-        """Hand all words on, and begin anew."""
+        """Write all words to the file, and empty the table."""
         for code, pieces in self._pieces.items():
             lookup = self._languages.of(code)
             if isinstance(lookup, WholeTexts):
@@ -235,7 +224,7 @@ class _Scanner(Deferred):
         self._lock, self._of, self._forms = of._lock, of, forms
 
     def count(self, texts: Texts) -> Texts:
-        """Count the words of texts; returns the texts that are left."""
+        """Count the words of texts; return the texts that compiled code cannot scan."""
         status = self._count(texts)
         rows = np.flatnonzero(status == UNLEARNT)
         if len(rows):
@@ -256,7 +245,7 @@ class _Scanner(Deferred):
         return status
 
     def _add_runs(self, fresh: Fresh, where: np.ndarray) -> None:
-        """Count the words of runs of Han and Kana; short ones are remembered with the numbers of their words."""
+        """Count the words of runs of Han and Kana; short ones are cached with the numbers of their words."""
         runs, which = distinct(fresh.text, where)
         order, cut = self._of.cut(runs)
         times = np.bincount(which, minlength=len(runs))[order]

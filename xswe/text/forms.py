@@ -1,7 +1,7 @@
-"""The forms of units: how texts write what a look-up folds.
+"""Surface forms of units: how texts write what a look-up folds.
 
-A look-up folds case, width and traditional characters, and its units may be parts of words. What is shown of a unit is a
-word as texts of a language write it: the commonest form among those of its places where it is a whole word.
+A look-up folds case, width and traditional characters, and its units may be parts of words. A unit is displayed as a word
+as texts of a language write it: the commonest form among those of its occurrences that are whole words.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _OPENING = np.array([ord(mark) for mark in OPENING], np.uint32)
 
 
 class Forms:
-    """How often each of some things was met in which form."""
+    """Counts of the forms in which each of some things occurs."""
 
     def __init__(self) -> None:
         self._met: Counter[tuple[Hashable, str, bool]] = Counter()
 
     def add(self, thing: Hashable, form: str, within: bool, times: int = 1) -> None:
-        """Count a form; ``within``: its capitals are the word's own, as it stands within a sentence, or it has none."""
+        """Count a form; ``within``: its capitals are the word's own, as it occurs within a sentence, or it has none."""
         self._met[thing, form, within] += times
 
     def ranked(self, things: Container[Hashable]) -> dict[Hashable, list[str]]:
@@ -48,12 +48,7 @@ class Forms:
 
 
 class FormCounter:
-    """Counts the forms of units in texts of a language.
-
-    Args:
-        units: what cuts texts.
-        language: of the texts.
-    """
+    """Counts the forms of ``units`` in texts of a language."""
 
     def __init__(self, units: Units, language: str) -> None:
         self.units, self.language = units, language
@@ -62,7 +57,7 @@ class FormCounter:
         self._keys, self._counts = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
 
     def add(self, texts: Sequence[str]) -> None:
-        """Count in some thousand texts."""
+        """Count the forms in some thousand texts."""
         located, joined = self.units.locate(texts), "\n".join([*texts, ""])
         codes, data = np.frombuffer(joined.encode("utf-32-le"), "<u4"), np.frombuffer(joined.encode(), np.uint8)
         lengths = [len(text) + 1 for text in texts]
@@ -91,17 +86,17 @@ class FormCounter:
         self._keys, self._counts = [keys], [counts]
 
     def tally(self) -> tuple[Texts, np.ndarray, np.ndarray]:
-        """Return the forms; which unit was met in which, as form x units + unit; how often within sentences, and at all."""
+        """Return the forms; which unit occurs in which, as form x units + unit; their counts in sentences, and overall."""
         self._add_up()
         return contents(self._table)[0], self._keys[0], self._counts[0]
 
 
 def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
-    """Return the commonest form of each unit, of what several counted in texts of one language.
+    """Return the commonest form of each unit, by the counts of several counters in texts of one language.
 
-    It is "" of a unit that is no word, and ``=`` where texts write what is looked up, as they do with most.
-    In Chinese a unit's own characters, the simplified ones, are taken where they were met at all; a Japanese word with
-    particles is none.
+    It is "" for a unit that is not a word, and ``=`` where texts write what is looked up, as they do with most. For
+    Chinese a unit's own, simplified characters are taken if they occur at all; a Japanese word with particles does not
+    count as one.
     """
     units, language = counters[0].units, counters[0].language
     met, tokens, out = Forms(), units.tokens, [""] * len(units)
@@ -124,7 +119,7 @@ def commonest_forms(counters: Sequence[FormCounter]) -> Texts:
 
 
 def _spelling(units: Units) -> Callable[[str, str], bool]:
-    """Return what tells forms of a word from longer words, which were looked up as it by back-off."""
+    """Return a function that tells forms of a word from longer words that back-off looked up as it."""
     if not isinstance(units, WordUnits):
         return lambda form, token: True
     steps = [units.splitter.normaliser(code).normalize_str for code in units.splitter.han_languages or (None,)]
@@ -134,7 +129,7 @@ def _spelling(units: Units) -> Callable[[str, str], bool]:
 def count_forms(units: Units, texts: Sequence[str], language: str, threads: int = 1) -> Texts:
     """Return the commonest form of each unit in texts of a language, as :func:`commonest_forms` does.
 
-    Of more than a million texts every other block is read, or every third, and so on: so many tell.
+    Of more than a million texts every other block, or every third, and so on, is read, which is sample enough.
     """
     step = BLOCK * -(-len(texts) // _ENOUGH)
     starts = range(0, len(texts), max(step, 1))

@@ -1,8 +1,8 @@
-"""The languages, their scripts, the folding of traditional Chinese, rim words of terms, numbers, texts in another language.
+"""Languages, their scripts, folding of traditional Chinese, boundary stopwords, numbers, language detection.
 
-The library ``lingua`` tells eleven languages apart: the four of this library, and seven that are frequent on the web and
-near to them. A text counts as another's where one of them is clearly the likelier; what is undecided counts as its own.
-Of Han alone are Chinese sentences and Japanese titles alike: where Japanese is due, what is short and has no mark of a
+The library ``lingua`` distinguishes eleven languages: the four of this library, and seven similar ones that are frequent
+on the web. A text counts as another language's where one of these is clearly likelier, and otherwise as its own. Chinese
+sentences and Japanese titles in Han alone look alike: where Japanese is expected, what is short and has no mark of a
 sentence counts as Japanese.
 """
 
@@ -41,7 +41,7 @@ class Language:
 
     @property
     def spaced(self) -> bool:
-        """Whether its words stand between blanks."""
+        """True if its words are separated by blanks."""
         return self.script not in ("han", "kana")
 
 
@@ -57,11 +57,7 @@ LANGUAGES = {
 
 
 def check_languages(codes: Iterable[str]) -> tuple[str, ...]:
-    """Return the codes as a tuple.
-
-    Raises:
-        ConfigError: a code is unknown, named twice, or there is none; the message lists the known ones.
-    """
+    """Return the codes as a tuple; raise ConfigError for none, an unknown or a repeated one."""
     codes = tuple(codes)
     known = ", ".join(f"{language.code} ({language.name})" for language in LANGUAGES.values())
     if unknown := [code for code in codes if code not in LANGUAGES]:
@@ -96,22 +92,22 @@ def cjk_runs(text: str) -> list[tuple[int, int]]:
 
 
 def around_runs(text: str) -> list[str]:
-    """Cut a text at the borders of its runs of Han and Kana."""
+    """Split a text at the borders of its runs of Han and Kana."""
     return [part for part in _AROUND_RUNS.split(text) if part]
 
 
 def has_cjk(text: str) -> bool:
-    """Tell whether any Han or Kana occurs."""
+    """Return True if any Han or Kana occurs."""
     return _CJK_RUN.search(text) is not None
 
 
 def has_kana(text: str) -> bool:
-    """Tell whether any Kana occurs."""
+    """Return True if any Kana occurs."""
     return _KANA_CHARACTER.search(text) is not None
 
 
 def in_script(text: str, language: str) -> bool:
-    """Tell whether at least half of a text's letters are in the script of its language."""
+    """Return True if at least half of a text's letters are in the script of its language."""
     cjk = sum(stop - start for start, stop in cjk_runs(text))
     if LANGUAGES[language].spaced:
         letters, script = sum(map(str.isalpha, text)), LANGUAGES[language].script.upper()
@@ -144,7 +140,7 @@ def _codes_of_script(wanted: re.Pattern[str]) -> np.ndarray:
 
 @lru_cache(maxsize=65536)
 def is_punctuation(character: str) -> bool:
-    """Tell whether a character is punctuation: Unicode category P, or an ASCII symbol."""
+    """Return True if a character is punctuation: Unicode category P, or an ASCII symbol."""
     return character in _ASCII_PUNCTUATION or unicodedata.category(character).startswith("P")
 
 
@@ -174,13 +170,10 @@ _COMMONEST = "鬱雲個蠣鉤葉機喫御凶卷幸合谷準昇鐘鎚折託淀檮
 
 
 def japanese_characters(fold: Callable[[str], str]) -> dict[str, str]:
-    """Map what Japanese characters are folded to back to them, as far as a single character tells.
+    """Map characters to which ``fold``, the normalisation of a look-up, turns Japanese ones back to these, one to one.
 
-    Of several that fold alike (復 and 複 to 复) the one is taken that stands first in JIS X 0208, whose level 1 has the
-    characters in daily use, then in JIS X 0213; or a much more frequent one.
-
-    Args:
-        fold: what is done to a text when it is looked up; it leaves blanks alone.
+    Of several that fold alike (復 and 複 to 复) the first in JIS X 0208 is taken, whose level 1 has the characters in daily
+    use, then in JIS X 0213; or a much more frequent one. ``fold`` leaves blanks as they are.
     """
     common = _decoded("euc_jp", b"", range(0xB0, 0xF5))
     further = _decoded("euc_jis_2004", b"", range(0xA1, 0xFF)) + _decoded("euc_jis_2004", b"\x8f", range(0xA1, 0xFF))
@@ -229,7 +222,7 @@ def compiled_charsmap(table: dict[str, str]) -> bytes:
 
 
 def _codes(text: str) -> str:
-    """Write a text as the rules' file wants it: hexadecimal code points with blanks between them."""
+    """Write a text in the format of the rules' file: hexadecimal code points separated by blanks."""
     return " ".join(f"{ord(character):X}" for character in text)
 
 
@@ -280,15 +273,15 @@ FUSED: dict[str, tuple[str, str]] = {
 
 @lru_cache(maxsize=2)
 def rim_words(japanese: bool) -> frozenset[str]:
-    """Return the words of a text of Japanese, or of the other languages."""
+    """Return the boundary stopwords of Japanese, or those of the other languages."""
     return frozenset(" ".join(words for code, words in RIM_WORDS.items() if code != ("zh" if japanese else "ja")).split())
 
 
 @lru_cache(maxsize=2)
 def fused_rims(japanese: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return what finds the particles at the beginning and the end of a run of Han and Kana, the longest first.
+    """Return patterns of the particles at the beginning and the end of a run of Han and Kana, the longest first.
 
-    In Japanese a particle is cut only where it stands beside other characters than Hiragana, to which it may belong.
+    In Japanese a particle matches only beside other characters than Hiragana, to which it may belong.
     """
     before, after = (
         "|".join(sorted(words.split(), key=lambda word: (-len(word), word))) for words in FUSED["ja" if japanese else "zh"]
@@ -359,19 +352,16 @@ def _lingua() -> tuple[Any, dict[str, Any]]:
 
 
 def detector() -> str:
-    """Return what decides in which language a text is: the library, its version, and the languages."""
+    """Return a fingerprint of language detection: the library, its version, and the languages."""
     _lingua()
     return f"lingua {version('lingua-language-detector')} {' '.join((*LANGUAGES, *_FURTHER))} {_DISTANCE}"
 
 
 def in_other_language(texts: Sequence[str], language: str, threads: int = 1) -> np.ndarray:
-    """Tell which of n texts are in another language than they should be, bool (n,); the answer depends on the text alone.
+    """Return bool (n,), True for texts in another language than ``language``; the answer depends on the text alone.
 
     With one thread the calling thread does all; with more, the library's own threads do, of which there are as many as
-    processors (or ``RAYON_NUM_THREADS``).
-
-    Raises:
-        DependencyError: ``lingua-language-detector`` is not installed.
+    processors (or ``RAYON_NUM_THREADS``). DependencyError: ``lingua-language-detector`` is not installed.
     """
     found, names = _lingua()
     if threads > 1:
@@ -454,14 +444,14 @@ def _words() -> dict[str, int]:
 
 @lru_cache(maxsize=1)
 def _german_start() -> re.Pattern[str]:
-    """A German number that more follows in the word: siebten, siebenjährig."""
+    """A German number inside a longer word: siebten, siebenjährig."""
     stems = {word: value for word, value in _words().items() if word in _GERMAN[2:] or word.endswith("zig")}
     stems |= _GERMAN_ORDINALS
     return re.compile(f"({'|'.join(sorted(stems, key=len, reverse=True))}){_GERMAN_ENDING}")
 
 
 def _han_value(text: str) -> int:
-    """Return the value of a number in Han: by places (二〇二四), or with units (三百二十)."""
+    """Return the value of a number in Han: positional (二〇二四), or with units (三百二十)."""
     if not any(character in _HAN_UNITS for character in text):
         return int("".join(str(_HAN_DIGITS[character]) for character in text))
     total, section, digit = 0, 0, 0
@@ -477,7 +467,7 @@ def _han_value(text: str) -> int:
 
 
 def spoken_numbers(text: str) -> set[int]:
-    """Return the numbers that a text says in words: cardinals and ordinals to a hundred, months, Han numerals."""
+    """Return the numbers in words in a text: cardinals and ordinals to a hundred, months, Han numerals."""
     plain, found = unicodedata.normalize("NFKC", text).lower(), set()
     words = _WORD.findall(plain)
     pairs = [a + b for a, b in pairwise(words)]  # twenty-one
@@ -499,12 +489,12 @@ def _written(text: str) -> Counter[str]:
 
 
 def written_numbers(text: str) -> Counter[str]:
-    """Count the numbers that a text holds in digits: as ASCII, without separators of thousands and zeros in front."""
+    """Count the numbers in digits in a text: as ASCII, without separators of thousands and leading zeros."""
     return _written(unicodedata.normalize("NFKC", text))
 
 
 def _at_full_length(match: re.Match[str]) -> str:
-    """Write a number with a word for its size in digits alone, if it is a whole one: 1.5 million is 1500000."""
+    """Write a number with a word for its magnitude in digits alone, if it is a whole one: 1.5 million is 1500000."""
     whole, fraction, size = _plain(match[1]), match[2] or "", _SIZES[match[3].lower()]
     zeros = len(str(size)) - 1
     if len(fraction) > zeros:
@@ -513,7 +503,7 @@ def _at_full_length(match: re.Match[str]) -> str:
 
 
 def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
-    """Match what is left of both sides by the clock: 7 and 19, 12 and 0."""
+    """Match the numbers left on both sides as hours of the clock: 7 and 19, 12 and 0."""
     hours = [[hour for hour in side.elements() if hour != "0"] for side in (left, right)]  # 7 p.m. is 19:00
     if len(hours[0]) != len(hours[1]) or any(len(hour) > 2 for side in hours for hour in side):
         return False
@@ -522,7 +512,7 @@ def _same_hours(left: Counter[str], right: Counter[str]) -> bool:
 
 
 def same_numbers(source: str, target: str) -> bool:
-    """Tell whether two texts, in any two of the four languages, hold the same numbers, in any order.
+    """Return True if two texts, in any two of the four languages, have the same numbers, in any order.
 
     Example:
         >>> same_numbers("We open at 7 a.m.", "Wir öffnen um sieben."), same_numbers("page 12", "Seite 14")

@@ -31,11 +31,10 @@ _SILENT = frozenset(("script", "style", "template", "noscript", "svg", "rt", "rp
 
 
 def paragraphs_of(path: str | Path) -> list[str]:
-    """Read the paragraphs of a document, by the suffix of its name; what has none that is known is plain text.
+    """Read the paragraphs of a document in the format of its suffix; an unknown or no suffix means plain text.
 
-    Raises:
-        InputError: the file is missing, damaged, or not UTF-8 where it is text.
-        DependencyError: the library that reads its format is not installed.
+    InputError: it is missing, damaged, or text that is not UTF-8. DependencyError: the library for its format is not
+    installed.
     """
     reader = READERS.get(suffix_of(path))
     if reader is None:
@@ -45,9 +44,9 @@ def paragraphs_of(path: str | Path) -> list[str]:
 
 
 def paragraphs(text: str) -> list[tuple[int, int]]:
-    """Return where the paragraphs of plain text stand: between blank lines; each line, where lines are not wrapped.
+    """Return the spans of the paragraphs of plain text: between blank lines, or each line where lines are not wrapped.
 
-    Lines count as wrapped where most of those that another follows are no end of a sentence, and all are short.
+    Lines count as wrapped where most that another line follows do not end a sentence, and all are short.
     """
     blocks, wrapped = list(_blocks(text)), _is_wrapped(text)
     if wrapped:
@@ -90,7 +89,7 @@ def _decoded(path: str | Path) -> str:
 
 
 def decoded(data: bytes, path: str | Path) -> str:
-    """Decode UTF-8, with a line feed for every end of a line, or raise an InputError."""
+    """Decode UTF-8 and make every line end a line feed; raise InputError for other bytes."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -160,7 +159,7 @@ def _plain(text: str) -> str:
 
 
 class _Text(HTMLParser):
-    """Gathers the text of blocks; entities are resolved, blanks are one."""
+    """Collects the text of blocks, with entities resolved and blanks collapsed."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -185,7 +184,7 @@ class _Text(HTMLParser):
             self._held.append(data)
 
     def end_block(self) -> None:
-        """Put away what was gathered as a paragraph."""
+        """Add the collected text as a paragraph."""
         if text := " ".join("".join(self._held).split()):
             self.found.append(text)
         self._held = []
@@ -258,7 +257,7 @@ def read_docx(path: Path) -> Iterator[str]:
 
 
 def read_pdf(path: Path) -> Iterator[str]:
-    """Yield the paragraphs of a PDF's text, as far as its lines tell them; pages do not end a paragraph."""
+    """Yield the paragraphs of a PDF's text, as far as its lines reveal them; a page break does not end a paragraph."""
     with needs("pypdf", "documents", "reading PDF"):
         import pypdf
     check_input(path)

@@ -1,8 +1,8 @@
 """Segmenters for Han and Kana: the teacher's tokens (the paper), fugashi with unidic-lite (ja), jieba (zh).
 
 In the authors' code a text of Chinese or Japanese is taken as a whole: nothing is cut before the tokenizer sees it, so
-Latin letters and figures in it are pieces, too, and a piece may hold punctuation. The words are the pieces without the mark
-of a word's start; a word that is punctuation only is none.
+Latin letters and figures in it are pieces, too, and a piece may hold punctuation. The words are the pieces without the
+mark of a word's start; punctuation alone is not a word.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Segmenter:
 
 
 def _of_lines(line: Callable[[str], str]) -> Segmenter:
-    """Make a segmenter of a function from a run to words that tile it, with a blank between each two."""
+    """Make a segmenter of a function from a run to the words that make it up, separated by blanks."""
 
     def spans(run: str) -> Spans:
         ends = list(accumulate(map(len, line(run).split())))
@@ -89,14 +89,10 @@ def _teacher(tokenizer: Tokenizer) -> Segmenter:
 
 
 def make_segmenter(name: str, language: str, tokenizer: Tokenizer | None) -> Segmenter:
-    """Return the segmenter of a language's runs of Han and Kana.
+    """Return the segmenter of a language's runs of Han and Kana: ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh).
 
-    Its name is ``teacher``, ``fugashi`` (ja) or ``jieba`` (zh); ``teacher-text`` cuts runs as ``teacher`` does, and has
-    none to cut but those that normalisation makes. Both of these need the teacher's tokenizer.
-
-    Raises:
-        ConfigError: the segmenter is unknown or not made for the language.
-        DependencyError: its library is not installed.
+    ``teacher-text`` cuts runs as ``teacher`` does, but only those that normalisation makes. Both need the teacher's
+    tokenizer. An unknown or unsuitable segmenter raises ConfigError, a missing library DependencyError.
     """
     if name == "fugashi" and language == "ja":
         return _fugashi()
@@ -116,14 +112,9 @@ _BYTE = re.compile("<0x[0-9A-F]{2}>")  # a byte of a character that is no piece
 class TextPieces:
     """The pieces of whole texts, as words.
 
-    Args:
-        tokenizer: the teacher's; it is not changed.
-        languages: codes of the model's languages.
-        before: what is done to a text before its own normaliser.
-
-    Attributes:
-        units: the pieces as units, with the compiled look-up where there is one.
-        forms: the word that each piece is, by id; empty for what is none (punctuation, unknown, special).
+    ``tokenizer`` is the teacher's, which is not changed; ``before`` normalises a text before its own normaliser does.
+    ``units`` are the pieces as units, with the compiled look-up where there is one; ``forms`` has the word of each piece
+    by its id, empty for what is not a word (punctuation, unknown, special).
     """
 
     def __init__(self, tokenizer: Tokenizer, languages: Sequence[str], before: Sequence[normalizers.Normalizer]) -> None:
@@ -143,7 +134,7 @@ class TextPieces:
 
 
 def _forms(pieces: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """Return pieces without what their tokenizer adds to them; empty for parts of characters."""
+    """Return pieces without the marks that their tokenizer adds; empty for parts of characters."""
     state: dict[str, Any] = json.loads(tokenizer.to_str())
     if '"type": "ByteLevel"' in json.dumps([state["pre_tokenizer"], state["decoder"]]) and tokenizer.decoder is not None:
         spelled = (tokenizer.decoder.decode([piece]).strip() for piece in pieces)

@@ -1,4 +1,4 @@
-"""Running text and documents cut into sentences, with the places where they stand."""
+"""Running text and documents split into sentences, with their offsets."""
 
 from __future__ import annotations
 
@@ -23,19 +23,12 @@ _BREAK = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
 class Sentence(NamedTuple):
-    """A sentence of running text.
+    """A sentence of running text."""
 
-    Attributes:
-        text: its text on one line: where a line was broken stands a blank, and nothing in Chinese and Japanese.
-        start: its first character in the running text.
-        end: one past its last.
-        paragraph: which paragraph it is in, from 0.
-    """
-
-    text: str
-    start: int
-    end: int
-    paragraph: int
+    text: str  # on one line: a line break within becomes a blank, or nothing in Chinese and Japanese
+    start: int  # its first character in the running text
+    end: int  # one past its last
+    paragraph: int  # number of its paragraph, from 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +57,14 @@ class SplitText(Listing[Sentence], row=Sentence, held="sentences"):
             super().write(path)
 
     def summary(self) -> str:
-        """Say in one line what there is."""
+        """Describe in one line what there is."""
         last = self.sentences[-1].paragraph + 1 if self.sentences else 0
         general = "" if has_rules(self.language) else f", by general rules: there are none of {self.language}"
         return f"{len(self):,} sentences in {last:,} paragraphs{general}"
 
 
 def check_split_output(path: str) -> None:
-    """Refuse, before any work is done, a file that sentences are not written to."""
+    """Raise ConfigError, before any work is done, if sentences cannot be written to a file."""
     if path != "-" and Path(path).suffix.lower() != ".txt":
         check_suffix(path)
 
@@ -125,20 +118,12 @@ def split_text(given: str | Path, language: str) -> SplitText:
 
 @contextmanager
 def as_lines(path: str, split: bool | None, language: str | None, output: str | Path = "-") -> Iterator[str]:
-    """Give a file as one that has a sentence a line: the file itself, or while the block lasts its sentences.
+    """Yield a file with a sentence a line: the file itself or, while the block lasts, a file of its sentences.
 
-    These stand beside the output, under a name that tells of the file and the language, and are as old as the file, so that
-    what goes on with unfinished work knows them again. They are gone after the block.
-
-    Args:
-        path: a file; ``-`` for standard input.
-        split: cut it into sentences; None if its lines mean nothing (:func:`is_document`).
-        language: its language.
-        output: what is written; ``-`` for standard output, and sentences then are where temporary files are.
-
-    Raises:
-        ConfigError: it is running text, and its language is not given.
-        InputError: the file is missing or damaged, or its lines are no text.
+    That stands beside the output (``-``: among temporary files), under a name made from the file and the language, with
+    the time of change of the file, so that resumed work recognises it; it is removed after the block. ``split`` says
+    whether to split; None splits documents (:func:`is_document`). ConfigError: running text without a language.
+    InputError: the file is missing, damaged or no text.
     """
     if split is False or (split is None and (path == "-" or not is_document(path))):
         check_lines(path)
@@ -157,11 +142,9 @@ def as_lines(path: str, split: bool | None, language: str | None, output: str | 
 
 
 def write_sentences(path: str, language: str | None, file: Path) -> None:
-    """Cut a file of running text into a file of sentences, a line each, which is as old as the first.
+    """Split a file of running text into a file of sentences, a line each, with the same time of change.
 
-    Raises:
-        ConfigError: no language is given.
-        InputError: the file is missing or damaged, or its lines are no text.
+    Raises as :func:`as_lines`.
     """
     if not language:
         raise ConfigError(f"{path} is cut into sentences by its language, which is not known: name it, as in language=en")
@@ -178,7 +161,7 @@ def _plain(path: Path) -> str:
 
 
 def one_line(text: str) -> str:
-    """Join the lines of a text: with a blank, but for Chinese and Japanese."""
+    """Join the lines of a text with a blank or, in Chinese and Japanese, nothing."""
     return _BREAK.sub(lambda found: _joint(text, found.start(), found.end()), text)
 
 

@@ -1,11 +1,11 @@
-"""Texts cut into words, each word a few rows of a table: what spans are made of.
+"""Texts split into words, each word a few rows of a table: what spans are made of.
 
 A span is a run of words. In spaced scripts a word is a chunk of the model's units (all pieces from one mark of a word's
-start to the next), in Han and Kana it is one unit. Punctuation is no word and takes no part in a phrase's vector (the
+start to the next), in Han and Kana it is one unit. Punctuation is not a word and takes no part in a phrase's vector (the
 papers' inference strips it, EN paper 3.1); a span may reach across it.
 
-Where a word stands in the original text is found out only for the few texts for which it is asked: ``cut`` is the fast
-look-up, ``places`` reads texts again, with character offsets.
+``cut`` is the fast look-up; ``places``, which reads texts again for character offsets, is meant for the few texts that
+need them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cut:
         return len(self.texts) - 1
 
     def text(self, i: int) -> Cut:
-        """Return one text alone."""
+        """Return a single text."""
         a, b = self.texts[i], self.texts[i + 1]
         words = self.words[a : b + 1]
         return Cut(self.ids[words[0] : words[-1]], words - words[0], np.array([0, b - a], np.int64))
@@ -62,12 +62,12 @@ class Cut:
 
     @property
     def bags(self) -> Bags:
-        """The rows of each text, whatever words they make."""
+        """The rows of each text, regardless of words."""
         return Bags(self.ids, self.words[self.texts])
 
 
 def join_cuts(parts: Sequence[Cut]) -> Cut:
-    """Put the texts of several cuts one after the other."""
+    """Concatenate the texts of several cuts."""
     words = concatenate_bags([Bags(part.ids, part.words) for part in parts])
     texts = concatenate_bags([Bags(np.zeros(len(part.words) - 1, np.int8), part.texts) for part in parts])
     return Cut(words.ids, words.offsets, texts.offsets)
@@ -101,7 +101,7 @@ def cut_texts(cutter: Cutter, texts: Sequence[str], threads: int = 1) -> Cut:
 def _group(
     ids: np.ndarray, offsets: np.ndarray, kinds: np.ndarray, kept: np.ndarray, words: np.ndarray, texts: np.ndarray
 ) -> tuple[int, int]:
-    """Group pieces into words; returns how many rows and words there are.
+    """Group pieces into words; return the number of rows and words.
 
     ``words`` receives each word's first place in ``kept``, ``texts`` the number of words before the end of each text.
     """
@@ -128,7 +128,7 @@ def _group(
 
 
 class _Pieces:
-    """Words from the pieces of a sub-word tokenizer of this library: its marks and chunks tell them without the text."""
+    """Words from the pieces of this library's sub-word tokenizers, by their marks and chunks, without the text."""
 
     def __init__(self, units: SubwordUnits) -> None:
         self._tokenizer = units.tokenizer
@@ -183,7 +183,7 @@ def _kind(piece: str) -> int:
 
 
 class _Located:
-    """Words from any units, by where each unit stands in the text."""
+    """Words from any units, by where each unit occurs in the text."""
 
     def __init__(self, units: Units) -> None:
         self._units = units
@@ -220,7 +220,7 @@ class _Located:
 
 
 def _spaced(character: str) -> bool:
-    """Tell whether a character belongs to a word of a spaced script."""
+    """Return True if a character belongs to a word of a spaced script."""
     return not (character.isspace() or _CJK_CHARACTER.match(character) or is_punctuation(character))
 
 
@@ -229,18 +229,12 @@ def _in_a_word(character: str) -> bool:
 
 
 def words_at(text: str, starts: np.ndarray, ends: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Group the tokens of a text into words.
+    """Group the tokens of a text, given in text order by first character and one past the last, into words.
 
-    Args:
-        text: the text.
-        starts: int (tokens,), first character of each token, in text order.
-        ends: int (tokens,), one past its last.
-
-    Returns:
-        For each word its tokens (first, one past the last) and its characters (start, end), with the marks that follow
-        the last. Tokens of punctuation only are in none; a token that holds Han or Kana is a word, and one that begins
-        with a mark goes on with the word before; other tokens share a word unless something that is no letter or digit,
-        or a blank, stands between them.
+    Return for each word its tokens (first, one past the last) and its characters (start, end), with the marks that follow
+    the last. Tokens of punctuation only are in none; a token with Han or Kana is a word, and one that begins with a mark
+    continues the word before; other tokens share a word unless something between them is blank or neither letter nor
+    digit.
     """
     out: list[tuple[int, int, int, int]] = []
     inside = False

@@ -1,4 +1,4 @@
-"""Tokenizers: the library's own kind (normaliser, chunks, one Unigram vocabulary of all languages), and files of all."""
+"""Tokenizers: the library's own kind (normaliser, chunks, one Unigram vocabulary of all languages), and their files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MARK = "▁"  # of a word's start
 def text_normaliser(languages: Sequence[str], folding: bool = True) -> normalizers.Normalizer:
     """Return the normaliser of sub-word models: NFKC, no control characters, lower case, and folded Chinese.
 
-    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever
-    the model knows Chinese, in Japanese text too: a table inside a tokenizer cannot ask for the language, and
-    languages that share a character then share its vector. ``folding=False`` leaves them as they are.
+    NFKC turns full-width forms into half-width ones. Traditional characters are folded into simplified ones wherever the
+    model knows Chinese, in Japanese text too: a table inside a tokenizer does not know the language, and languages that
+    share a character then share its vector. ``folding=False`` leaves them as they are.
     """
     steps: list[normalizers.Normalizer] = [
         normalizers.NFKC(),
@@ -47,12 +47,12 @@ def with_folding(tokenizer: Tokenizer, languages: Sequence[str]) -> Tokenizer:
 
 
 def folds(tokenizer: Tokenizer) -> bool:
-    """Tell whether a tokenizer folds traditional Chinese characters into simplified ones by itself."""
+    """Return True if a tokenizer folds traditional Chinese characters into simplified ones by itself."""
     return tokenizer.normalizer is not None and tokenizer.normalizer.normalize_str("語") == "语"
 
 
 def put_first(tokenizer: Tokenizer, step: normalizers.Normalizer) -> None:
-    """Have a tokenizer normalise texts by ``step``, and then as before."""
+    """Make a tokenizer normalise texts by ``step`` before its own normaliser."""
     own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
     tokenizer.normalizer = normalizers.Sequence([step, *own])
 
@@ -78,7 +78,7 @@ def chunker(cjk_characters: str = CJK_CHARACTERS) -> pre_tokenizers.PreTokenizer
 
 
 def is_trained_here(own: dict[str, Any]) -> bool:
-    """Tell by its ``tokenizer.json`` whether a tokenizer is of the kind that :func:`train_subwords` makes."""
+    """Return True if a ``tokenizer.json`` is of the kind that :func:`train_subwords` makes."""
     ours = Tokenizer(models.Unigram())
     # Which characters count as Han and Kana is for the tokenizer to say: another version may have known others.
     parts = (own["pre_tokenizer"] or {}).get("pretokenizers", [])
@@ -108,20 +108,11 @@ _TRAINER: dict[str, Any] = {  # what the trainer is told whatever it trains
 def train_subwords(
     texts: Iterable[str], languages: Sequence[str], size: int = 32_000, threads: int = 1, folding: bool = True
 ) -> Tokenizer:
-    """Train one Unigram vocabulary over texts of all the model's languages.
+    """Train one Unigram vocabulary over texts of all the model's languages, about as many of each, read once.
 
-    Args:
-        texts: sentences, streamed once; take about as many of each language.
-        languages: codes of the model's languages.
-        size: pieces, the unknown one (id 0) included; fewer if the texts hold no more.
-        threads: threads of the trainer.
-        folding: whether traditional Chinese becomes simplified, where the model knows Chinese.
-
-    Returns:
-        A tokenizer: the normaliser and the chunks above, Unigram.
-
-    Raises:
-        ConfigError: the texts are too few for any vocabulary.
+    ``size`` pieces include the unknown one (id 0); there are fewer if the texts have no more, and a ConfigError if they
+    are too few. The normaliser, which folds traditional Chinese unless ``folding`` is False, and the chunks are those of
+    this module.
     """
     with needs("sentencepiece (with protobuf)", "train", "training sub-word units"):
         import sentencepiece
@@ -156,14 +147,14 @@ def train_subwords(
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a ``tokenizer.json``, or raise a ModelError where it is missing or no tokenizer."""
+    """Load a ``tokenizer.json``; raise ModelError where it is missing or invalid."""
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a sub-word model needs its tokenizer.json")
     return parse_tokenizer(path.read_bytes(), path)
 
 
 def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
-    """Make a tokenizer of the bytes of a ``tokenizer.json``; a ModelError names ``path`` where it is none."""
+    """Make a tokenizer of the bytes of a ``tokenizer.json``; a ModelError names ``path`` if they are invalid."""
     try:
         return Tokenizer.from_buffer(content)
     except BaseException as error:
@@ -173,7 +164,7 @@ def parse_tokenizer(content: bytes, path: Path) -> Tokenizer:
 
 
 def state_for_later(path: Path) -> tuple[bytes, dict[str, Any]] | None:
-    """Return a ``tokenizer.json``, its bytes and what they say if a tokenizer can surely be made of it later; else None."""
+    """Return the bytes and the state of a ``tokenizer.json`` that is certain to load later, else None."""
     try:
         content = path.read_bytes()
         state = json.loads(content.decode("utf-8"), parse_float=_exact)
@@ -191,19 +182,19 @@ def state_for_later(path: Path) -> tuple[bytes, dict[str, Any]] | None:
 
 
 def _is_of_the_library(error: BaseException) -> bool:
-    """Tell an error over a malformed file from an interruption: the library raises bare exceptions, or panics."""
+    """Return True for an error over a malformed file, not an interruption: the library raises bare errors, or panics."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _exact(number: str) -> float:
-    """Read a decimal number of so few digits that every reader makes the same of it; the library's may round others."""
+    """Read a decimal number with so few digits that every parser gives the same float; the library's may round others."""
     if len(number) > 16 or "e" in number.lower():
         raise ValueError(number)
     return float(number)
 
 
 def unknown_id(tokenizer: Tokenizer, state: dict[str, Any] | None = None) -> int | None:
-    """Return the id that a tokenizer, whose state may be at hand, gives to what it does not know, None if it has none."""
+    """Return a tokenizer's id of unknown pieces, None if it has none; ``state`` is its state if already at hand."""
     model = (state or json.loads(tokenizer.to_str()))["model"]
     if model.get("unk_id") is not None:
         return int(model["unk_id"])
@@ -211,20 +202,20 @@ def unknown_id(tokenizer: Tokenizer, state: dict[str, Any] | None = None) -> int
 
 
 def without_limits(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tokenizer's state without what units never use: where texts are cut, and what they are filled up with."""
+    """Return a tokenizer's state without truncation and padding, which units never use."""
     return {**state, "padding": None, "truncation": None}
 
 
 def without_pieces(state: dict[str, Any]) -> Tokenizer:
-    """Return a Unigram tokenizer's normaliser and chunks as a tokenizer of no pieces, which takes no memory to speak of."""
+    """Return a Unigram tokenizer's normaliser and chunks as a tokenizer without pieces, which takes next to no memory."""
     return Tokenizer.from_str(json.dumps({**state, "model": {**state["model"], "vocab": [], "unk_id": None}}))
 
 
 def pieces_only(tokenizer: Tokenizer) -> Tokenizer:
     """Return a copy without the special tokens that an encoder adds to the pieces, and without their template.
 
-    Units are what stands in a text: a padding token is no unit, and "<pad>" in a text is five characters. Special tokens
-    among the pieces themselves (XLM-R's) stay, as they must keep their ids.
+    Units occur in the text: a padding token is not one, and "<pad>" in a text is five characters. Special tokens among
+    the pieces themselves (XLM-R's) stay, as they must keep their ids.
     """
     state = json.loads(tokenizer.to_str())
     vocabulary, unknown = tokenizer.get_vocab_size(with_added_tokens=False), unknown_id(tokenizer, state)

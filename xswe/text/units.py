@@ -43,10 +43,10 @@ class Units(Protocol):
     languages: tuple[str, ...]
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
 
     def __hash__(self) -> int:
-        """Units are what they are: what is made of them is kept by their identity."""
+        """Hash by identity: caches keep what is made of units by it."""
 
     @property
     def tokens(self) -> list[str]:
@@ -54,11 +54,11 @@ class Units(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What ``config.json`` says of the units: kind, languages, and what the kind needs to be loaded."""
+        """The entry of the units in ``config.json``: kind, languages, and what the kind needs to be loaded."""
 
     @property
     def identity(self) -> str:
-        """A fingerprint of all that decides what :meth:`bags` returns; made anew at each call."""
+        """A fingerprint of all that determines what :meth:`bags` returns; computed at each call."""
 
     @property
     def exact(self) -> Units:
@@ -72,7 +72,7 @@ class Units(Protocol):
         """Look the texts up; what is unknown is left out."""
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up and say where each unit stands in the original text."""
+        """Look the texts up, and return with each unit its place in the original text."""
 
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[Units, np.ndarray]:
         """Return the ``keep`` most frequent units, and their old ids, int64 (keep,), rising.
@@ -87,17 +87,17 @@ class Units(Protocol):
 
 
 class Worth:
-    """Says whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
+    """Decides whether texts are worth a compiled look-up: a matter of their size, once its code has been compiled.
 
-    Where it has not, by no process before, that is put off until texts enough have come to be worth that, too. Once the
-    code is loaded, whatever is not empty is worth it.
+    If nothing is cached on the disk, compilation is deferred until enough text has been seen to be worth it. Once the
+    code is loaded, it is worth it for whatever is not empty.
     """
 
     def __init__(self) -> None:
         self._compiled, self._loaded, self._waited = False, False, 0
 
     def __call__(self, texts: Sequence[str]) -> bool:
-        """Say whether these texts are."""
+        """Return True if these texts are worth it."""
         size = _UNCOMPILED if len(texts) >= _MANY else _characters(texts)
         if size < (1 if self._loaded else FEW):
             return False
@@ -112,24 +112,24 @@ class Worth:
 
 
 def _characters(texts: Sequence[str]) -> int:
-    """Count characters; of flat texts bytes, which cost nothing to count."""
+    """Count characters, or of flat texts bytes, which cost nothing to count."""
     return int(texts.offsets[-1] - texts.offsets[0]) if isinstance(texts, Texts) else sum(map(len, texts))
 
 
 def in_blocks(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut texts into lists of a few thousand well-formed strings (a lone surrogate becomes ``?``)."""
+    """Split texts into lists of a few thousand well-formed strings (a lone surrogate becomes ``?``)."""
     for start in range(0, len(texts), BLOCK):
         block = list(texts[start : start + BLOCK])
         yield [t if t.isascii() else t.encode("utf-8", "replace").decode("utf-8") for t in block]
 
 
 def flat_blocks(texts: Sequence[str]) -> Iterator[Texts]:
-    """Cut texts into as many, laid flat for compiled code."""
+    """Split texts into blocks of the same size as ``Texts``, for compiled code."""
     return (Texts.of(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK))
 
 
 def settle(text: str, start: int, end: int) -> tuple[int, int]:
-    """Shrink a span so that it neither starts nor ends with a blank, and let it take in the marks that follow it."""
+    """Trim blanks from a span, and extend it over the combining marks that follow it."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():
@@ -140,17 +140,13 @@ def settle(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 class SubwordUnits:
-    """The pieces of a tokenizer as units.
+    """The pieces of a tokenizer as units; its special tokens are never units.
 
-    Args:
-        tokenizer: any tokenizer of the ``tokenizers`` library, or the bytes of a ``tokenizer.json``; its special
-            tokens are never units. What is given as bytes is made when it is first needed: the compiled look-up does
-            without it.
-        kind: ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's.
-        languages: codes of the model's languages.
-        lone_mark: whether the mark of a word's start alone is a unit, as in the models of other libraries.
-        folding: whether folding traditional Chinese was asked for; the tokenizer does it, here it is only remembered.
-        state: what the tokenizer is made of, where that is at hand.
+    ``tokenizer`` may also be the bytes of a ``tokenizer.json``, which is parsed when first needed: the compiled look-up
+    does without it. ``kind`` is ``subwords`` for a vocabulary of the model's own, ``teacher`` for the teacher's. With
+    ``lone_mark``, as in models of other libraries, the mark of a word's start alone is a unit. ``folding`` only records
+    whether folding traditional Chinese was asked for: the tokenizer does it. ``state`` is the tokenizer's state, if
+    already at hand.
     """
 
     def __init__(
@@ -201,7 +197,7 @@ class SubwordUnits:
             return self._source
 
     def state(self) -> dict[str, Any]:
-        """Return what the tokenizer is made of, as in ``tokenizer.json``."""
+        """Return the tokenizer's state, as in ``tokenizer.json``."""
         source = self._source  # once: another thread may make a tokenizer of it
         state: dict[str, Any] = json.loads(source if isinstance(source, bytes) else source.to_str())
         return state
@@ -211,7 +207,7 @@ class SubwordUnits:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """The pieces, by id; an empty string for an id that is no unit (unknown, special, the lone mark)."""
+        """The pieces, by id; an empty string for an id that is not a unit (unknown, special, the lone mark)."""
         out = [""] * len(self._is_unit)
         for piece, i in self.tokenizer.get_vocab(with_added_tokens=True).items():
             out[i] = piece if self._is_unit[i] else ""
@@ -242,7 +238,7 @@ class SubwordUnits:
         return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> FastLookup | None:
-        """Return the compiled look-up; None where the tokenizer itself is as good."""
+        """Return the compiled look-up; None where the tokenizer itself is as fast."""
         if not self.trained_here or not self._worth(texts):
             return None
         with self._lock:
@@ -260,7 +256,7 @@ class SubwordUnits:
         return self._keep(Bags.of([e.ids for e in encodings]))[0]
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up and say where each piece stands; a piece that covers only blanks is left out."""
+        """Look the texts up with the place of each piece; a piece that covers only blanks is left out."""
         if (tracer := self._tracer(texts)) is None:
             return self._locate_by_tokenizer(texts)
         from xswe.text.compiled.locate import together
@@ -268,7 +264,7 @@ class SubwordUnits:
         return together([tracer(block) for block in flat_blocks(texts)])
 
     def _tracer(self, texts: Sequence[str]) -> Tracer | None:
-        """Return what finds places in compiled code; None where the tokenizer itself is as good."""
+        """Return the compiled search for places; None where the tokenizer itself is as fast."""
         if not self.trained_here or not self._worth(texts):
             return None
         with self._lock:
@@ -281,7 +277,7 @@ class SubwordUnits:
             return self._traced
 
     def _locate_by_tokenizer(self, texts: Sequence[str]) -> LocatedBags:
-        """Locate the pieces with the tokenizer itself: what the compiled way must equal."""
+        """Locate the pieces with the tokenizer itself: the reference for the compiled code."""
         from xswe.text.compiled.locate import locate_pieces
 
         parts, starts, ends = [], [], []
@@ -295,7 +291,7 @@ class SubwordUnits:
         return LocatedBags(concatenate_bags(parts), np.concatenate(starts or empty), np.concatenate(ends or empty))
 
     def _keep(self, bags: Bags, also: np.ndarray | None = None) -> tuple[Bags, np.ndarray]:
-        """Drop ids that are no units (and those where ``also`` is false); returns the mask of those kept too."""
+        """Drop ids that are not units (and those where ``also`` is false); return also the mask of those kept."""
         kept = self._is_unit[bags.ids] if also is None else self._is_unit[bags.ids] & also
         if kept.all():
             return bags, kept
@@ -304,8 +300,7 @@ class SubwordUnits:
     def prune(self, keep: int, counts: np.ndarray | None = None) -> tuple[SubwordUnits, np.ndarray]:
         """Return the most frequent units, and their old ids; characters and special tokens always stay.
 
-        Raises:
-            ConfigError: fewer than the characters, or the tokenizer cannot lose pieces.
+        ConfigError: fewer than the characters, or the tokenizer cannot lose pieces.
         """
         tokenizer, kept = _prune_unigram(self.tokenizer, keep, counts)
         return SubwordUnits(tokenizer, self.kind, self.languages, lone_mark=self._lone_mark, folding=self.folding), kept
@@ -326,7 +321,7 @@ class SubwordUnits:
 
 
 def _whole_texts(tokenizer: Tokenizer) -> Tokenizer:
-    """Have a tokenizer neither cut texts nor fill them up; not to be done while a thread uses it."""
+    """Switch off a tokenizer's truncation and padding; not to be done while a thread uses it."""
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

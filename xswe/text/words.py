@@ -31,7 +31,7 @@ LOWER = normalizers.Lowercase()  # one character after the other, as the normali
 
 
 def _clean(lowercase: bool) -> normalizers.Normalizer:
-    """Return what is done to every text that is cut into words."""
+    """Return the normaliser of every text that is cut into words."""
     controls = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=lowercase
     )
@@ -41,7 +41,7 @@ def _clean(lowercase: bool) -> normalizers.Normalizer:
 class Word(NamedTuple):
     """One word of a text: its normalised form and its place (start, end) in the original text.
 
-    ``piece`` tells that it is a piece of a teacher's whole text, which is known as it is or not at all.
+    ``piece`` marks a piece of a teacher's whole text, which is known as it is or not at all.
     """
 
     form: str
@@ -51,20 +51,17 @@ class Word(NamedTuple):
 
 
 class WordSplitter:
-    """Text to words, with no vocabulary yet.
+    """Splits texts into words, without a vocabulary.
 
     A text is normalised (NFKC, no control characters; Chinese also traditional to simplified), cut at blanks and
     punctuation, and its runs of Han and Kana are cut by the segmenter of their language. Punctuation is dropped. The
-    segmenter ``teacher-text`` takes texts that hold Han or Kana as wholes instead, as the teacher's tokenizer takes them
+    segmenter ``teacher-text`` takes texts with Han or Kana as wholes instead, as the teacher's tokenizer does
     (:class:`xswe.text.segmenters.TextPieces`).
 
-    Args:
-        languages: codes of the model's languages.
-        segmenters: segmenter name for ``zh`` and ``ja``; see :func:`xswe.text.segmenters.make_segmenter`.
-        pieces: the teacher's tokenizer, for segmenters named ``teacher`` and ``teacher-text``.
-        folding: whether traditional Chinese becomes simplified, where the model knows Chinese (the authors' code folds
-            nothing); or the normaliser that does it, if it is at hand already: else it is made from OpenCC.
-        lowercase: whether texts are put in lower case first (the paper's models of one language).
+    ``segmenters`` has the name for ``zh`` and ``ja``, see :func:`xswe.text.segmenters.make_segmenter`; ``pieces`` is the
+    teacher's tokenizer, for those named ``teacher`` and ``teacher-text``. ``folding`` says whether traditional Chinese
+    becomes simplified where the model knows Chinese (the authors' code folds nothing), or is the normaliser that does it,
+    else made from OpenCC. ``lowercase`` is set by the paper's models of one language.
     """
 
     def __init__(
@@ -115,7 +112,7 @@ class WordSplitter:
         return self._clean
 
     def text_pieces(self, language: str | None) -> TextPieces | None:
-        """Return what cuts texts that hold Han or Kana of a language; None if their runs have a segmenter."""
+        """Return the splitter of texts with Han or Kana of a language into pieces; None if their runs have a segmenter."""
         if language is None or self.segmenters[language] != WHOLE_TEXTS or self._pieces is None:
             return None
         folding = self.folding if language == "zh" else None
@@ -175,16 +172,12 @@ class WordSplitter:
 
 
 class WordUnits:
-    """A vocabulary of words as units.
+    """A vocabulary of words as units; the place in the list is the id.
 
     A word is looked up as it stands, then in lower case; an unknown one backs off to its longest known prefix along the
     teacher's sub-words (dropping the last until the rest is known, EN paper 3.1), again also in lower case. That is how a
-    text is encoded; :attr:`exact` finds only what stands there.
-
-    Args:
-        vocabulary: the words; the place in the list is the id.
-        splitter: text to words.
-        pieces: the tokenizer whose sub-words guide the back-off; None for no back-off.
+    text is encoded; :attr:`exact` finds only what occurs. ``pieces`` is the tokenizer whose sub-words guide the back-off;
+    None for no back-off.
     """
 
     kind: UnitKind = "words"
@@ -283,7 +276,7 @@ class WordUnits:
         return concatenate_bags([fast(block) for block in flat_blocks(texts)])
 
     def _fast_lookup(self, texts: Sequence[str]) -> WordLookup | None:
-        """Return the compiled look-up; None where the plain one is as good."""
+        """Return the compiled look-up; None where the plain one is as fast."""
         if not self._worth(texts):
             return None
         with self._lock:
@@ -299,7 +292,7 @@ class WordUnits:
         return WordLookup({code: self.splitter.lookup(code, *rest) for code in self.splitter.han_languages or (None,)})
 
     def _plainly(self, texts: Sequence[str]) -> Bags:
-        """Look texts up word by word: what the compiled look-up must equal."""
+        """Look texts up word by word: the reference for the compiled look-up."""
         lists = []
         for block in in_blocks(texts):
             for text in block:
@@ -308,7 +301,7 @@ class WordUnits:
         return Bags.of(lists)
 
     def locate(self, texts: Sequence[str]) -> LocatedBags:
-        """Look the texts up and say where each word stands."""
+        """Look the texts up with the place of each word."""
         if not len(texts) or (fast := self._fast_lookup(texts)) is None:
             return self._locate_plainly(texts)
         from xswe.text.compiled.locate import together
@@ -316,7 +309,7 @@ class WordUnits:
         return together([fast.locate(block, self._locate_plainly) for block in flat_blocks(texts)])
 
     def _locate_plainly(self, texts: Sequence[str]) -> LocatedBags:
-        """Look texts up word by word: what the compiled way must equal."""
+        """Look texts up word by word with places: the reference for the compiled code."""
         lists, places = [], []
         for block in in_blocks(texts):
             for text in block:
@@ -364,7 +357,7 @@ class _ExactWords(WordUnits):
 
 
 def _read_words(path: Path) -> tuple[list[str], normalizers.Normalizer | None]:
-    """Read a vocabulary and what folds Chinese; a tokenizer of all words would take four times the memory of a list."""
+    """Read a vocabulary and the normaliser that folds Chinese; a tokenizer of all words would take four times as much."""
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file; a model of words needs it: fetch or train the model again")
     try:

@@ -1,12 +1,10 @@
-"""What a normaliser and a chunker do to each single character, as a table that fills itself.
+"""What a normaliser and a chunker do to each single character, as a table that fills itself; decoding of UTF-8.
 
-Both are asked, character by character, when a character is first met: the table cannot disagree with them. Characters
-whose treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text that
-holds one is left to the slow path as a whole.
+Both are called on each character when it is first seen, so the table cannot disagree with them. Characters whose
+treatment may depend on their neighbours (combining marks, Hangul letters, …) are marked ``COMPLEX``, and a text with one
+is left to the slow path as a whole.
 
-UTF-8 in compiled code: single characters, and runs of letters eight bytes at a time.
-
-Single characters in bytes that are well-formed UTF-8, for compiled loops.
+Compiled code reads well-formed UTF-8: single characters, and runs of letters eight bytes at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ def decode_character(data: np.ndarray, place: int) -> tuple[Any, int]:
 
 @njit(inline="always")
 def append_character(chunk: np.ndarray, size: int, code: int) -> int:
-    """Write a character as UTF-8 at ``chunk[size]``; returns the new size."""
+    """Write a character as UTF-8 at ``chunk[size]``; return the new size."""
     if code < 0x80:
         chunk[size] = code
         return size + 1
@@ -72,15 +70,9 @@ _SEVEN, _ONE = np.uint64(7), np.uint64(1)
 
 @njit(inline="always")
 def copy_letters(data: np.ndarray, place: int, last: int, case: int, chunk: np.ndarray, end: int) -> tuple[Any, Any]:
-    """Copy letters and digits while eight bytes are left, with zeros behind them; returns the places behind them.
+    """Copy letters and digits to ``chunk[end:]`` while eight bytes are left before ``last``; return the places behind them.
 
-    Args:
-        data: uint8, the bytes to read.
-        place: where to start.
-        last: one past the last byte to read.
-        case: ``AS_THEY_ARE`` or ``LOWER_CASE``.
-        chunk: uint8, the bytes to write; needs room for eight more than are copied.
-        end: where to write.
+    ``case`` is ``AS_THEY_ARE`` or ``LOWER_CASE``. Zeros follow, for which ``chunk`` needs room for eight bytes more.
     """
     fold = np.uint64(case) * _EACH
     source, target = np.uintp(data.ctypes.data), np.uintp(chunk.ctypes.data)
@@ -138,18 +130,13 @@ _BORDERS = [border for low, high in _SIMPLE_BLOCKS for border in (low, high + 1)
 class Alphabet:
     """The self-filling table of one normaliser and chunker.
 
-    Args:
-        normalise: text to normalised text.
-        chunks: normalised text to its chunks, the first of each tuple.
-        mark: what the chunker puts before each word of a spaced script.
-
-    Attributes:
-        table: three arrays and a number for compiled code. int32: for each of the 0x110000 characters ``UNKNOWN``,
-            ``COMPLEX``, ``REMOVED``, a class and output character, or the place of several such in the second array. int32:
-            there their number, and then the outputs. uint8: for each byte that is a letter of a word, and whose output is
-            one byte, this output; else 0. And what is done to Latin letters and digits (:mod:`xswe.text.compiled.alphabet`)
-            where these are all such bytes. Threads may read while characters are learnt: an entry is written once, after
-            what it refers to.
+    ``normalise`` maps a text to a normalised text, ``chunks`` that to its chunks, the first of each tuple; ``mark`` is
+    what the chunker puts before each word of a spaced script. ``table`` has three arrays and a number for compiled code.
+    int32: for each of the 0x110000 characters ``UNKNOWN``, ``COMPLEX``, ``REMOVED``, a class and output character, or the
+    index of several such in the second array. int32: there their number, and then the outputs. uint8: for each byte that
+    is a letter of a word, and whose output is one byte, this output; else 0. And what is done to Latin letters and digits
+    (``AS_THEY_ARE``, …) where these are all such bytes. Threads may read while characters are learnt: an entry is written
+    once, after what it refers to.
     """
 
     def __init__(
@@ -165,7 +152,7 @@ class Alphabet:
         self.table = self._entries, self._expansions, plain, _case(plain)
 
     def learn(self, codes: np.ndarray) -> None:
-        """Fill in the entries of those of ``codes`` (character codes) that are still unknown; one thread at a time."""
+        """Fill in the entries of those character codes that are still unknown; one thread at a time."""
         characters = [chr(code) for code in np.unique(codes[self._entries[codes] == UNKNOWN]).tolist()]
         simple = [character for character in characters if _is_simple(character)]
         outputs = dict(zip(simple, self._normalise_all(simple), strict=True))
@@ -174,7 +161,7 @@ class Alphabet:
         self._entries[list(map(ord, characters))] = entries
 
     def _normalise_all(self, characters: list[str]) -> list[str]:
-        """Normalise each character: all in one text, if its parts can be told apart again, or one by one."""
+        """Normalise each character: all in one text if its parts can be separated again, or one by one."""
         parts = self._normalise(_BETWEEN.join(characters)).split(_BETWEEN)
         return parts if len(parts) == len(characters) else [self._normalise(character) for character in characters]
 
@@ -196,9 +183,9 @@ class Alphabet:
         return _FIRST_EXPANSION - place
 
     def _classify(self, characters: list[str]) -> None:
-        """Find out how the chunker treats characters, -1 for like nothing known.
+        """Determine how the chunker treats characters, -1 for a way that is not known.
 
-        Each is shown alone, doubled and between letters; a word of letters ends its part of the answer.
+        Each is given to it alone, doubled and between letters; a word of letters ends its part of the answer.
         """
         if not characters:
             return
@@ -219,7 +206,7 @@ class Alphabet:
 
 
 def _case(plain: np.ndarray) -> int:
-    """Tell what is done to Latin letters and digits, the third array of a table given."""
+    """Return what is done to Latin letters and digits, by the third array of a table."""
     there = "".join(map(chr, np.flatnonzero(plain)))
     outputs = plain[plain > 0].tobytes().decode("ascii")
     if there != LETTERS:
@@ -232,5 +219,5 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_simple(character: str) -> bool:
-    """Tell whether a character normalises by itself, whatever stands beside it."""
+    """Return True if a character normalises by itself, whatever its neighbours."""
     return bisect_right(_BORDERS, ord(character)) % 2 == 1 and not _is_mark(character)

@@ -1,7 +1,7 @@
 """A hash table from chunks of text to their ids, read and written by compiled code.
 
-A chunk's bytes are looked at as words of eight, the last one filled up with zeros. A slot of the table is one line of
-memory and holds a common chunk whole, bytes and ids, so that a look-up costs one cache miss at most.
+A chunk's bytes are read as words of eight, the last one padded with zeros. A slot of the table is one cache line and
+holds a common chunk whole, bytes and ids, so that a look-up costs one cache miss at most.
 """
 
 from __future__ import annotations
@@ -27,25 +27,20 @@ _LOW, _NONE = np.uint64(0xFFFF), np.uint64(0)
 class Table(NamedTuple):
     """A hash table from chunks to their ids; only one thread at a time may write to it.
 
-    Attributes:
-        slots: uint64 (8 x slots,), a power of two of them; one whose fourth word is 0 is empty. That word is the chunk's
-            size in bytes (16 bits), the number of its ids (16 bits) and where its rest is in ``rest`` (32 bits): the
-            words after the third, then the ids after the eighth, two a word.
-        numbers: the same memory as int32.
-        rest: uint64, what slots have no room for.
-        more: the same memory as int32.
-        used: int64 (2,), how many slots and words of ``rest`` are taken.
+    A slot whose fourth word is 0 is empty. That word is the chunk's size in bytes (16 bits), the number of its ids (16
+    bits) and where its overflow is in ``rest`` (32 bits): the words after the third, then the ids after the eighth, two a
+    word.
     """
 
-    slots: np.ndarray
-    numbers: np.ndarray
-    rest: np.ndarray
-    more: np.ndarray
-    used: np.ndarray
+    slots: np.ndarray  # uint64 (8 x slots,), a power of two of them
+    numbers: np.ndarray  # the same memory as int32
+    rest: np.ndarray  # uint64, what does not fit into slots
+    more: np.ndarray  # the same memory as int32
+    used: np.ndarray  # int64 (2,), slots and words of ``rest`` in use
 
 
 class Fresh(NamedTuple):
-    """Room for chunks newly met.
+    """Buffers for new chunks.
 
     Chunk ``k`` has the bytes ``text[where[k, 0]:][:where[k, 1]]`` and the ids ``pieces[where[k, 2]:][:where[k, 3]]``.
     """
@@ -56,7 +51,7 @@ class Fresh(NamedTuple):
 
 
 def new_table(slots: int) -> Table:
-    """Return an empty table of so many slots, a power of two; five in eight of them can be taken."""
+    """Return an empty table of ``slots`` slots, a power of two; five in eight of them can be used."""
     room = np.zeros(_SLOT * (slots + 1), np.uint64)
     skipped = -room.ctypes.data % LINE // 8
     aligned, rest = room[skipped : skipped + _SLOT * slots], np.zeros(2 * slots, np.uint64)
@@ -64,7 +59,7 @@ def new_table(slots: int) -> Table:
 
 
 def room_for(chunks: int) -> Fresh:
-    """Return room for so many chunks of common lengths."""
+    """Return buffers for ``chunks`` chunks of common lengths."""
     return Fresh(np.empty((chunks, 4), np.int32), np.empty(24 * chunks, np.uint8), np.empty(8 * chunks, np.int32))
 
 
@@ -83,7 +78,7 @@ def hash_chunk(words: np.ndarray, first: int, size: int) -> np.uint64:
 
 @njit(inline="always")
 def call(table: Table, key: np.uint64) -> None:
-    """Ask memory for the slot that a look-up will read."""
+    """Prefetch the slot that a look-up will read."""
     slots = table.slots
     prefetch(slots, np.int64(key & np.uint64(len(slots) // _SLOT - 1)) * _SLOT)
 
@@ -120,7 +115,7 @@ def first_id(table: Table, slot: int) -> Any:
 
 @njit(inline="always")
 def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
-    """Write a slot's ids to ``ids[count:]``, where there must be room for ``FEW`` more; returns how many there are."""
+    """Write a slot's ids to ``ids[count:]``, which must have room for ``FEW`` more; return how many there are."""
     about, numbers = table.slots[slot * _SLOT + 3], table.numbers
     n: Any = np.int64((about >> np.uint64(16)) & _LOW)
     held = slot * 2 * _SLOT + _HELD
@@ -139,7 +134,7 @@ def copy_ids(table: Table, slot: int, ids: np.ndarray, count: int) -> Any:
 
 @njit(inline="always")
 def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
-    """Return the slot that a chunk which is not there is to take."""
+    """Return the slot for a chunk that is not in the table."""
     mask = np.uint64(len(slots) // _SLOT - 1)
     slot = np.int64(key & mask)
     while slots[slot * _SLOT + 3] != _NONE:
@@ -149,7 +144,7 @@ def _free_slot(slots: np.ndarray, key: np.uint64) -> Any:
 
 @njit(inline="always")
 def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk: np.ndarray) -> None:
-    """Copy bytes to the start of ``words``, of which ``chunk`` is the same memory as bytes; zeros follow."""
+    """Copy bytes to the start of ``words``, padded with zeros; ``chunk`` is the same memory as bytes."""
     count = (size + 7) >> 3
     for k in range(count, WINDOW):
         words[k] = 0
@@ -168,7 +163,7 @@ def copy_chunk(data: np.ndarray, first: int, size: int, words: np.ndarray, chunk
 
 @njit(**LEAN)
 def _insert(table: Table, fresh: Fresh, words: np.ndarray, chunk: np.ndarray) -> int:
-    """Insert chunks that are not there yet; returns how many, from the first on, are there now."""
+    """Insert chunks that are not in the table yet; return how many, from the first on, are in it now."""
     slots, numbers, rest, more, used = table
     most = len(slots) // _SLOT * 5 // 8
     for row in range(len(fresh.where)):
@@ -218,7 +213,7 @@ def _move(table: Table, larger: Table, words: np.ndarray) -> None:
 
 
 def remember(table: Table, fresh: Fresh, most: int) -> Table:
-    """Put chunks into a table; returns it, or a larger one if need be, of up to ``most`` slots."""
+    """Insert chunks into a table; return it, or a larger one if needed, of up to ``most`` slots."""
     if not len(fresh.where):
         return table
     words = np.zeros(1 << 13, np.uint64)  # a size has 16 bits
@@ -240,10 +235,9 @@ def _grown(table: Table, slots: int, words: np.ndarray) -> Table:
 
 
 def number(table: Table, data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Table, np.ndarray]:
-    """Number chunks ``data[starts[k]:ends[k]]``: equal ones alike, new ones on from those that are in the table.
+    """Number chunks ``data[starts[k]:ends[k]]``: equal ones alike, new ones following those in the table.
 
-    Returns:
-        The table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
+    Return the table with all of them in it, perhaps a larger one, and the numbers, int64 (n,).
     """
     numbers, done, words = np.empty(len(starts), np.int64), 0, np.zeros(1 << 13, np.uint64)
     keys = np.empty(_AHEAD, np.uint64)
@@ -266,7 +260,7 @@ def _number(
     row: int,
     numbers: np.ndarray,
 ) -> int:
-    """Number chunks from ``row`` on; returns the first for which there is no room. ``keys`` is for hashes in waiting."""
+    """Number chunks from ``row`` on; return the first for which there is no room. ``keys`` buffers hashes."""
     slots, held, rest, _, used = table
     most = len(slots) // _SLOT * 5 // 8
     asked = row
@@ -299,7 +293,7 @@ def _number(
 
 
 def distinct(text: np.ndarray, where: np.ndarray) -> tuple[Texts, np.ndarray]:
-    """Return chunks, each once, and which of them each of those given is, int64 (n,); ``where`` as in :class:`Fresh`."""
+    """Return the distinct chunks, and the index of each given one in them, int64 (n,); ``where`` as in :class:`Fresh`."""
     starts = where[:, 0].astype(np.int64)
     table, numbers = number(new_table(1 << (len(where) * 8 // 5).bit_length()), text, starts, starts + where[:, 1])
     return contents(table)[0], numbers

@@ -1,12 +1,10 @@
-"""Units and where they stand, for many texts at a time in compiled code: the twins of the units' plain ``locate``.
+"""Units and their places in the text, for many texts at a time in compiled code: the twins of the units' ``locate``.
 
-A look-up that leaves new chunks to be resolved (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text,
-and of how many characters of the normalised text each is made. A second pass over the bytes, :func:`trace`, counts these
-off: every output of the alphabet comes from one character of the original text.
+A look-up that defers new chunks (:class:`xswe.text.compiled.lookup.Deferred`) finds the units of each text, and the
+number of characters of the normalised text in each. A second pass over the bytes, :func:`trace`, counts these off: every
+output of the alphabet comes from one character of the original text.
 
-Where the pieces of a tokenizer, and the words they make, stand in the original texts: in compiled code.
-
-A tokenizer gives each piece a span of characters. :func:`locate_pieces` shrinks it by the rule of
+A tokenizer gives each piece a span of characters. :func:`locate_pieces` trims it by the rule of
 :func:`xswe.text.units.settle`; :func:`place_words` joins the pieces of a word.
 """
 
@@ -38,7 +36,7 @@ _traits = np.full(0x110000, _NEW, np.uint8)  # of each character; filled as they
 
 
 def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the traits of all characters, uint8 (characters,), and where each text's begin, int64 (n + 1,)."""
+    """Return the traits of all characters, uint8 (characters,), and the offsets of the texts in them, int64 (n + 1,)."""
     codes = np.frombuffer("".join(texts).encode("utf-32-le"), np.uint32)
     for code in np.unique(codes[_traits[codes] == _NEW]).tolist():
         character = chr(code)
@@ -49,15 +47,10 @@ def _read(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """Cut texts into pieces and say where each stands.
+    """Return the ids of the pieces of texts (no lone surrogates), their spans, and what :func:`place_words` needs.
 
-    Args:
-        tokenizer: the tokenizer.
-        texts: well-formed texts (no lone surrogates).
-
-    Returns:
-        The pieces' ids; int32 (pieces, 2), each one's first character and one past its last, without blanks at either end
-        and with the marks that follow; and what :func:`place_words` needs of the characters.
+    A span, of int32 (pieces, 2), is a piece's first character and one past its last, without blanks at either end and
+    with the combining marks that follow. The rest is the characters' traits and the offsets of the texts in them.
     """
     encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
     bags = Bags.of([encoding.ids for encoding in encodings])
@@ -70,7 +63,7 @@ def locate_pieces(tokenizer: Tokenizer, texts: list[str]) -> tuple[Bags, np.ndar
 
 @njit(**LEAN)
 def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: np.ndarray) -> None:
-    """Shrink the spans of each text in place, as :func:`xswe.text.units.settle` does one."""
+    """Trim the spans of each text in place, as :func:`xswe.text.units.settle` does one."""
     for row in range(len(offsets) - 1):
         base, length = bounds[row], bounds[row + 1] - bounds[row]
         for t in range(offsets[row], offsets[row + 1]):
@@ -87,16 +80,9 @@ def _settle(offsets: np.ndarray, spans: np.ndarray, traits: np.ndarray, bounds: 
 def place_words(
     bags: Bags, spans: np.ndarray, characters: tuple[np.ndarray, np.ndarray], kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Join the places of pieces to those of words.
+    """Return the spans of words, int32 (words, 2), and int64 (n + 1,), how many words end before each text.
 
-    Args:
-        bags: the pieces.
-        spans: int32 (pieces, 2), see :func:`locate_pieces`.
-        characters: likewise.
-        kinds: uint8 (vocabulary,), what each piece is.
-
-    Returns:
-        int32 (words, 2), first character and one past the last, and int64 (n + 1,), how many words end before each text.
+    ``spans`` and ``characters`` are of :func:`locate_pieces`; ``kinds``, uint8 (vocabulary,), says what each piece is.
     """
     places, ends = np.empty((len(bags.ids), 2), np.int32), np.zeros(len(bags.offsets), np.int64)
     for_steps(_place, len(bags.ids))(bags.ids, bags.offsets, spans, *characters, kinds, places, ends)
@@ -141,14 +127,12 @@ _AT_ONCE = 1 << 17  # bytes scanned at a time: there is room for all of their ch
 
 
 class Tracer:
-    """Finds the units of texts and where they stand.
+    """Finds the units of texts and their places; ``slow`` does so for the texts that compiled code leaves.
 
-    Args:
-        lookup: its numbers are, for each chunk, the id of the unit and its characters, over and over; for a chunk that is
-            no run of Han and Kana just the id of all of it, if ``whole``.
-        whole: see ``lookup``. Otherwise the first character of a word stands for the mark before it.
-        is_unit: bool (ids,), which ids are units; others, and ``NOTHING``, are left out. Empty for all.
-        slow: finds them in the texts that are left.
+    The numbers of ``lookup`` are, for each chunk, the id of each unit and its characters, in turn; with ``whole``, for a
+    chunk that is not a run of Han and Kana, just the id of all of it. Without ``whole`` the first character of a word
+    stands for the mark before it. ``is_unit``, bool (ids,), says which ids are units; others, and ``NOTHING``, are left
+    out. Empty means all.
     """
 
     def __init__(
@@ -188,7 +172,7 @@ class Tracer:
 
 
 def portions(texts: Texts) -> list[tuple[int, int]]:
-    """Cut texts into blocks (start, stop) of not too many bytes to be scanned at a time; none is empty."""
+    """Split texts into non-empty blocks (start, stop) of a bounded number of bytes, to be scanned at a time."""
     offsets, out, start = texts.offsets, [], 0
     while start < len(texts):
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _AT_ONCE, "right")) - 1)
@@ -207,7 +191,7 @@ def together(parts: Sequence[LocatedBags]) -> LocatedBags:
 
 
 def in_order_of_rows(parts: Sequence[tuple[np.ndarray, LocatedBags]]) -> LocatedBags:
-    """Join the units of some rows, and of others, so that they are in the order of the rows."""
+    """Merge the units of some rows, and of others, in the order of the rows."""
     parts = [part for part in parts if len(part[0])] or list(parts[:1])
     if len(parts) == 1:
         return parts[0][1]
@@ -218,11 +202,7 @@ def in_order_of_rows(parts: Sequence[tuple[np.ndarray, LocatedBags]]) -> Located
 
 
 class PiecePlaces(Deferred):
-    """Pieces of a tokenizer of our kind, for :class:`Tracer`.
-
-    Args:
-        state: what is in its ``tokenizer.json``; :func:`xswe.text.tokenizers.is_trained_here` holds for it.
-    """
+    """Pieces of a tokenizer for :class:`Tracer`; ``state`` passes :func:`xswe.text.tokenizers.is_trained_here`."""
 
     def __init__(self, state: dict[str, Any]) -> None:
         super().__init__(alphabet_of(state), new_table(1), lambda texts: Bags.of([[] for _ in texts]))
@@ -239,7 +219,7 @@ class PiecePlaces(Deferred):
 
 @njit(inline="always")
 def _place_of_next(count: int, first: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
-    """Return where the unit after the one at ``count`` goes: in its place, if that is no unit."""
+    """Return where the unit after the one at ``count`` goes: to the same place if that one is not a unit."""
     if count > first and (ids[count] == NOTHING or (len(is_unit) > 0 and not is_unit[ids[count]])):
         return count
     return count + 1
@@ -247,7 +227,7 @@ def _place_of_next(count: int, first: int, is_unit: np.ndarray, ids: np.ndarray)
 
 @njit(inline="always")
 def _next(count: int, first: int, items: np.ndarray, item: int, is_unit: np.ndarray, ids: np.ndarray) -> Any:
-    """Go on to the next unit of a text; returns its place, that of the next item, and the unit's characters."""
+    """Advance to the next unit of a text; return its place, that of the next item, and the unit's characters."""
     count = _place_of_next(count, first, is_unit, ids)
     ids[count] = items[item]
     return count, item + 2, np.int64(items[item + 1])
@@ -270,23 +250,12 @@ def trace(  # noqa: C901 (one loop over the bytes, as in the scan)
     ends: np.ndarray,
     unit_ends: np.ndarray,
 ) -> None:
-    """Find where units stand.
+    """Find the units' places in texts, whose bytes begin at ``offsets`` in ``data``; only texts that are ``DONE`` are read.
 
-    Args:
-        data: uint8, the bytes of all texts.
-        offsets: int64 (n + 1,), where they start.
-        entries: the first array of an alphabet.
-        expansions: its second.
-        plain: its third.
-        status: uint8 (n,), only texts that are ``DONE`` are read.
-        items: int32, see :class:`Tracer`.
-        bounds: int64 (n + 1,), where those of each text start.
-        whole: see :class:`Tracer`.
-        is_unit: see :class:`Tracer`.
-        ids: int32, receives the ids of the units.
-        starts: int32 (units,), receives the first character of each.
-        ends: int32 (units,), receives one past its last.
-        unit_ends: int64 (n + 1,), zero; receives where each text's units start and end.
+    ``entries``, ``expansions`` and ``plain`` are the arrays of an alphabet. ``items`` (int32; each text's begin at
+    ``bounds``), ``whole`` and ``is_unit`` are as in :class:`Tracer`. Written are ``ids``, ``starts`` and ``ends``, int32
+    (units,), of the units: first character and one past the last; and ``unit_ends``, int64 (n + 1,), zeros before, where
+    each text's units start and end.
     """
     count = 0
     for row in range(len(offsets) - 1):

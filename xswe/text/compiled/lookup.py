@@ -1,8 +1,8 @@
 """Text to unit ids at the speed of memory: the compiled twin of a sub-word tokenizer, and of its cutting of runs of Han.
 
-A word met before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
+A word seen before costs one hash look-up; a new one, and every run of Han and Kana, is cut by the Viterbi search of the
 tokenizers library's Unigram model, with the same arithmetic and the same ties. Texts with characters that the alphabet
-cannot treat one by one go to the tokenizer itself, so that the result is its result on any text.
+cannot treat one by one go to the tokenizer itself, so the result equals its result on any text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_SLOTS = 1 << 18  # of a thread's table, of 64 bytes each: 164,000 words
 
 
 class Lookup:
-    """A compiled look-up that leaves the texts that it cannot do to a slow one."""
+    """A compiled look-up that leaves the texts that it cannot process to a slow one."""
 
     def __init__(self, alphabet: Alphabet, slow: Callable[[list[str]], Bags]) -> None:
         self._alphabet, self._slow = alphabet, slow
@@ -66,7 +66,7 @@ class Lookup:
     def _scan(
         self, texts: Texts, search: Search, known: Table, defer: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Fresh]:
-        """Scan texts with this thread's table; returns ids, ends, status and the new chunks."""
+        """Scan texts with this thread's table; return ids, ends, status and the new chunks."""
         room = 2 * int(texts.offsets[-1] - texts.offsets[0]) + 64  # rarely exceeded; such texts are left
         ids, ends = np.empty(room, np.int32), np.zeros(len(texts) + 1, np.int64)
         status = np.empty(len(texts), np.uint8)
@@ -88,7 +88,7 @@ class Lookup:
 
 
 class Deferred(Lookup):
-    """A look-up whose scan leaves new chunks to :meth:`_resolve`, many at a time; each known word has one id."""
+    """A look-up whose scan defers new chunks to :meth:`_resolve`, many at a time; each known word has one id."""
 
     _longest_run = 36  # bytes; longer runs of Han and Kana hardly ever come again
 
@@ -97,7 +97,7 @@ class Deferred(Lookup):
         self._known = known
 
     def numbers(self, texts: Texts) -> tuple[Bags, np.ndarray]:
-        """Return all that the table holds of the chunks of each text, and the texts' status; see :meth:`_pass`."""
+        """Return all that the table has of the chunks of each text, and the texts' status; see :meth:`_pass`."""
         return self._pass(texts)
 
     def _pass(self, texts: Texts) -> tuple[Bags, np.ndarray]:
@@ -114,18 +114,18 @@ class Deferred(Lookup):
         return Bags(out, out_ends), status
 
     def _resolve(self, fresh: Fresh) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find the ids of each new chunk: where they start, how many they are, and the ids of all."""
+        """Return the ids of new chunks: where each chunk's start, how many they are, and all ids."""
         raise NotImplementedError
 
 
 def alphabet_of(state: dict[str, Any]) -> Alphabet:
-    """Return the alphabet of a tokenizer of our kind, given as what is in its ``tokenizer.json``."""
+    """Return the alphabet of a tokenizer of our kind, given the state in its ``tokenizer.json``."""
     tokenizer = without_pieces(state)
     return Alphabet(tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str, MARK)
 
 
 def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
-    """Return what the Viterbi search needs of a tokenizer of our kind, given likewise."""
+    """Return the Viterbi search of a tokenizer of our kind, given the state in its ``tokenizer.json``."""
     model = state["model"]
     trie = build_trie([piece for piece, _ in model["vocab"]])
     scores = np.array([score for _, score in model["vocab"]], np.float64)
@@ -134,12 +134,10 @@ def search_of(state: dict[str, Any], is_unit: np.ndarray) -> Search:
 
 
 class FastLookup(Lookup):
-    """The look-up of one tokenizer.
+    """The look-up of one tokenizer, whose ``state`` passes :func:`xswe.text.tokenizers.is_trained_here`.
 
-    Args:
-        state: what is in its ``tokenizer.json``; :func:`xswe.text.tokenizers.is_trained_here` holds for it.
-        is_unit: bool (ids,), which ids are units; others are left out.
-        slow: looks up texts with the tokenizer itself, for those that are left.
+    ``is_unit``, bool (ids,), says which ids are units; others are left out. ``slow`` looks texts up with the tokenizer
+    itself.
     """
 
     def __init__(self, state: dict[str, Any], is_unit: np.ndarray, slow: Callable[[list[str]], Bags]) -> None:
@@ -182,26 +180,18 @@ _PROBE = "語か々カ〇ーﾊ漢"  # of all kinds that occur in runs: a tokeni
 
 
 class CutRuns(NamedTuple):
-    """Runs as words.
+    """Runs as words."""
 
-    Attributes:
-        ends: int64 (words,), where each word ends in the bytes of all runs; the next one starts there.
-        sizes: int64 (n,), how many words each run has.
-        done: bool (n,), which runs could be cut; the others have no words here.
-    """
-
-    ends: np.ndarray
-    sizes: np.ndarray
-    done: np.ndarray
+    ends: np.ndarray  # int64 (words,), where each word ends in the bytes of all runs; the next one starts there
+    sizes: np.ndarray  # int64 (n,), the number of words of each run
+    done: np.ndarray  # bool (n,), which runs could be cut; the others have no words here
 
 
 class RunCutter:
-    """Runs of Han and Kana to the pieces of a tokenizer, in compiled code.
+    """Runs of Han and Kana to the pieces of a tokenizer, in compiled code; made by :meth:`of`, which checks that it can be.
 
-    Args:
-        state: what is in its ``tokenizer.json``; made by :meth:`of`, which sees whether it can be done.
-        alphabet: what its normaliser and chunker do to characters.
-        mark: what it puts before a run: nothing, or the mark of a word's start.
+    ``mark`` is what the tokenizer, whose ``alphabet`` and ``state`` these are, puts before a run: nothing, or a word's
+    mark.
     """
 
     def __init__(self, state: dict[str, Any], alphabet: Alphabet, mark: str) -> None:
@@ -211,7 +201,7 @@ class RunCutter:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> RunCutter | None:
-        """Return the compiled twin of a tokenizer; None if it is no Unigram model, or treats runs in a way of its own."""
+        """Return the compiled twin of a tokenizer; None if it is not a Unigram model, or treats runs in its own way."""
         if tokenizer.pre_tokenizer is None or tokenizer.truncation is not None or tokenizer.padding is not None:
             return None
         state = json.loads(tokenizer.to_str())

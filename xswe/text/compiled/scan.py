@@ -1,8 +1,8 @@
 """Compiled scanning of texts: bytes to chunks, and chunks to ids by one hash look-up.
 
-A chunk is what no unit reaches beyond: a word of a spaced script, a punctuation mark, a run of Han and Kana. One pass over
-the bytes normalises (by the alphabet), cuts, and looks each chunk up in a table of those met before. A new chunk is cut
-into pieces at once by a Viterbi search, or handed back to be resolved in Python, once.
+No unit crosses the border of a chunk: a word of a spaced script, a punctuation mark, a run of Han and Kana. One pass over
+the bytes normalises (by the alphabet), splits, and looks each chunk up in a table of those seen before. A new chunk is
+cut into pieces at once by a Viterbi search, or deferred to the caller, once.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _LONGEST_RUN = 12  # bytes; longer runs of Han and Kana hardly ever come again, 
 
 
 class Scratch(NamedTuple):
-    """Working memory of one scan.
+    """Workspace of one scan.
 
-    ``waiting`` has the start, size and class of each chunk that waits to be looked up, and its text's number; ``chunk`` has
-    the bytes, each chunk's from a multiple of eight on and with zeros behind; ``words`` is the same memory as uint64;
-    ``keys`` has the hashes. ``state`` counts what there is so far: ids, new chunks, and their bytes and pieces; then come
-    the same counts where the text begins whose number is in ``state[8]``. ``paths`` is the Viterbi search's.
+    ``waiting`` has the start, size and class of each chunk that is to be looked up, and its text's number; ``chunk`` has
+    the bytes, each chunk's from a multiple of eight on and padded with zeros; ``words`` is the same memory as uint64;
+    ``keys`` has the hashes. ``state`` has counts so far: ids, new chunks, and their bytes and pieces; then the same
+    counts at the start of the text whose number is in ``state[8]``. ``paths`` is the Viterbi search's.
     """
 
     chunk: np.ndarray
@@ -66,7 +66,7 @@ class Scratch(NamedTuple):
 
 
 def make_scratch() -> Scratch:
-    """Return room for one scan."""
+    """Return the workspace of one scan."""
     words = np.zeros((_ROOM + LONGEST_CHUNK) // 8 + 2 * WINDOW, np.uint64)
     return Scratch(
         words.view(np.uint8),
@@ -86,7 +86,7 @@ def _place_after(start: int, size: int) -> int:
 
 @njit(inline="always")
 def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
-    """Write the mark of a word's start, which words that are left to the caller do not have; returns the new end."""
+    """Write the mark of a word's start, which deferred words do not have; return the new end."""
     if defer:
         return end
     chunk[end], chunk[end + 1], chunk[end + 2] = 0xE2, 0x96, 0x81
@@ -95,7 +95,7 @@ def _begin_word(chunk: np.ndarray, end: int, defer: bool) -> Any:
 
 @njit(inline="always")
 def _may_be_known(kind: int, size: int) -> bool:
-    """Tell whether a chunk that is cut here is remembered, and so worth looking for."""
+    """Return True if a chunk that is cut here is cached, and so worth looking up."""
     return size <= _LONGEST_RUN or kind != CJK
 
 
@@ -103,7 +103,7 @@ def _may_be_known(kind: int, size: int) -> bool:
 def _meet(
     chunk: np.ndarray, kind: int, scratch: Scratch, search: Search, defer: bool, ids: np.ndarray, fresh: Fresh
 ) -> bool:
-    """Take a chunk that is in no table: cut it, or leave it to the caller. Returns False if it finds no room."""
+    """Handle a chunk that is in no table: cut it, or defer it. Return False if there is no room for it."""
     state, paths = scratch.state, scratch.paths
     count, met, met_bytes, met_pieces = state[0], state[1], state[2], state[3]
     kept = 1 if defer else 0
@@ -136,7 +136,7 @@ def _meet(
 
 @njit(**INNER)
 def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, status: np.ndarray) -> None:
-    """Give a text up: what is there of it is forgotten."""
+    """Abandon a text, and discard what there is of it."""
     status[row] = why
     state = scratch.state
     if state[8] == row:
@@ -150,7 +150,7 @@ def _leave(row: int, why: int, scratch: Scratch, defer: bool, ends: np.ndarray, 
 
 @njit(**LEAN)
 def _hash(size: int, scratch: Scratch, table: Table, known: Table, defer: bool) -> None:
-    """Hash the waiting chunks, and ask memory for their slots: their cache misses overlap."""
+    """Hash the waiting chunks, and prefetch their slots, so that their cache misses overlap."""
     waiting, words, keys = scratch.waiting, scratch.words, scratch.keys
     for w in range(size):
         if not (_may_be_known(waiting[w, 2], waiting[w, 1]) or defer):
@@ -174,7 +174,7 @@ def _take_known(
     ends: np.ndarray,
     status: np.ndarray,
 ) -> int:
-    """Write the ids of waiting chunks from the ``w``-th on; returns the first one that is not known, or finds no room."""
+    """Write the ids of waiting chunks from the ``w``-th on; return the first that is unknown, or has no room."""
     waiting, words, keys, state = scratch.waiting, scratch.words, scratch.keys, scratch.state
     current, count = state[8], state[0]
     while w < size:
@@ -206,7 +206,7 @@ def _take_known(
 
 @njit(inline="always")
 def _has_room(ids: np.ndarray, count: int, length: int) -> bool:
-    """Tell whether the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
+    """Return True if the ids of a chunk of ``length`` bytes fit, and the few more that :func:`copy_ids` may write."""
     return count + length + FEW <= len(ids)
 
 
@@ -243,10 +243,9 @@ def _look_up(
 def _copy_plain(
     data: np.ndarray, place: int, last: int, kind: int, alphabet: Letters, chunk: np.ndarray, end: int
 ) -> tuple[int, int]:
-    """Copy what goes on with a chunk of class ``kind`` and needs no second look: most letters, and most Han and Kana.
+    """Copy what continues a chunk of class ``kind`` and needs no second look: most letters, and most Han and Kana.
 
-    Returns:
-        The places behind what is read, at most ``last``, and behind what is written, perhaps the ones given.
+    Return the places, perhaps unchanged, behind what is read, at most ``last``, and behind what is written.
     """
     entries, _, plain, case = alphabet
     if kind == WORD:
@@ -279,23 +278,14 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
     fresh: Fresh,
     scratch: Scratch,
 ) -> None:
-    """Look texts up.
+    """Look up texts, whose bytes, uint8, begin at ``offsets``, int64 (n + 1,), in ``data``.
 
-    New chunks that find no room in ``fresh`` are not remembered, or their texts are left if ``defer``.
-
-    Args:
-        data: uint8, the bytes of all texts.
-        offsets: int64 (n + 1,), where they start.
-        alphabet: see :class:`xswe.text.compiled.alphabet.Alphabet`.
-        search: cuts new chunks into pieces, unless ``defer``.
-        table: chunks met before.
-        known: words known from the start, looked at first if ``defer``.
-        defer: leave new chunks to the caller. The id of the ``k``-th one is then ``-1 - k``.
-        ids: int32, receives the ids of all texts.
-        ends: int64 (n + 1,), zero; receives where the ids of each text with a chunk end.
-        status: uint8 (n,), receives what became of each text; one that is not ``DONE`` has no ids.
-        fresh: receives new chunks, with their pieces unless ``defer``; then the piece is the class of the chunk.
-        scratch: ``state[1]`` receives how many new chunks there are.
+    ``table`` has chunks seen before. New ones are cut into pieces by ``search``, or, with ``defer``, left to the caller:
+    the id of the ``k``-th is then ``-1 - k``, its piece in ``fresh`` its class, and words of ``known`` are looked up
+    first. New chunks for which ``fresh`` has no room are not cached or, with ``defer``, their texts are abandoned.
+    Written are ``ids``, int32, of all texts; ``ends``, int64 (n + 1,), zeros before, where the ids of each text with a
+    chunk end; ``status``, uint8 (n,), without ``DONE`` a text has no ids; ``fresh``, the new chunks; and their number,
+    ``scratch.state[1]``.
     """
     entries, expansions, plain, _ = alphabet
     chunk, words, waiting = scratch.chunk, scratch.words, scratch.waiting
@@ -369,7 +359,7 @@ def scan_all(  # noqa: C901 (one loop over the bytes: what is cut out of it is p
 
 @njit(**LEAN)
 def any_of(data: np.ndarray, offsets: np.ndarray, wanted: np.ndarray, lead: int, found: np.ndarray) -> None:
-    """found[i] = whether text i holds a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
+    """found[i] = text i has a ``wanted`` character (bool by code); their first bytes are at least ``lead``."""
     for row in range(len(offsets) - 1):
         place, stop = offsets[row], offsets[row + 1]
         found[row] = False

@@ -1,6 +1,6 @@
-"""The best cut of a chunk into pieces: the trie that holds them, and the search over it.
+"""The best segmentation of a chunk into pieces: a double-array trie of their characters, and the search over it.
 
-A double-array trie over the characters of the pieces: all pieces that start at a place, in one walk.
+One walk down the trie finds all pieces that start at a place.
 """
 
 from __future__ import annotations
@@ -22,20 +22,14 @@ from xswe.text.compiled.alphabet import CLASS_SHIFT, UNKNOWN, WORD, decode_chara
 class Trie:
     """From node ``n`` a character leads to ``base[n] + symbols[its code]`` if ``check`` there is ``n``; the root is node 0.
 
-    A character is one step, whatever its bytes: a step waits for memory, and Han and Kana have three bytes.
-
-    Attributes:
-        symbols: int32 (0x110000,), a small number for each character of the pieces, the most frequent first; 0, which
-            leads nowhere, for others.
-        base: int32 (nodes,).
-        check: int32 (nodes,), the parent; -1 for a free place.
-        value: int32 (nodes,), the piece that ends here, -1 for none.
+    A character is one step, whatever its bytes: a step waits for memory, and Han and Kana have three bytes. ``symbols``
+    numbers the characters of the pieces, the most frequent first; the symbol 0 of others leads nowhere.
     """
 
-    symbols: np.ndarray
-    base: np.ndarray
-    check: np.ndarray
-    value: np.ndarray
+    symbols: np.ndarray  # int32 (0x110000,)
+    base: np.ndarray  # int32 (nodes,)
+    check: np.ndarray  # int32 (nodes,), the parent; -1 for a free place
+    value: np.ndarray  # int32 (nodes,), the piece that ends here, -1 for none
 
 
 def build_trie(pieces: Sequence[str]) -> Trie:
@@ -79,7 +73,7 @@ def _build(  # noqa: C901 (one search loop)
     queue: np.ndarray,
     children: np.ndarray,
 ) -> int:
-    """Place the nodes of sorted keys, breadth first; returns how many places to keep, -1 if there is too little room."""
+    """Place the nodes of sorted keys, breadth first; return the number of places used, -1 if there is too little room."""
     # A queue of (node, first key, last key, depth): the keys below a node are neighbours because they are sorted.
     queue[0, 0], queue[0, 1], queue[0, 2], queue[0, 3] = 0, 0, len(values), 0
     symbols, firsts = children[:, 0], children[:, 1]
@@ -143,12 +137,12 @@ DONE, LEFT, UNLEARNT = 0, 1, 2  # status of a text: looked up; for the slow path
 
 
 class Search(NamedTuple):
-    """What the Viterbi search needs: the trie of the pieces, the unknown piece, and which ids are units.
+    """The input of the Viterbi search: the trie of the pieces, the unknown piece, and which ids are units.
 
-    ``symbols`` and ``values`` are those of a :class:`Trie`. ``nodes`` is int32 (4 x nodes,): base
-    (negative where no piece goes on) and check of each node, and as a float64 the score of the piece that ends there, minus
-    infinity for none: a step down the trie reads one line of memory, and none where the trie ends. ``scores`` is the same
-    memory as float64.
+    ``symbols`` and ``values`` are those of a :class:`Trie`. ``nodes`` is int32 (4 x nodes,): base (negative where no
+    piece continues) and check of each node, and as a float64 the score of the piece that ends there, minus infinity for
+    none: a step down the trie reads one cache line, and none where the trie ends. ``scores`` is the same memory as
+    float64.
     """
 
     symbols: np.ndarray
@@ -161,11 +155,11 @@ class Search(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Working memory of a search through up to ``LONGEST_CHUNK`` characters.
+    """Workspace of a search through up to ``LONGEST_CHUNK`` characters.
 
-    ``symbols`` has the characters' symbols. What follows belongs to the places between them: ``best`` has the score of the
-    best path to each, ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came``
-    where that piece begins. ``path`` receives the ids.
+    ``symbols`` has the characters' symbols. At each place between them ``best`` has the score of the best path to it,
+    ``node`` the node of the trie where its last piece ends (-1 for the unknown piece), and ``came`` where that piece
+    begins. ``path`` receives the ids.
     """
 
     symbols: np.ndarray
@@ -176,7 +170,7 @@ class Paths(NamedTuple):
 
 
 def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: float, is_unit: np.ndarray) -> Search:
-    """Lay a trie out for the search; ``scores`` is float64 (pieces,)."""
+    """Lay out a trie for the search; ``scores`` is float64 (pieces,)."""
     nodes = np.empty((len(trie.base), 4), np.int32)
     nodes[:, 0], nodes[:, 1] = np.where(trie.base > 0, trie.base, _NOWHERE), trie.check
     found = nodes.view(np.float64)
@@ -185,7 +179,7 @@ def make_search(trie: Trie, scores: np.ndarray, unknown: int, unknown_score: flo
 
 
 def make_paths() -> Paths:
-    """Return room for one search at a time."""
+    """Return the workspace of one search."""
     room = LONGEST_CHUNK + 2  # a mark may stand before the longest
     node, came, path, symbols = (np.empty(room, np.int32) for _ in range(4))
     return Paths(symbols, np.empty(room, np.float64), node, came, path)
@@ -198,7 +192,7 @@ NO_SEARCH = Search(_NONE, _NONE, np.zeros(1), _NONE, 0, 0.0, np.zeros(1, bool))
 
 @njit(**INNER)
 def read_symbols(chunk: np.ndarray, search: Search, paths: Paths) -> int:
-    """Read the symbols of a chunk's characters; returns how many there are."""
+    """Read the symbols of a chunk's characters; return their number."""
     place, count = 0, 0
     while place < len(chunk):
         code, width = decode_character(chunk, place)
@@ -240,9 +234,9 @@ def viterbi(size: int, search: Search, paths: Paths) -> None:
 
 @njit(**INNER)
 def follow_back(size: int, search: Search, paths: Paths) -> int:
-    """Write the ids of the best path's pieces to ``paths.path``, last first; returns how many.
+    """Write the ids of the best path's pieces to ``paths.path``, last first; return their number.
 
-    Neighbouring unknown characters are one unknown piece.
+    Consecutive unknown characters are one unknown piece.
     """
     last, came, path = paths.node, paths.came, paths.path
     count, place = 0, size
@@ -257,10 +251,10 @@ def follow_back(size: int, search: Search, paths: Paths) -> int:
 
 @njit(inline="always")
 def _pieces_back(size: int, search: Search, paths: Paths, start: int, ends: np.ndarray, total: int) -> Any:
-    """Write where the best path ends its pieces, from ``start`` on, to ``ends[total:]``, last first; returns the new total.
+    """Write where the pieces of the best path from ``start`` on end to ``ends[total:]``, last first; return the new total.
 
-    ``paths.path`` has the places of the characters. Neighbouring unknown characters are one piece; a piece that ends where
-    nothing was read yet (a lone mark) is none.
+    ``paths.path`` has the places of the characters. Consecutive unknown characters are one piece; one that ends where
+    nothing was read yet (a lone mark) does not count.
     """
     end, behind, origin = size, False, paths.path
     while end > 0 and origin[end] > 0:
@@ -286,23 +280,13 @@ def cut_runs(
     counts: np.ndarray,
     status: np.ndarray,
 ) -> int:
-    """Cut runs of Han and Kana into the pieces of the best path; neighbouring unknown characters are one.
+    """Cut runs of Han and Kana into the pieces of the best path, and return their number; consecutive unknowns are one.
 
-    Args:
-        data: uint8, the bytes of all runs.
-        offsets: int64 (n + 1,), where they start.
-        entries: the first array of an alphabet.
-        kind: the class that it gives to the characters of such runs.
-        mark: symbol of what the tokenizer puts before a run, -1 for nothing. It is no piece of its own.
-        search: the pieces.
-        paths: room to work in.
-        ends: int64, receives the end of each piece in ``data``.
-        counts: int64 (n,), receives how many pieces each run has.
-        status: uint8 (n,), receives ``DONE``; ``UNLEARNT``; or ``LEFT`` where not each character is one for one. Runs that
-            are not ``DONE`` have no pieces.
-
-    Returns:
-        How many pieces all runs have.
+    The bytes of run ``i``, uint8, begin at ``offsets[i]``, int64 (n + 1,). ``entries`` is the first array of an alphabet,
+    ``kind`` its class of such characters, ``mark`` the symbol of what the tokenizer puts before a run, -1 for nothing; it
+    is not a piece of its own. Written are ``ends``, int64, of each piece in ``data``; ``counts``, int64 (n,), of pieces;
+    and ``status``, uint8 (n,): ``DONE``, ``UNLEARNT``, or ``LEFT`` where characters do not map one to one; runs that are
+    not ``DONE`` have no pieces.
     """
     origin, total = paths.path, 0  # where in its run each of its characters starts
     for row in range(len(offsets) - 1):
@@ -343,18 +327,11 @@ def cut_chunks(
     items: np.ndarray,
     starts: np.ndarray,
 ) -> None:
-    """Cut normalised chunks into pieces, and count the characters of each.
+    """Cut normalised chunks, whose bytes ``where``, int32 (n, 4), has as in ``Fresh``, into pieces with their lengths.
 
-    Args:
-        text: uint8, the bytes of all chunks.
-        where: int32 (n, 4), of :class:`xswe.text.compiled.chunks.Fresh`.
-        kinds: int32 (n,), the classes; a ``WORD`` stands for itself with the mark before it.
-        mark: symbol of the mark.
-        search: the pieces.
-        paths: room to work in.
-        items: int32, receives of each piece its id, and of how many characters it is, the mark included; room for two
-            numbers a byte and two a chunk.
-        starts: int64 (n + 1,), receives where the items of each chunk start.
+    ``kinds``, int32 (n,), has the classes; a ``WORD`` includes the mark before it, whose symbol is ``mark``. Written are
+    ``items``, int32, of each piece its id and its number of characters, the mark included, with room for two numbers a
+    byte and two a chunk; and ``starts``, int64 (n + 1,), where the items of each chunk start.
     """
     total = 0
     for row in range(len(where)):

@@ -1,7 +1,7 @@
 """Words to ids in compiled code: the twin of :class:`xswe.text.words.WordUnits`' plain look-up.
 
-The words of the vocabulary are in one hash table from the start, shared by all threads. What else occurs is resolved once,
-by the plain rules (lower case, back-off, the segmenter), and remembered in a table of the thread's own.
+The words of the vocabulary are in one hash table from the start, shared by all threads. What else occurs is resolved
+once, by the plain rules (lower case, back-off, the segmenter), and cached in a table for each thread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WordLookup:
         return bags.take(np.argsort(np.concatenate([rows for _, rows in parts])))
 
     def locate(self, texts: Texts, slow: Callable[[list[str]], LocatedBags]) -> LocatedBags:
-        """Look texts up and say where each word stands; ``slow`` does it for the texts that are left."""
+        """Look texts up with the place of each word; ``slow`` does so for the texts that are left."""
         with self._lock:
             if not self._tracers:
                 self._tracers = {code: lookup.tracer(slow) for code, lookup in self._by_language.items()}
@@ -60,7 +60,7 @@ class WordLookup:
         return self._by_language[language]
 
     def languages_of(self, texts: Texts) -> list[tuple[str | None, np.ndarray]]:
-        """Return the languages that the texts' Han is in, and which of the texts, ascending rows, each is for."""
+        """Return the languages of the texts' Han, and the ascending rows of the texts of each."""
         everything = np.arange(len(texts))
         if len(self._by_language) == 1:
             return [(next(iter(self._by_language)), everything)]
@@ -71,7 +71,7 @@ class WordLookup:
 
 
 def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which texts, ascending rows, hold a wanted character (bool by code; Han or Kana), and which do not."""
+    """Return the ascending rows of texts with a wanted character (bool by code; Han or Kana), and of the others."""
     there = np.empty(len(texts), bool)
     any_of(*texts.frozen, wanted, _FIRST_CJK, there)
     return np.flatnonzero(there), np.flatnonzero(~there)
@@ -80,13 +80,8 @@ def _with_and_without(texts: Texts, wanted: np.ndarray) -> tuple[np.ndarray, np.
 class WholeTexts:
     """The look-up of texts whose Han is in one language that is not cut into runs.
 
-    Args:
-        pieces: cuts texts that hold Han or Kana.
-        find: the id of a word, -1 for none; without any back-off.
-        words: looks up the other texts.
-
-    Attributes:
-        forms: the word that each piece is, by id; empty for what is none.
+    ``pieces`` cuts texts with Han or Kana, ``words`` looks up the others; ``find`` returns the id of a word, -1 for none,
+    without any back-off. ``forms`` has the word of each piece by its id; empty for what is not a word.
     """
 
     def __init__(self, pieces: TextPieces, find: Callable[[str], int], words: OneLanguage) -> None:
@@ -104,7 +99,7 @@ class WholeTexts:
         return bags.take(np.argsort(np.concatenate([whole, rest])))
 
     def tally(self, texts: Texts, counts: np.ndarray) -> Texts:
-        """Count the pieces of texts that hold Han or Kana in ``counts``, int64 (pieces,); returns the other texts."""
+        """Count the pieces of texts with Han or Kana in ``counts``, int64 (pieces,); return the other texts."""
         whole, rest = _with_and_without(texts, cjk_codes())
         if len(whole):
             counts += np.bincount(self._pieces.bags(texts.take(whole)).ids, minlength=len(counts))
@@ -114,14 +109,14 @@ class WholeTexts:
         return self._known(self._pieces.bags(texts))[0]
 
     def _known(self, bags: Bags) -> tuple[Bags, np.ndarray]:
-        """Turn pieces into words; returns them, and which of the pieces are any."""
+        """Turn pieces into words; return them, and which of the pieces are words."""
         ids = self._ids[bags.ids]
         there = ids >= 0
         before = bounds_of(there)
         return Bags(ids[there], before[bags.offsets]), there
 
     def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
-        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        """Return what finds the place of each word; ``slow`` does so for the texts that are left."""
         words = self.words.tracer(slow)
 
         def trace_whole(texts: Texts) -> LocatedBags:
@@ -141,31 +136,20 @@ class WholeTexts:
 
 
 class Words(NamedTuple):
-    """Words of Han and Kana.
+    """Words of n runs of Han and Kana."""
 
-    Attributes:
-        data: uint8, the bytes of all.
-        starts: int64 (words,), where each starts in them.
-        ends: int64 (words,), one past its last byte.
-        sizes: int64 (n,), how many of them each of n runs has, in the order of the runs.
-    """
-
-    data: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
-    sizes: np.ndarray
+    data: np.ndarray  # uint8, the bytes of all
+    starts: np.ndarray  # int64 (words,), where each starts in them
+    ends: np.ndarray  # int64 (words,), one past its last byte
+    sizes: np.ndarray  # int64 (n,), the number of words of each run, in the order of the runs
 
 
 class OneLanguage(Deferred):
     """The look-up of texts whose Han is in one language.
 
-    Args:
-        normalise: text to normalised text.
-        cut: normalised text to words and marks, the first of each tuple.
-        segmenter: cuts runs of Han and Kana; None where they are no matter of their own.
-        ids: ids by word; shared by all languages.
-        known: the table of :func:`known_words`.
-        slow: looks up the texts that are left.
+    ``normalise`` maps a text to a normalised text, ``cut`` that to words and marks, the first of each tuple.
+    ``segmenter`` cuts runs of Han and Kana; None where they are not cut. ``ids``, by word, is shared by all languages;
+    ``known`` is the table of :func:`known_words`; ``slow`` looks up the texts that are left.
     """
 
     def __init__(
@@ -178,7 +162,7 @@ class OneLanguage(Deferred):
         slow: Callable[[list[str]], Bags],
     ) -> None:
         def chunks(text: str) -> list[tuple[str, None]]:
-            """Cut; without punctuation, which then is to the scan as blanks are."""
+            """Split; punctuation is dropped, so that the scan treats it as blanks."""
             parts = [part for part, _ in cut(text)]
             parts = [piece for part in parts for piece in (around_runs(part) if segmenter is not None else [part])]
             return [(part, None) for part in parts if not all(map(is_punctuation, part))]
@@ -199,19 +183,17 @@ class OneLanguage(Deferred):
         return before[place[which]], np.diff(before)[place[which]], ids
 
     def _entries(self, word_ids: np.ndarray, run_ids: np.ndarray, cut: Words) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the table is to hold of words and runs: where each one's numbers start, (n + 1,), and the numbers.
+        """Return the table's entries of words and runs: where the numbers of each start, (n + 1,), and the numbers.
 
-        Args:
-            word_ids: int32, the id of each word, -1 for what is unknown.
-            run_ids: int32, those of each word of the runs.
-            cut: the runs.
+        ``word_ids`` and ``run_ids`` are the ids, int32, of words and of the words of the runs in ``cut``, -1 for unknown
+        ones.
         """
         ids = np.concatenate([word_ids, run_ids])
         before = bounds_of(ids >= 0)[bounds_of(np.concatenate([np.ones(len(word_ids), np.int64), cut.sizes]))]
         return before, ids[ids >= 0]
 
     def tracer(self, slow: Callable[[list[str]], LocatedBags]) -> Callable[[Texts], LocatedBags]:
-        """Return what says where each word stands; ``slow`` does it for the texts that are left."""
+        """Return what finds the place of each word; ``slow`` does so for the texts that are left."""
         return Tracer(WordPlaces(self), True, np.zeros(0, bool), slow)
 
     @functools.cached_property
@@ -219,7 +201,7 @@ class OneLanguage(Deferred):
         return self._ids.cutter_of(self._segmenter.tokenizer) if self._segmenter is not None else None
 
     def cut(self, runs: Texts) -> tuple[np.ndarray, Words]:
-        """Cut runs of Han and Kana into words; returns the order (rows) in which they were cut, and the words."""
+        """Cut runs of Han and Kana into words; return the order (rows) in which they were cut, and the words."""
         everything = np.arange(len(runs))
         if not len(runs) or self._segmenter is None:
             none = np.zeros(0, np.int64)
@@ -245,7 +227,7 @@ class OneLanguage(Deferred):
         return np.concatenate([done, left]), words
 
     def _ids_of(self, cut: Words) -> np.ndarray:
-        """Return the ids of the words of runs, -1 for what is unknown, int32 (words,)."""
+        """Return the ids of the words of runs, -1 for unknown ones, int32 (words,)."""
         ids = np.empty(len(cut.ends), np.int32)
         if not len(ids):
             return ids
@@ -281,12 +263,10 @@ class WordPlaces(OneLanguage):
 
 
 class Ids(dict[str, int]):
-    """Ids by word, -1 for none, found out when a word is first asked for; forgotten when there are too many.
+    """Ids by word, -1 for none, computed when a word is first asked for; dropped when there are too many.
 
-    Args:
-        find: the id of a word as it stands or in lower case, -1 for none.
-        identify: the same with a back-off.
-        pieces: the tokenizer of the back-off, if there is one.
+    ``find`` returns the id of a word as it stands or in lower case, -1 for none; ``identify`` the same with a back-off,
+    whose tokenizer is ``pieces``, if there is one.
     """
 
     def __init__(self, find: Callable[[str], int], identify: Callable[[str], int], pieces: Tokenizer | None) -> None:
@@ -310,7 +290,7 @@ class Ids(dict[str, int]):
         return found
 
     def learn(self, words: Iterable[str]) -> None:
-        """Find out about many words of Han and Kana at once, if it can be done faster than one by one."""
+        """Compute the ids of many words of Han and Kana at once, if that is faster than one by one."""
         if len(self) >= _MOST_IDS:
             self.clear()
         unknown = [word for word in set(words) if word not in self and not self._learn_known(word)]
@@ -333,7 +313,7 @@ class Ids(dict[str, int]):
 
 
 def _words_of(lines: str) -> Words:
-    """Find words in lines of them, a line a run."""
+    """Find the words in lines, a line a run."""
     data = np.frombuffer(f"{lines}\n".encode(), np.uint8)
     between = np.flatnonzero(data <= _BLANK)
     starts, ends = np.concatenate([np.zeros(1, np.int64), between[:-1] + 1]), between
