@@ -1,9 +1,9 @@
-"""A cleaned bitext as flat arrays, what was dropped, and its training, development and held-out rows, drawn at random.
+"""A cleaned bitext as flat arrays, what was dropped, and its random training, development and held-out rows.
 
-Rows are drawn out of very many in memory that hardly grows with them: a bit a row. ``Generator.permutation`` holds eight
-bytes a row. Its shuffle swaps the last place with a random one, then the one before, and so on; who wants to know only what
-ends up in the first places can go back through the swaps instead. They are drawn twice, block by block: once forwards, to
-know the generator's state before each block, and once from the last block on.
+Rows are sampled out of very many in memory that hardly grows with them: a bit a row. ``Generator.permutation`` takes
+eight bytes a row. Its shuffle swaps the last place with a random one, then the one before, and so on; to learn only what
+ends up in the first places one can go back through the swaps instead. The random numbers are generated twice, block by
+block: once forwards, to know the generator's state before each block, and once from the last block on.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class CorpusReport:
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def summary(self, limit: int = 0, what: str = "pairs") -> str:
-        """Say in one line for the log what became of the pairs (``what``), of which ``corpus.limit`` may draw some."""
+        """Return one line for the log on what became of the pairs (``what``); ``limit`` is ``corpus.limit``."""
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.dropped.items())) or "none"
         used = f", of which corpus.limit draws {limit:,}" if 0 < limit < self.kept else ""
         return f"{self.read:,} {what} read, {self.kept:,} kept{used}; dropped: {dropped}"
@@ -159,7 +159,7 @@ class Bitext:
 
 
 def make_admission(config: CorpusConfig, folder: Path | None = None) -> Admission:
-    """Return the memory of what was kept; ``folder`` receives, unseen, what there is no room for."""
+    """Return the filter of repeated pairs; ``folder`` receives, hidden, the hashes for which memory has no room."""
     return Admission(config.clean.hubs, (DUPLICATE, NEAR, HUB), folder)
 
 
@@ -182,7 +182,7 @@ def clean_file(
     skip: int = 0,
     spans: Spans | None = None,
 ) -> Iterator[Cleaned]:
-    """Stream a file's cleaned blocks in order, from block ``skip`` on, of spans of it (see ``read_jobs``) or of all."""
+    """Yield a file's cleaned blocks in order, from block ``skip`` on, of spans of it (see ``read_jobs``) or of all."""
 
     def cleaned() -> Iterator[Any]:
         least = config.min_score if file.min_score is None else file.min_score
@@ -204,7 +204,7 @@ def kept_rows(rows: Rows, reasons: np.ndarray) -> Rows:
 
 
 def content_settings(config: CorpusConfig) -> dict[str, Any]:
-    """Return the settings that decide which pairs a corpus has, and what they read like."""
+    """Return the settings that decide which pairs a corpus has, and their texts."""
     names = ("columns", "on_error", "max_characters", "min_score", "clean")
     settings = {name: value for name, value in asdict(config).items() if name in names}
     if settings["clean"].pop("language"):  # left out where it decides nothing
@@ -233,11 +233,10 @@ def describe_files(files: Sequence[PairFile]) -> list[Any]:
 
 
 def corpus_files(config: CorpusConfig, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[PairFile]]:
-    """Find the files of each language pair; those of corpus cards are fetched.
+    """Return the files of each language pair; those of corpus cards are fetched.
 
-    Raises:
-        ConfigError: ``split`` is set; several pairs and files of one's own, but no mapping from pair to paths; or a pair
-            without paths.
+    ConfigError: ``split`` is set; several pairs and one's own files, but no mapping from pair to paths; or a pair without
+    paths.
     """
     if config.split:
         raise ConfigError("corpus.split cuts plain text of one language; pairs of sentences cannot be cut: set it to false")
@@ -261,18 +260,18 @@ _MOST_ROWS = 1 << 32  # beyond, the generator's shuffle draws numbers of 64 bits
 
 
 class RowSet:
-    """A set of rows, a bit each, of ``size`` that there are; ``full`` begins with all of them."""
+    """A set of rows, a bit each, out of ``size``; ``full`` begins with all of them."""
 
     def __init__(self, size: int, full: bool = False) -> None:
         self.size = size
         self.bits = np.full(-(-size // 8), 0xFF if full else 0, np.uint8)
 
     def set(self, rows: np.ndarray, there: bool) -> None:
-        """Add rows, or take them out."""
+        """Add rows, or remove them."""
         _set(self.bits, np.asarray(rows, np.int64), there)
 
     def blocks(self, rows: int = 1 << 22) -> Iterator[np.ndarray]:
-        """Iterate over the rows of the set, ascending: int64 arrays, of so many rows looked at each."""
+        """Yield the rows of the set in ascending order: int64 arrays, each of those among the next ``rows`` rows."""
         for start in range(0, self.size, rows):
             stop = min(start + rows, self.size)
             there = np.unpackbits(self.bits[start // 8 : -(-stop // 8)], count=stop - start, bitorder="little")
@@ -282,7 +281,7 @@ class RowSet:
         return sum(map(len, self.blocks()))
 
     def rows(self, out: np.ndarray | None = None) -> np.ndarray:
-        """Return all rows of the set, ascending, int64; ``out`` receives them where it is given."""
+        """Return all rows of the set, ascending, int64; in ``out`` where it is given."""
         out, done = np.empty(len(self), np.int64) if out is None else out, 0
         for block in self.blocks():
             out[done : done + len(block)] = block
@@ -301,8 +300,7 @@ def _set(bits: np.ndarray, rows: np.ndarray, there: bool) -> None:
 def _go_back(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarray) -> int:
     """Undo the swaps of places ``last``, ``last - 1``, ... with their partners, the latest first, in a set of places.
 
-    Returns:
-        How many of them moved a place of the set; ``swaps``, int64 (n, 2), receives these.
+    Return how many of them moved a place of the set; ``swaps``, int64 (n, 2), receives these.
     """
     met = 0
     for k in range(len(partners) - 1, -1, -1):
@@ -318,19 +316,10 @@ def _go_back(bits: np.ndarray, partners: np.ndarray, last: int, swaps: np.ndarra
 
 
 def draw(seed: Sequence[int], size: int, ordered: int, members: int = 0) -> tuple[np.ndarray, RowSet]:
-    """Return the first of ``default_rng(seed).permutation(size)``.
+    """Return the first ``ordered`` of ``default_rng(seed).permutation(size)``, and the first ``members`` as a set.
 
-    Args:
-        seed: of the generator.
-        size: rows there are.
-        ordered: how many of the first rows are wanted in their order; for each some numbers are held.
-        members: how many are wanted as a set.
-
-    Returns:
-        int64 (ordered,), and the set.
-
-    Raises:
-        ConfigError: there are more rows than the shuffle numbers in 32 bits.
+    The ordered rows take memory for each, the set a bit a row. ConfigError: more rows than the shuffle numbers in 32
+    bits.
     """
     if size > _MOST_ROWS:
         raise ConfigError(f"{size:,} rows to draw from, of at most {_MOST_ROWS:,}: give a smaller corpus")
@@ -371,9 +360,10 @@ def _numbers(generator: np.random.Generator) -> np.ndarray:
 
 @njit(nogil=True, cache=True)
 def _partners(numbers: np.ndarray, last: int) -> np.ndarray:
-    """Return what the places ``last``, ``last - 1``, ... down to 1 are swapped with, as far as the numbers go.
+    """Return the places with which ``last``, ``last - 1``, ... down to 1 are swapped, as far as the numbers suffice.
 
-    As the generator's own shuffle: of a number as many bits are taken as the place has; if it is beyond, the next one.
+    As in the generator's own shuffle, each number gives as many bits as the place has; if it is beyond, the next one is
+    used.
     """
     out, met, mask = np.empty(len(numbers), np.int64), 0, 1
     while mask < last:
@@ -398,7 +388,7 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class SplitRows:
-    """A bitext cut in three, as ascending rows."""
+    """A bitext split in three, as ascending rows."""
 
     training: RowSet  # what is learnt from, a bit a row
     development: np.ndarray  # decides when to stop
@@ -406,14 +396,14 @@ class SplitRows:
 
     @property
     def train(self) -> np.ndarray:
-        """What is learnt from, int64: eight bytes a row."""
+        """The training rows, int64: eight bytes a row."""
         return self.training.rows()
 
 
 def split_rows(bitext: Bitext, config: CorpusConfig, seed: int) -> SplitRows:
-    """Cut a bitext at random: corpora are sorted by score or by document, so neither end is a fair sample.
+    """Split a bitext at random: corpora are sorted by score or by document, so neither end is a fair sample.
 
-    A text that is held out is never trained on: training pairs that share a side with a held-out pair are left out.
+    A held-out text is never trained on: training pairs that share a side with a held-out pair are left out.
     """
     size = min(config.limit, len(bitext)) if config.limit else len(bitext)
     held_out = min(config.max_held_out, int(size * config.held_out))

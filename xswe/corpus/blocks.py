@@ -1,7 +1,7 @@
 """The pairs of a file, one by one or as blocks of flat arrays, each made by a job that any thread may run.
 
-Lines of text, plain, packed or within an archive, are cut by compiled code; the other formats are packed as their readers
-hand pairs on. Reading goes in file order in the caller's thread; the jobs do the rest.
+Lines of text, plain, packed or within an archive, are cut by compiled code; pairs of other formats are packed as their
+readers yield them. Reading goes in file order in the caller's thread; the jobs do the rest.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ _REASONS = {
 
 
 def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped | None = None) -> Iterator[tuple[str, str]]:
-    """Stream the pairs of one file, each side a line without blanks at its ends; a side may be empty.
+    """Yield the pairs of one file, each side a line without blanks at its ends; a side may be empty.
 
-    Raises:
-        InputError: with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
+    InputError, with file and line: bad UTF-8, too few columns, sides of unequal length, a truncated archive.
     """
     skipped = skipped if skipped is not None else Skipped()
     for job in read_jobs(file, on_error=on_error):
@@ -65,14 +64,11 @@ def read_pairs(file: PairFile, *, on_error: OnError = "raise", skipped: Skipped 
 def read_jobs(
     file: PairFile, *, on_error: OnError = "raise", scores: bool = False, spans: Spans | None = None
 ) -> Iterator[Job]:
-    """Stream the jobs that make a file's pairs, in order; with ``scores`` the corpus's own ones are read, too.
+    """Yield the jobs that make a file's pairs, in order; with ``scores`` the corpus's own scores are read, too.
 
-    The n-th job of a file is always the same. What is skipped is counted in ``Rows.skipped``. Of a file that
-    :func:`is_cut`, ``spans`` (one of each file, with as many lines) take only the lines whose first byte is in them; errors
-    then count lines from their beginning, see :func:`xswe.io.lines.lines_counted`.
-
-    Raises:
-        InputError: as :func:`read_pairs`; by a job, or between jobs.
+    The n-th job of a file is always the same. ``Rows.skipped`` counts what is skipped. Of a file that :func:`is_cut`,
+    ``spans`` (one of each file, with as many lines) select the lines whose first byte is in them; errors then count lines
+    from their beginning, see :func:`xswe.io.lines.lines_counted`. Raises as :func:`read_pairs`, in a job or between jobs.
     """
     if file.format == "tsv":
         yield from _columns(file, on_error, scores, spans[0] if spans else None)
@@ -90,7 +86,7 @@ def read_jobs(
 
 
 def _records(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[Rows]:
-    """Stream the blocks of a file that is no text by lines."""
+    """Yield the blocks of a file that is not text by lines."""
     if file.hub is not None:
         return read_hub(file.hub, file.record)
     if file.format == "parquet":
@@ -99,7 +95,7 @@ def _records(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[Ro
 
 
 def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-    """Stream the pairs of records, each followed by its negatives, or of a translation memory."""
+    """Yield the pairs of records, each followed by its negatives, or of a translation memory."""
     if file.format == "csv":
         return read_csv(file.source, file.record, file.columns, on_error=on_error, skipped=skipped)
     if file.format == "jsonl":
@@ -108,7 +104,7 @@ def _units(file: PairFile, on_error: OnError, skipped: Skipped) -> Iterator[tupl
 
 
 def is_cut(file: PairFile) -> bool:
-    """Tell whether a file can be read by spans: it is text by lines, and neither packed nor in an archive."""
+    """Return True if a file can be read by spans: it is text by lines, and neither packed nor in an archive."""
     return file.format in ("tsv", "moses") and not file.members and not any(map(packing_of, file.files))
 
 
@@ -163,13 +159,13 @@ def _column_job(file: PairFile, block: Texts, number: int, on_error: OnError, sc
 
 
 def first_lines(block: Texts, rows: np.ndarray) -> list[tuple[int, str]]:
-    """Return those of a file's first lines that say what its columns are, of the ``rows`` given, with their numbers."""
+    """Return those of a file's first lines in ``rows``, with their numbers, by which its columns are recognised."""
     raw = ((row, block.data[block.offsets[row] : block.offsets[row + 1]]) for row in rows[:JUDGED].tolist())
     return [(row + 1, line.tobytes().decode("utf-8").rstrip("\r\n")) for row, line in raw]
 
 
 def _column(block: Texts, column: int, status: np.ndarray) -> np.ndarray:
-    """Return where a further column starts and stops, int64 (n, 4); lines that lack it are noted in ``status``."""
+    """Return where a further column starts and stops, int64 (n, 4); ``status`` marks lines that lack it."""
     spans, own = np.zeros((len(block), 4), np.int64), np.zeros(len(block), np.uint8)
     kernels.cut_lines(block.data, block.offsets, column, column, MAX_LINE_BYTES, spans, own)
     np.maximum(status, own, out=status)
@@ -274,7 +270,7 @@ def _unequal(short: str, long: str, number: int, on_error: OnError) -> Iterator[
 
 
 def _end(lines: Lines, name: str | Path, number: int, on_error: OnError) -> Iterator[Job]:
-    """Report that a stream ended before its time, if it did."""
+    """Report that a stream ended early, if it did."""
     if lines.damage is None:
         return
     if RAISES[on_error] or isinstance(lines.damage, ReturnsAlone):

@@ -1,4 +1,4 @@
-"""Corpus cards: what a public corpus is, where it lies, its layout, what its licence allows, and how it is fetched."""
+"""Corpus cards: what a public corpus is, where it is, its layout, what its licence allows, and how it is fetched."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Version:
     fields: dict[str, str] = field(default_factory=dict)
 
     def names(self, languages: Sequence[str]) -> dict[str, str]:
-        """Return what the place-holders stand for, for one language or a pair."""
+        """Return the values of the place-holders, for one language or a pair."""
         codes = [self.codes.get(code, code) for code in languages]
         ordered = sorted(codes)
         names = {"source": codes[0], "a": ordered[0]}
@@ -75,7 +75,7 @@ class Version:
         return names
 
     def serves(self, languages: Sequence[str]) -> bool:
-        """Tell whether this release has a language, or a pair in either direction."""
+        """Return True if this release has a language, or a pair in either direction."""
         if len(languages) == 1:
             return languages[0] in self.languages
         return "-".join(languages) in self.pairs or "-".join(reversed(languages)) in self.pairs
@@ -98,7 +98,7 @@ class Card:
 
     @property
     def terms(self) -> str:
-        """The licence, and what it asks of a model."""
+        """The licence, and what it demands of a model."""
         return f"{self.licence} [{'; '.join(self.restrictions)}]" if self.restrictions else self.licence
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class Card:
         return "\n".join(lines + [f"unchecked: {what}" for what in self.unchecked])
 
     def release(self, version: str = "") -> Version:
-        """Return a release, the first where none is named."""
+        """Return a release, the first if none is named."""
         if not self.versions:
             raise ConfigError(f"corpus {self.name}: nothing to fetch; give your own files, corpus.paths=[...]")
         if not version:
@@ -193,20 +193,12 @@ _NETWORK_ERRORS = (urllib.error.URLError, http.client.HTTPException, TimeoutErro
 def fetch(
     urls: Sequence[str], target: Path, *, sha256: str | None = None, offline: bool = False, pause: float = 2.0
 ) -> Path:
-    """Fetch a file unless it is there.
+    """Download a file to ``target`` unless it is there; ``urls`` are mirrors in order of preference (http or https).
 
-    A download that broke off, in this run or an earlier one, goes on from where it stopped if the server still has the
-    same file. Beside the file stands ``<name>.json`` with its address, size and checksum.
-
-    Args:
-        urls: where it is, mirrors in the order of preference (http or https).
-        target: where it goes.
-        sha256: its checksum, where one is known.
-        offline: do not ask the network.
-        pause: seconds before the second attempt, doubled with each further one.
-
-    Raises:
-        InputError: no mirror gave the file, the disk is too small, or the checksum is another.
+    A download that broke off, in this run or an earlier one, is resumed if the server still has the same file. Its
+    address, size and checksum are written to ``<name>.json`` beside it. ``pause`` seconds pass before the second attempt,
+    doubled with each further one. InputError: no mirror gave the file, ``offline`` is set, the disk is too small, or the
+    checksum is not ``sha256``.
     """
     if target.is_file():
         return target
@@ -235,7 +227,7 @@ def fetch(
 
 
 def recorded_digest(path: Path) -> str | None:
-    """Return the checksum noted when a file was fetched, if the file is still the same size and age."""
+    """Return the checksum recorded when a file was fetched, if its size and time of change are still the same."""
     record = _record(path)
     if not record.is_file():
         return None
@@ -248,7 +240,7 @@ def _record(path: Path) -> Path:
 
 
 def _from_mirror(url: str, part: Path, pause: float) -> None:
-    """Bring the partial file to its full length from one mirror."""
+    """Complete the partial file from one mirror."""
     idle = 0
     while True:
         before = part.stat().st_size if part.is_file() else 0
@@ -267,7 +259,7 @@ def _from_mirror(url: str, part: Path, pause: float) -> None:
 
 
 def _go_on(url: str, part: Path) -> bool:
-    """Make one request; returns whether the file is whole now."""
+    """Make one request; return True if the file is complete now."""
     state = part.with_name(f"{part.name}.json")
     known: dict[str, Any] = read_json(state) if state.is_file() and part.is_file() else {}
     have = part.stat().st_size if known.get("url") == url else 0
@@ -312,7 +304,7 @@ def _copy(answer: BinaryIO, out: BinaryIO, have: int, total: int | None, name: s
 
 
 def _finish(url: str, part: Path, target: Path, sha256: str | None, by_hand: str) -> None:
-    """Check the whole file and put it in place."""
+    """Check the complete file and move it into place."""
     found = file_digest(part)
     state = part.with_name(f"{part.name}.json")
     if sha256 is not None and found != sha256.lower():
@@ -329,12 +321,12 @@ def _finish(url: str, part: Path, target: Path, sha256: str | None, by_hand: str
 
 
 def cache_folder(cache: str = "") -> Path:
-    """Return where fetched and converted corpora are: as given, else ``XSWE_CACHE``, else ``~/.cache/xswe``."""
+    """Return the folder of fetched and converted corpora: as given, else ``XSWE_CACHE``, else ``~/.cache/xswe``."""
     return Path(cache or os.environ.get("XSWE_CACHE") or "~/.cache/xswe").expanduser()
 
 
 def digest_of(path: Path) -> str:
-    """Return a file's SHA-256, from its download's record where there is one; a file that stays the same is read once."""
+    """Return a file's SHA-256, as recorded when it was fetched, or read once while the file does not change."""
     now = check_input(path)
     if found := recorded_digest(path):
         return found
@@ -343,12 +335,12 @@ def digest_of(path: Path) -> str:
 
 @lru_cache(maxsize=1024)
 def _digest(path: Path, size: int, mtime_ns: int) -> str:
-    """Read a file of this size and age: a stage asks several times for the checksum of what may be gigabytes."""
+    """Hash a file of this size and time of change: a stage asks several times for the checksum of what may be gigabytes."""
     return file_digest(path)
 
 
 def fetch_release(card: Card, release: Version, languages: tuple[str, ...], cache: str, offline: bool) -> list[Path]:
-    """Bring the files of a language or pair into the cache."""
+    """Fetch the files of a language or pair into the cache."""
     names = release.names(languages)
     folder = cache_folder(cache) / "downloads" / card.name
     out = []
@@ -366,7 +358,7 @@ def entries_of(paths: Any, languages: Sequence[str]) -> list[Any]:
 
 
 def is_card(entry: Any) -> bool:
-    """Tell whether an entry of ``corpus.paths`` is a corpus card, ``{card: ccmatrix}``."""
+    """Return True if an entry of ``corpus.paths`` is a corpus card, ``{card: ccmatrix}``."""
     return isinstance(entry, Mapping) and "card" in entry
 
 
@@ -376,11 +368,7 @@ def card_names(entries: Sequence[Any]) -> list[str]:
 
 
 def card_version(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the card and version that an entry names; the version is "" for the card's first.
-
-    Raises:
-        ConfigError: the entry has another setting.
-    """
+    """Return the card and version that an entry names, "" for the card's first; ConfigError: it has another setting."""
     known = ("card", "version", "min_score")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a corpus card; they are {', '.join(known)}")
@@ -393,12 +381,9 @@ def find_sources(
 ) -> list[PairFile]:
     """Resolve entries of ``corpus.paths`` to files of pairs, in their order; those of corpus cards are fetched.
 
-    Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.corpus.formats.find_pairs` knows,
-    for whose tab-separated files ``columns`` are. The cache "" is the usual one.
-
-    Raises:
-        ConfigError: there is no entry, or a card lacks the version or pair.
-        InputError: a file is not there, or cannot be had.
+    Entries are corpus cards, ``{card: ccmatrix, version: "1"}``, and whatever :func:`xswe.corpus.formats.find_pairs`
+    accepts, with ``columns`` for tab-separated files. The cache "" is the default one. ConfigError: there is no entry, or
+    a card lacks the version or pair. InputError: a file is missing, or cannot be fetched.
     """
     if not entries:
         return find_pairs(entries, languages, columns)
@@ -415,7 +400,7 @@ def find_sources(
 
 
 def corpus_sources(name: str, version: str, languages: tuple[str, str], cache: str, offline: bool) -> list[PairFile]:
-    """Fetch a corpus's files of a language pair and say how they are laid out; errors as of :func:`find_sources`."""
+    """Fetch a corpus's files of a language pair, and return them with their layout; raises as :func:`find_sources`."""
     card = find_card(name)
     if not _OF_PAIRS[card.kind]:
         raise ConfigError(f"corpus {name} is monolingual: training needs translations; python -m xswe corpus list")

@@ -1,4 +1,4 @@
-"""What is kept out of training: pairs that are no translations, and texts of evaluation files, exactly or nearly."""
+"""What is excluded from training: pairs that are no translations, and texts of evaluation files, exactly or nearly."""
 
 from __future__ import annotations
 
@@ -40,16 +40,12 @@ def normalised(texts: Texts) -> Texts:
 
 
 def evaluation_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the files that evaluation paths stand for, in order.
-
-    Raises:
-        InputError: a path is not there, or is a folder without such a file.
-    """
+    """Return the files of evaluation paths, in order; InputError: a path is missing, or a folder without such a file."""
     return sorted({file for path in paths for file in _files(Path(path))})
 
 
 def evaluation_identity(paths: Sequence[str | Path]) -> list[str]:
-    """Return the checksums of evaluation files, whose texts need not be read for it."""
+    """Return the checksums of evaluation files, without reading their texts."""
     return [digest_of(file) for file in evaluation_files(paths)]
 
 
@@ -57,10 +53,7 @@ class EvaluationTexts:
     """The texts of evaluation files.
 
     Every column of a tab-separated file, every string of a record, and every line of a text file that has a letter in it
-    counts as a text.
-
-    Raises:
-        InputError: a path is not there, is damaged, or holds no text.
+    counts as a text. InputError: a path is missing, is damaged, or has no text.
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
@@ -78,7 +71,7 @@ class EvaluationTexts:
             self._normalised.add(text_hashes(reduced)[reduced.sizes > 0])
 
     def known(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-        """Tell which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
+        """Return which texts are an evaluation text exactly, and which when normalised, bool (n,) each."""
         reduced = normalised(texts)
         found = np.zeros((2, len(texts)), bool)
         find_keys(self._exact.table, text_hashes(texts), found[0])
@@ -98,7 +91,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _tell_unread(folder: Path) -> None:
-    """Say which files of a folder are of no known suffix: their texts may be trained on."""
+    """Warn of files in a folder with an unknown suffix: their texts may be trained on."""
     inside = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and suffix_of(p) not in _SUFFIXES)
     unread = [str(p) for p in inside if not any(part.startswith(".") for part in p.parts)]
     if unread:
@@ -142,7 +135,7 @@ def _parquet(file: Path) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Iterate over all strings within a JSON value."""
+    """Yield all strings within a JSON value."""
     if isinstance(value, str):
         yield " ".join(value.split())
     elif isinstance(value, dict):
@@ -240,7 +233,7 @@ class CleanConfig:
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A block after all that can be said of a pair by itself."""
+    """A block after the filters that look at one pair at a time."""
 
     rows: Rows  # the pairs, with their texts normalised
     reason: np.ndarray  # uint8 (n,), 0 or the number of the reason to drop (from 1, in the order of ``REASONS``)
@@ -252,12 +245,8 @@ class Cleaned:
 class Cleaner:
     """Normalises a block of pairs and finds reasons to drop them; any thread may call it.
 
-    Args:
-        languages: source and target language.
-        config: the filters.
-        max_characters: see ``CorpusConfig``.
-        evaluation: texts that must not be trained on, if any.
-        threads: with one, languages are told apart by the calling thread; with more by all that the library has.
+    ``evaluation`` has texts that must not be trained on. With one of ``threads`` the calling thread detects languages;
+    with more, all threads of that library do.
     """
 
     def __init__(
@@ -286,7 +275,7 @@ class Cleaner:
         return self._keyed(rows, reason)
 
     def _fit(self, negatives: Negatives | None) -> Negatives | None:
-        """Change negatives as the targets are changed, and leave out those that must not be trained on."""
+        """Normalise negatives as targets are, and leave out those that must not be trained on."""
         if negatives is None:
             return None
         texts = _changed(negatives.texts[:], self._steps[1])
@@ -308,7 +297,7 @@ class Cleaner:
         return Cleaned(rows, reason, keys, near, np.stack(hashes, 1) if self._config.hubs else none)
 
     def _checks(self, rows: Rows, min_score: float | None) -> list[tuple[int, np.ndarray]]:
-        """Return each reason's number and the pairs that it holds for."""
+        """Return each reason's number and the pairs to which it applies."""
         config, sides = self._config, (rows.source, rows.target)
         sizes = [side.sizes for side in sides]
         counts = [_characters(side) for side in sides]
@@ -384,7 +373,7 @@ def _is_latin(character: str) -> bool:
 
 
 def sketches(texts: Texts) -> np.ndarray:
-    """Sketch texts, uint64 (n, bands): two of them with most of their shingles in common share a band."""
+    """Sketch texts, uint64 (n, bands): two texts that share most of their shingles share a band."""
     factors = np.random.default_rng(29).integers(1, 1 << 63, _BANDS * _BAND_ROWS, np.uint64) | np.uint64(1)
     out = np.empty((len(texts), _BANDS), np.uint64)
     sketch(np.asarray(texts.data), np.asarray(texts.offsets), factors, _BAND_ROWS, np.empty_like(factors), out)
@@ -424,7 +413,7 @@ _FORMS: dict[str, Step | None] = for_all(
 
 
 def _steps(config: CleanConfig, language: str) -> list[Step]:
-    """Return the changes of one side's text, in order."""
+    """Return the changes to one side's text, in order."""
     steps: list[Step] = []
     if config.control:
         steps.append(lambda text: _BLANKS.sub(" ", _CONTROL.sub(" ", text)))
@@ -441,7 +430,7 @@ def _steps(config: CleanConfig, language: str) -> list[Step]:
 
 
 def _changed(texts: Texts, steps: list[Step]) -> Texts:
-    """Apply changes to all texts at once, which is why none of them may touch a line feed."""
+    """Apply changes to all texts at once, so none of them may touch a line feed."""
     if not steps or not len(texts):
         return texts
     joined = "\n".join(texts)

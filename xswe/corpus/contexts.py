@@ -66,7 +66,7 @@ class Contexts:
 
     @property
     def reference_passes(self) -> int:
-        """Forward passes of the reference implementation, which encodes every (unit, sentence) pair anew."""
+        """Forward passes of the reference implementation, which encodes every (unit, sentence) pair by itself."""
         return len(self.units)
 
     def save(self, folder: Path, name: str) -> None:
@@ -80,7 +80,7 @@ class Contexts:
         return cls(*(np.load(folder / f"{name}.{part}.npy") for part in ("sentences", "units", "offsets")))
 
     def drawn(self, per_unit: int, seed: list[int]) -> np.ndarray:
-        """Draw up to ``per_unit`` sentences of each unit at random: int64 rows, ascending, each once; 0 for all."""
+        """Sample up to ``per_unit`` sentences of each unit: distinct ascending rows, int64; 0 for all."""
         if not per_unit:
             return self.sentences
         rows = np.repeat(self.sentences, np.diff(self.offsets))
@@ -101,28 +101,16 @@ def choose_contexts(
     wanted: np.ndarray | None = None,
     lengths: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Contexts:
-    """Choose the context sentences of every unit.
+    """Choose the context sentences of each of ``size`` units; the result depends on the bags, the rows and the seed only.
 
-    A sentence is counted once for a unit however often the unit occurs in it. Sentence length is the number of units, or
-    what ``lengths`` says. Many bags are read twice, in order; beside them 8 bytes a candidate are held, whatever the number
-    of sentences (and 8 a sentence with ``lengths``).
+    A sentence counts once for a unit however often the unit occurs in it. ``bags`` are the sentences of one language, and
+    say what units they contain, unless units have a back-off: then ``exact``, the look-up without it, does, and ``bags``
+    only say how long they are. ``among`` has the ascending rows that may be chosen, int64, and ``wanted``, bool (size,),
+    the units that get contexts; None for all. ``lengths`` returns the lengths of sentences, given ascending rows, in one
+    call for all candidates; it is None if, and only if, ``config.length`` is units.
 
-    Args:
-        bags: the sentences of one language.
-        size: number of units.
-        config: how to choose.
-        among: int64, ascending rows that may be chosen; None for all.
-        exact: the same sentences looked up without a back-off, which tell what units they contain; ``bags`` then only tell
-            how long they are. None where units have no back-off.
-        wanted: bool (size,), the units that get contexts; None for all.
-        lengths: tells the lengths of sentences, given their ascending rows; asked once, of all candidates. None where
-            ``config.length`` is units, and only there.
-
-    Returns:
-        The pairs chosen. The result depends on the bags, the rows and the seed only.
-
-    Raises:
-        ConfigError: there are more sentences than rows can be numbered.
+    Many bags are read twice, in order; beside them memory has 8 bytes a candidate, whatever the number of sentences (and
+    8 a sentence with ``lengths``). More sentences than rows can be numbered raise ConfigError.
     """
     if len(bags) > _MOST_ROWS:
         raise ConfigError(f"{len(bags):,} sentences to choose contexts from, of at most {_MOST_ROWS:,}: set corpus.limit")
@@ -153,14 +141,14 @@ def choose_contexts(
 
 
 class _Compiled:
-    """The choice in compiled code: the bags are read twice, and beside them no more is held than the keys kept."""
+    """The choice in compiled code: the bags are read twice, and beside them only the kept keys are in memory."""
 
     def __init__(self, bags: Bags, bounds: np.ndarray, rows: np.ndarray, size: int) -> None:
         self._bags, self._size = (np.asarray(bags.ids), np.asarray(bags.offsets), rows), size
         self._bounds = bounds  # whose steps are the lengths of the sentences
 
     def counts(self) -> np.ndarray:
-        """Count the sentences that hold each unit, int64 (units,)."""
+        """Count the sentences with each unit, int64 (units,)."""
         counts = np.zeros(self._size, np.int64)
         _count_sentences(*self._bags, counts)
         return counts
@@ -173,7 +161,7 @@ class _Compiled:
         return self._kept
 
     def settle(self, bounds: np.ndarray, by_length: np.ndarray, most: int) -> np.ndarray:
-        """Return ``row * units + unit`` of the ``most`` least keys of each unit, those of some keyed anew by length."""
+        """Return ``row * units + unit`` of the ``most`` least keys of each unit, after some units are rekeyed by length."""
         chosen = np.empty(np.minimum(np.diff(self._starts), most).sum(), np.int64)
         _settle(bounds, by_length, self._starts, self._kept, most, chosen)
         return chosen
@@ -218,7 +206,7 @@ class _Plainly:
 
 
 def _measured(kept: np.ndarray, size: int, lengths: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return int64 (size + 1,) whose steps are the lengths of the rows in ``kept``, and 0 for the others."""
+    """Return cumulative int64 (size + 1,) of the lengths of the rows in ``kept``, and 0 for the others."""
     found = np.zeros(size, bool)
     for start in range(0, len(kept), _READ):
         found[(kept[start : start + _READ] & np.uint64(0xFFFFFFFF)).astype(np.int64)] = True
@@ -253,7 +241,7 @@ def _keep_least(
 ) -> None:
     """Keep the least keys of each unit, as a heap with the greatest on top in ``kept[starts[u]:starts[u + 1]]``.
 
-    A key is 32 bits of priority (a hash for drawn units, the row for ``by_row``, else the length) and 32 of the row.
+    A key is 32 bits of priority (a hash for sampled units, the row for ``by_row``, else the length) and 32 of the row.
     """
     last = np.full(len(drawn), -1, np.int64)
     filled = np.zeros(len(drawn), np.int64)
@@ -293,7 +281,7 @@ def _sift_up(heap: np.ndarray, start: int, place: int, key: np.uint64) -> None:
 
 @njit(inline="always")
 def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
-    """Put a key in the place of the greatest."""
+    """Replace the greatest key."""
     place = 0
     while 2 * place + 1 < size:
         child = 2 * place + 1
@@ -310,7 +298,7 @@ def _sift_down(heap: np.ndarray, start: int, size: int, key: np.uint64) -> None:
 def _settle(
     bounds: np.ndarray, by_length: np.ndarray, starts: np.ndarray, kept: np.ndarray, most: int, chosen: np.ndarray
 ) -> None:
-    """Write ``row * units + unit`` of the ``most`` least keys of each unit, after drawn ones are keyed by length."""
+    """Write ``row * units + unit`` of the ``most`` least keys of each unit, after sampled ones are keyed by length."""
     count, units = 0, len(by_length)
     for unit in range(units):
         keys = kept[starts[unit] : starts[unit + 1]]

@@ -1,6 +1,6 @@
 """Translation memories and catalogues as pairs: TMX 1.4, XLIFF 1.2 and 2.0, streamed, and gettext's PO and MO.
 
-External entities, entity declarations and network access are refused by the parser; a unit is forgotten once it is read.
+The parser refuses external entities, entity declarations and network access; a unit is freed once it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEMORY_CURE = "export the file again, or set on_error=skip to use what comes be
 
 
 class _Watched:
-    """A stream that refuses a unit without end, which the parser would gather in memory."""
+    """A stream that raises an error at a unit without end, which the parser would collect in memory."""
 
     def __init__(self, stream: BinaryIO, path: Path) -> None:
         self._stream, self._path, self._since = stream, path, 0
@@ -46,12 +46,12 @@ class _Watched:
         return data
 
     def settle(self) -> None:
-        """Note that a unit has come to its end."""
+        """Mark the end of a unit."""
         self._since = 0
 
 
 def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Stream the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped."""
+    """Yield the pairs of a TMX file; a unit that lacks one of the languages is counted as skipped."""
     for _, pair in units_of(path, languages, on_error=on_error, skipped=skipped):
         if pair is None:
             skipped.add("other languages")
@@ -62,12 +62,10 @@ def read_tmx(path: Path, languages: tuple[str, str], *, on_error: OnError, skipp
 def units_of(
     path: str | Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[Element, Pair | None]]:
-    """Stream the units of a TMX file with their pairs, None where one of the languages is missing.
+    """Yield the units of a TMX file with their pairs, None where one of the languages is missing.
 
-    Languages fit by their first part (``en-US`` is English). Of several variants of a language the first counts.
-
-    Raises:
-        InputError: the file is damaged, or no unit has both languages; not with ``on_error="skip"``.
+    Languages match by their first part (``en-US`` is English). Of several variants of a language the first counts. A file
+    that is damaged, or has no unit with both languages, raises InputError, unless ``on_error`` is ``skip``.
     """
     met: set[str] = set()
     fitting = False
@@ -87,11 +85,7 @@ def units_of(
 
 
 def languages_of(path: str | Path) -> tuple[str, str]:
-    """Return the two languages of a TMX file, going by its first units; that of its header is the source's.
-
-    Raises:
-        ConfigError: it has one, or more than two.
-    """
+    """Return the two languages of a TMX file, by its first units, the header's first; ConfigError: they are not two."""
     source = ""
 
     def begin(element: Element) -> None:
@@ -107,7 +101,7 @@ def languages_of(path: str | Path) -> tuple[str, str]:
 
 
 def read_memory(path: str | Path) -> Iterator[dict[str, str]]:
-    """Stream the units of a TMX file: the texts of each by language, as many as it has."""
+    """Yield the units of a TMX file: the texts of each by language, as many as it has."""
     return _units(Path(path), ("tu",), lambda root: None, lambda unit: iter([_variants(unit)]), "raise", Skipped())
 
 
@@ -123,15 +117,14 @@ def _variants(unit: Element) -> dict[str, str]:
 
 
 def read_xliff(path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped) -> Iterator[Pair]:
-    """Stream the segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), in either direction.
+    """Yield the segments of an XLIFF file (1.2: ``trans-unit``, 2.0: ``segment``), in either direction.
 
-    Raises:
-        InputError: its languages are others.
+    A file of other languages raises InputError.
     """
     swapped = False
 
     def check(element: Element) -> None:
-        """Find out which way round the file has the two languages."""
+        """Determine the direction of the file's two languages."""
         nonlocal swapped
         source = element.get("source-language") or element.get("srcLang")
         target = element.get("target-language") or element.get("trgLang")
@@ -162,7 +155,7 @@ def _units(
     on_error: OnError,
     skipped: Skipped,
 ) -> Iterator[Found]:
-    """Parse a file and hand on each element of the given names at its end, then drop it."""
+    """Parse a file, yield from each element of the given names at its end, then drop it."""
     with needs("defusedxml", "corpora", "reading TMX and XLIFF"):
         from defusedxml import DefusedXmlException
         from defusedxml.ElementTree import ParseError, iterparse
@@ -192,7 +185,7 @@ def _units(
 
 
 def _bare_name(element: Any) -> None:
-    """Take the namespace off an element's name: files of one format come with and without it."""
+    """Strip the namespace from an element's name: files of one format come with and without it."""
     if isinstance(element.tag, str) and element.tag.startswith("{"):
         element.tag = element.tag.partition("}")[2]
 
@@ -222,10 +215,10 @@ _CATALOGUE_CURE = "check it with msgfmt -c, or set on_error=skip to leave the fi
 def read_catalogue(
     path: Path, languages: tuple[str, str], *, on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, str]]:
-    """Stream (message, translation) of a ``.po`` or ``.mo`` file.
+    """Yield (message, translation) of a ``.po`` or ``.mo`` file.
 
-    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are
-    in the first language, unless the catalogue's header names that as the language of its translations.
+    Untranslated, fuzzy and obsolete entries are counted as skipped; of plural forms the singular is used. Messages are in
+    the first language, unless the catalogue's header names that as the language of its translations.
     """
     with needs("polib", "corpora", "reading gettext catalogues"):
         import polib
@@ -260,7 +253,7 @@ def read_catalogue(
 
 
 class _NotAString(ValueError):
-    """A line that should be text in quotes."""
+    """A line that should be a quoted string."""
 
     def __init__(self, line: int) -> None:
         super().__init__("no text in quotes")
@@ -268,14 +261,14 @@ class _NotAString(ValueError):
 
 
 def _check_strings(text: str) -> None:
-    """See that every string has both its quotes."""
+    """Raise an error if a string lacks one of its quotes."""
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if (line := line.strip()).startswith(("msg", '"')) and not _STRING.fullmatch(line):
             raise _NotAString(number)
 
 
 def _check_compiled(raw: bytes) -> None:
-    """See that every string of a compiled catalogue lies within the file, which the library does not."""
+    """Raise an error if a string of a compiled catalogue is outside the file, which the library does not check."""
     order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(raw[:4])
     if order is None:
         raise ValueError("no MO file")

@@ -1,9 +1,9 @@
-"""What a bitext file holds: its format and columns, and columns that are no text.
+"""The format and columns of a bitext file, and detection of columns that are not text.
 
 Public bitexts come as ``score, a, b`` or ``site, site, score, a, b``; read by the first two columns they would train
-without a complaint. The rule asks for what no translation is: in nearly every line of a file's beginning a side is nothing
-but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and tables
-whose numbers stand on both sides, are text.
+without an error. The rule looks for what no translation has: in nearly every line of a file's beginning one side is
+nothing but a number, where the other side is not the same number, or nothing but an address. Numbers in some lines, and
+tables whose numbers are on both sides, are text.
 """
 
 from __future__ import annotations
@@ -47,19 +47,11 @@ def check_columns_are_text(
     lines: Sequence[tuple[int, str]],
     in_corpus: bool = True,
 ) -> None:
-    """Refuse tab-separated text whose columns are not the ones to read, going by its first ``lines``, each with its number.
+    """Raise InputError if a column to be read is a number or a web address in nearly every one of a file's first ``lines``.
 
-    A header is no harm, one pair among many: it is warned of, and stays.
-
-    Args:
-        path: the file.
-        columns: of the source and the target.
-        languages: of both, "" for one that is not known.
-        lines: the file's first ones, of which all have these columns.
-        in_corpus: the file is of ``corpus.paths``; else ``columns=`` names others.
-
-    Raises:
-        InputError: one of the columns is a number, or a web address, in nearly every line.
+    A header, one pair among many, is only warned of, and stays. ``lines`` have their numbers, and all have these 0-based
+    ``columns``; an unknown language is "". ``in_corpus`` says that the file is of ``corpus.paths``; else ``columns=``
+    names others.
     """
     rows = [[field.strip() for field in line.split("\t")] for _, line in lines]
     if rows and lines[0][0] == 1 and all(_COLUMN.fullmatch(rows[0][column]) for column in columns):
@@ -79,7 +71,7 @@ def check_columns_are_text(
 
 @lru_cache
 def _warn_of_header(path: Path, source: str, target: str) -> None:
-    """Warn of a header, once though a file be read several times."""
+    """Warn of a header, once even if a file is read several times."""
     what = "names of columns, and are read as a pair; if they are, call the file .csv, or take them away"
     logger.warning("%s:1: %s and %s look like %s:  tail -n +2 %s", path, source, target, what, path)
 
@@ -93,10 +85,9 @@ def check_sides_are_text(
     cure: str = "name the files, or the fields, that hold the two texts",
     lines: Sequence[int] = range(1, JUDGED + 1),
 ) -> None:
-    """Refuse line-aligned files, or records, one side of which is no text, going by the first texts of both, of some lines.
+    """Raise InputError if one side of line-aligned files or records is a number or a web address in nearly every line.
 
-    Raises:
-        InputError: a side is a number, or a web address, in nearly every line.
+    The first texts of both are looked at, of the lines with these numbers.
     """
     found = _no_text(source, target)
     if found is not None:
@@ -115,7 +106,7 @@ def _kind_of(text: str) -> str | None:
 
 
 def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, list[int]] | None:
-    """Return which side is no text, what it is, and in which rows; None if both are text."""
+    """Return which side is not text, what it is, and in which rows; None if both are text."""
     if len(source) < _LEAST:
         return None
     for side, (own, other) in enumerate(((source, target), (target, source))):
@@ -128,14 +119,14 @@ def _no_text(source: Sequence[str], target: Sequence[str]) -> tuple[int, str, li
 
 
 def _same_number(text: str, other: str) -> bool:
-    """Tell whether two texts are one number, however each language writes it."""
+    """Return True if two texts are one number, however each language writes it."""
     if not all(_KINDS["a number"].fullmatch(one) for one in (text, other)):
         return False
     return re.sub(r"\D", "", text) == re.sub(r"\D", "", other)
 
 
 def _cure(path: Path, rows: list[list[str]], in_corpus: bool) -> str:
-    """Name the columns that are text, where it is plain which they are."""
+    """Name the columns that are text, where that is obvious."""
     texts, numbers = [], []
     for column, fields in enumerate(zip_longest(*rows, fillvalue="")):
         kinds = [_kind_of(field) for field in fields if field]
@@ -168,7 +159,7 @@ _BY_SUFFIX: dict[str, PairFormat] = {
 
 @dataclass(frozen=True)
 class PairFile:
-    """Where translation pairs come from."""
+    """A source of translation pairs: its files, and how to read them."""
 
     source: Path  # the file, or the source side's file
     target: Path | None = None  # the target side's file (Moses), None for one file of both
@@ -188,12 +179,12 @@ class PairFile:
 
     @property
     def record(self) -> Fields:
-        """Which fields of records are read."""
+        """The fields of records to read."""
         return Fields(self.languages, self.fields, tuple(map(str, self.negatives)))
 
     @property
     def with_negatives(self) -> bool:
-        """Whether negatives are read where there are any."""
+        """True if negatives are read where there are any."""
         records = self.format in ("csv", "jsonl", "parquet", "hub")
         return self.record.with_negatives if records else bool(self.negatives)
 
@@ -210,17 +201,11 @@ def find_pairs(
 ) -> list[PairFile]:
     """Resolve what a user typed to files of pairs.
 
-    Args:
-        paths: each a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is
-            found beside it), an archive of such, a file of another format known by its suffix, a folder of these, or a
-            glob pattern; or a mapping ``{path: …, columns: [3, 4]}`` for files whose columns (``score``, ``fields``,
-            ``members``) are others, and whose scores are bounded otherwise (``min_score``).
-        languages: source and target language.
-        columns: of tab-separated files.
-
-    Raises:
-        InputError: nothing is there.
-        ConfigError: no path is given, or a Moses file lacks its other side.
+    Each path is a tab-separated file, one side of a Moses pair (``news.en``: its other side ``news.ja`` is found beside
+    it), an archive of such, a file of another format known by its suffix, a folder of these, or a glob pattern; or a
+    mapping ``{path: …, columns: [3, 4]}`` for files with other columns (``score``, ``fields``, ``members``) and another
+    ``min_score``. ``columns`` are those of tab-separated files. InputError: nothing is there. ConfigError: no path is
+    given, or a Moses file lacks its other side.
     """
     if not paths:
         raise ConfigError("the corpus has no files: set corpus.paths=[a.tsv.gz,...]")
@@ -243,11 +228,7 @@ def find_pairs(
 
 
 def check_columns(columns: Any, where: str) -> tuple[int, ...]:
-    """Return two columns counted from 0, and those of negatives after them.
-
-    Raises:
-        ConfigError: they are anything else.
-    """
+    """Return two 0-based columns, and those of negatives after them; raise ConfigError for anything else."""
     if isinstance(columns, Sequence) and len(columns) >= 2 and all(type(c) is int and c >= 0 for c in columns):
         return tuple(columns)
     raise ConfigError(
@@ -272,7 +253,7 @@ def _resolve(given: str | Path) -> list[Path]:
 
 
 def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
-    """Decide by its name what a file is; of one side of a Moses pair, find the other side."""
+    """Return the format of a file by its name, and for one side of a Moses pair the other side."""
     if is_zip(file) or is_tar(file):
         return _archive(file, languages, columns)
     kind = _BY_SUFFIX.get(suffix_of(file))
@@ -291,7 +272,7 @@ def _pair_file(file: Path, languages: tuple[str, str], columns: tuple[int, int])
 
 
 def _archive(file: Path, languages: tuple[str, str], columns: tuple[int, int]) -> PairFile:
-    """Decide what an archive holds: a Moses pair, or one tab-separated file."""
+    """Return the contents of an archive: a Moses pair, or one tab-separated file."""
     names = member_names(file)
     sides = [[name for name in names if name.endswith(f".{language}")] for language in languages]
     if all(len(side) == 1 for side in sides) and languages[0] != languages[1]:
@@ -324,7 +305,7 @@ def _fields(fields: Any) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
 
 
 def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
-    """Apply what a mapping in ``corpus.paths`` says of a file."""
+    """Apply a mapping in ``corpus.paths`` to a file."""
     known = ("path", "columns", "score", "fields", "members", "min_score")
     if unknown := sorted(set(entry) - set(known)):
         raise ConfigError(f"corpus.paths: {unknown[0]!r} is no setting of a file; they are {', '.join(known)}")
@@ -340,7 +321,7 @@ def _with_entry(pair: PairFile, entry: Mapping[str, Any]) -> PairFile:
 
 
 def least_score(entry: Mapping[str, Any]) -> float | None:
-    """Return the ``min_score`` of an entry of ``corpus.paths``, None where it has none; it must be a number."""
+    """Return the ``min_score`` of an entry of ``corpus.paths``, None without one; it must be a number."""
     value = entry.get("min_score")
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return None if value is None else float(value)

@@ -1,6 +1,6 @@
 """Compiled work on corpora: lines cut into columns, hashes and sketches of texts, tables of keys.
 
-Compiled hashes of texts, sketches of them, and tables of 64-bit keys with open addressing (0 marks a free place).
+Tables are of 64-bit keys with open addressing, where 0 marks a free slot.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def hash_pairs(source: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
 
 @njit(inline="always")
 def _slot(table: np.ndarray, key: np.uint64) -> int:
-    """Return where a key is in the table, or the free place where it belongs."""
+    """Return the slot of a key in the table, or the free slot where it belongs."""
     mask = np.uint64(len(table) - 1)
     slot = key & mask
     while table[slot] != np.uint64(0) and table[slot] != key:
@@ -62,7 +62,7 @@ def _slot(table: np.ndarray, key: np.uint64) -> int:
 
 @njit(**LEAN)
 def add_keys(table: np.ndarray, keys: np.ndarray, fresh: np.ndarray) -> int:
-    """Put keys into a hash table, in order; ``fresh`` tells which were not there. Returns how many."""
+    """Insert keys into a hash table, in order; ``fresh`` marks those that were new. Return their number."""
     added = 0
     for row in range(len(keys)):
         slot = _slot(table, keys[row])
@@ -75,7 +75,7 @@ def add_keys(table: np.ndarray, keys: np.ndarray, fresh: np.ndarray) -> int:
 
 @njit(**LEAN)
 def move_keys(old: np.ndarray, new: np.ndarray) -> None:
-    """Put the keys of one table into a larger one."""
+    """Copy the keys of one table into a larger one."""
     for key in old:
         if key != np.uint64(0):
             new[_slot(new, key)] = key
@@ -83,7 +83,7 @@ def move_keys(old: np.ndarray, new: np.ndarray) -> None:
 
 @njit(**LEAN)
 def find_keys(table: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
-    """Tell which keys are in a table."""
+    """Mark in ``found`` which keys are in a table."""
     for row in range(len(keys)):
         found[row] = table[_slot(table, keys[row])] != np.uint64(0)
 
@@ -92,15 +92,10 @@ def find_keys(table: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
 def sketch(
     data: np.ndarray, offsets: np.ndarray, factors: np.ndarray, rows: int, least: np.ndarray, out: np.ndarray
 ) -> None:
-    """MinHash sketches of texts by their shingles of four bytes; letters are lower-cased, digits are all alike.
+    """Write MinHash sketches, uint64 (n, bands), of texts by their shingles of four bytes, lower-cased, all digits alike.
 
-    Args:
-        data: uint8, the texts.
-        offsets: int64 (n + 1,).
-        factors: uint64 (bands * rows,), odd; each makes one hash function.
-        rows: hash functions a band.
-        least: uint64 (bands * rows,), room to work in.
-        out: uint64 (n, bands) out; two texts of Jaccard similarity s agree in a band with probability s ** rows.
+    Each of ``factors``, uint64 (bands * rows,), odd, makes one hash function; ``least``, of the same shape, is workspace.
+    Two texts of Jaccard similarity s agree in a band, of ``rows`` hash functions, with probability s ** rows.
     """
     for row in range(len(out)):
         for k in range(len(factors)):
@@ -130,7 +125,7 @@ def sketch(
 
 @njit(**LEAN)
 def places_of(table: np.ndarray, keys: np.ndarray, places: np.ndarray) -> None:
-    """Find where keys that are in a table stand."""
+    """Find the slots of keys that are in a table."""
     for row in range(len(keys)):
         places[row] = _slot(table, keys[row])
 
@@ -150,21 +145,13 @@ def admit(
     reason: np.ndarray,
     added: np.ndarray,
 ) -> None:
-    """Decide in order which pairs were there before; those that were not are remembered, and only those.
+    """Mark in order which pairs occurred before; those that did not are added to the tables, and only those.
 
-    Args:
-        keys: uint64 (n,), of the pairs.
-        bands: uint64 (n, b), of their sketches; b may be 0.
-        sides: uint64 (n, s), of their sides; s is 2 or 0.
-        pairs_seen: hash table of keys.
-        bands_seen: of bands.
-        sides_seen: of sides.
-        side_counts: uint8, in how many pairs each side of that table was.
-        before: uint8 (n,), 1 for a pair, plus 2 for a pair one of whose bands, that was there before and is in no table.
-        most: pairs that a side may be in.
-        codes: what to write for a pair seen, a band seen, a side in too many pairs.
-        reason: uint8 (n,) in and out; only pairs of reason 0 are looked at.
-        added: int64 (3,) out, new entries of each table.
+    ``keys``, uint64 (n,), are of the pairs, ``bands`` (n, b) of their sketches (b may be 0), ``sides`` (n, s) of their
+    sides (s is 2 or 0); the hash tables ``*_seen`` are of each, and ``side_counts``, uint8, has the pairs of each side.
+    ``before``, uint8 (n,), is 1 for a pair, plus 2 for a pair with a band, that occurred before and is in no table. A
+    side may be in ``most`` pairs. ``codes`` are written to ``reason``, uint8 (n,), for a pair seen, a band seen, a side
+    in too many pairs, where that is 0. ``added``, int64 (3,), receives the number of new entries of each table.
     """
     for row in range(len(keys)):
         if reason[row] != 0:
@@ -199,7 +186,7 @@ def admit(
 
 @njit(inline="always")
 def _filter_place(bits: np.ndarray, key: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the word of a filter that a key belongs to, and which bits of it: all in one line of memory."""
+    """Return the word of a filter to which a key belongs, and its bits in it: all in one cache line."""
     scrambled = mix(key ^ _C3)
     pattern = np.uint64(0)
     for k in range(5):
@@ -209,7 +196,7 @@ def _filter_place(bits: np.ndarray, key: np.uint64) -> tuple[np.uint64, np.uint6
 
 @njit(**LEAN)
 def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
-    """Put keys into a Bloom filter: uint64, a power of two in length up to 2 ** 34."""
+    """Add keys to a Bloom filter: uint64, a power of two in length up to 2 ** 34."""
     for key in keys:
         place, pattern = _filter_place(bits, key)
         bits[place] |= pattern
@@ -217,7 +204,7 @@ def add_to_filter(bits: np.ndarray, keys: np.ndarray) -> None:
 
 @njit(**LEAN)
 def may_hold(bits: np.ndarray, keys: np.ndarray, found: np.ndarray) -> None:
-    """Tell which keys may be among those put into a filter; one that is, surely."""
+    """Mark which keys may be in a filter; one that was added always is."""
     for row in range(len(keys)):
         place, pattern = _filter_place(bits, keys[row])
         found[row] = bits[place] & pattern == pattern
@@ -283,7 +270,7 @@ def _stripped(data: np.ndarray, low: int, high: int) -> tuple[int, int]:
 
 @njit(**INNER)
 def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
-    """Tell whether bytes are well-formed UTF-8: no surrogates, no over-long forms, nothing beyond U+10FFFF."""
+    """Return True if bytes are well-formed UTF-8: no surrogates, no over-long forms, nothing beyond U+10FFFF."""
     place = low
     while place < high:
         lead = data[place]
@@ -311,16 +298,11 @@ def _is_utf8(data: np.ndarray, low: int, high: int) -> bool:
 def cut_lines(  # noqa: C901 (one pass over the bytes; cut in two it would be two)
     data: np.ndarray, offsets: np.ndarray, first: int, second: int, longest: int, spans: np.ndarray, status: np.ndarray
 ) -> None:
-    """Check lines and find their columns.
+    """Check lines, uint8 with their line ends, that begin at ``offsets``, int64 (n + 1,), and find two of their columns.
 
-    Args:
-        data: uint8, lines one after the other, with their line ends.
-        offsets: int64 (n + 1,), where each starts.
-        first: 0-based column of ``spans[:, :2]``; -1 takes the whole line for it, and there is no second column.
-        second: 0-based column of ``spans[:, 2:]``.
-        longest: lines of more bytes are ``LONG``.
-        spans: int64 (n, 4) out, start and end of both columns, without the blanks at their ends.
-        status: uint8 (n,) out, what became of each line.
+    ``first`` and ``second`` are 0-based; -1 as the first takes the whole line for it, without a second. ``spans``, int64
+    (n, 4), receives the start and end of both columns, without the blanks at their ends; ``status``, uint8 (n,), the
+    state of each line, ``LONG`` for those of over ``longest`` bytes.
     """
     for row in range(len(status)):
         low, high = offsets[row], offsets[row + 1]
@@ -366,7 +348,7 @@ def cut_lines(  # noqa: C901 (one pass over the bytes; cut in two it would be tw
 
 @njit(**LEAN)
 def strip_spans(data: np.ndarray, offsets: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-    """Find each text without the blanks at its ends."""
+    """Find the span of each text without the blanks at its ends."""
     for row in range(len(starts)):
         starts[row], ends[row] = _stripped(data, offsets[row], offsets[row + 1])
 

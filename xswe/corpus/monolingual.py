@@ -35,7 +35,7 @@ _FIRST_LINES = 10  # of a file, all with tabs: then it is a bitext; a single one
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Distinct sentences (``source``) of one language, whose code stands alone in ``languages``."""
+    """Distinct sentences (``source``) of one language, whose code is the only one in ``languages``."""
 
     languages: tuple[str]
     source: Texts
@@ -65,14 +65,14 @@ class Sentences:
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Files that hold sentences of one language."""
+    """Files of sentences of one language."""
 
     files: tuple[PairFile, ...]  # plain text files (one sentence a line), or bitexts
     side: int | None = None  # which side of the bitexts, 0 or 1; None for plain text
     pair: tuple[str, str] | None = None  # the bitexts' languages
 
     def texts(self, config: CorpusConfig, skipped: Skipped, language: str, threads: int = 1) -> Iterator[str]:
-        """Stream the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""
+        """Yield the sentences, stripped of blanks at both ends; some may be empty, and damaged lines are counted."""
         for file in self.files:
             if self.side is None:
                 lines = read_lines(file.source, on_error=config.on_error, skipped=skipped)
@@ -83,7 +83,7 @@ class TextFiles:
 
 
 def _cut(paragraphs: Iterator[str], language: str, threads: int) -> Iterator[str]:
-    """Stream the sentences of paragraphs in order, cut block by block."""
+    """Yield the sentences of paragraphs in order, split block by block."""
 
     def sentences(block: list[str]) -> list[str]:
         return [text[a:b] for text in block for a, b in split_sentences(text, language)]
@@ -93,19 +93,17 @@ def _cut(paragraphs: Iterator[str], language: str, threads: int) -> Iterator[str
 
 
 def batches(texts: Iterator[str], size: int) -> Iterator[list[str]]:
-    """Iterate over ``size`` texts at a time."""
+    """Yield lists of ``size`` texts."""
     while block := list(islice(texts, size)):
         yield block
 
 
 def sentence_files(config: CorpusConfig, language: str) -> list[TextFiles]:
-    """Find the files of a language.
+    """Return the files of a language; those of corpus cards are fetched.
 
     ``corpus.paths`` is a list of plain text files and monolingual corpus cards, or a mapping: its entry ``en`` is such a
-    list, and of an entry ``en-ja``, of bitexts, the English side is taken. The files of cards are fetched.
-
-    Raises:
-        ConfigError: no path is given, none of the entries has the language, or a setting is for translations alone.
+    list, and of an entry ``en-ja``, of bitexts, the English side is taken. ConfigError: no path is given, none of the
+    entries has the language, or a setting is for translations alone.
     """
     if replace(config.clean, language="") != CleanConfig() or config.min_score is not None:
         raise ConfigError(
@@ -194,7 +192,7 @@ def _refuse_bitext(path: Path, language: str) -> None:
 
 
 def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list[Any]:
-    """Return what decides the sentences and their split: settings, the files' checksums, the sides and languages."""
+    """Return what determines the sentences and their split: settings, the files' checksums, the sides and languages."""
     out: list[Any] = [[describe(config, one.files), one.side, *([one.pair] if one.pair else [])] for one in found]
     return out + ([{"split": splitter()}] if config.split else [])
 
@@ -202,12 +200,9 @@ def describe_sentences(config: CorpusConfig, found: Sequence[TextFiles]) -> list
 def load_sentences(
     config: CorpusConfig, language: str, found: Sequence[TextFiles], threads: int = 1
 ) -> tuple[Sentences, dict[str, Any]]:
-    """Stream sentences, dropping blank, over-long and repeated ones, evaluation texts, and those of other languages.
+    """Return the sentences in file order, without blank, over-long, repeated, evaluation and foreign ones, and the counts.
 
-    ``config.split`` cuts plain text, a paragraph a line, into sentences, on ``threads`` threads.
-
-    Returns:
-        The sentences, in file order, and the counts.
+    With ``config.split`` plain text, a paragraph a line, is split into sentences, on ``threads`` threads.
     """
     report, skipped = CorpusReport(), Skipped()
     evaluation = EvaluationTexts(config.decontaminate) if config.decontaminate else None
@@ -252,7 +247,7 @@ def load_sentences(
 
 
 def split_parts(sentences: Sentences, config: CorpusConfig, seed: int) -> dict[str, Sentences]:
-    """Cut sentences at random into ``train``, ``development`` and ``held_out``; they are distinct, so none is in two."""
+    """Split sentences at random into ``train``, ``development`` and ``held_out``; they are distinct, so none is in two."""
     order = np.random.default_rng([seed, 7]).permutation(len(sentences))
     if config.limit:
         order = order[: config.limit]

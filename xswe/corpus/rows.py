@@ -1,6 +1,6 @@
 """Blocks of pairs as they are read: both sides, scores, and hard negatives.
 
-Hard negatives: texts that say something else than the source of their pair, any number of them a pair.
+Hard negatives are texts that say something else than the source of their pair, any number of them a pair.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Negatives:
 
     @classmethod
     def of_columns(cls, columns: Sequence[Texts]) -> Negatives:
-        """Take one text a pair from each column; an empty one is none."""
+        """Take one text a pair from each column; empty ones are left out."""
         size, texts = len(columns[0]), concatenate(columns)
         places = np.arange(len(columns) * size).reshape(len(columns), size).T.ravel()
         there = np.asarray(texts.sizes)[places] > 0
@@ -72,7 +72,7 @@ class Negatives:
         return np.diff(self.bounds)
 
     def places(self, rows: np.ndarray) -> Bags:
-        """Return which texts the pairs ``rows`` have, as bags of their places."""
+        """Return the indices of the texts of the pairs ``rows``, as bags."""
         return Bags(np.arange(int(self.bounds[-1])), np.asarray(self.bounds)).take(rows)
 
     def take(self, rows: np.ndarray) -> Negatives:
@@ -81,13 +81,13 @@ class Negatives:
         return Negatives(self.texts.take(found.ids), found.offsets)
 
     def view(self, rows: np.ndarray) -> Negatives:
-        """Return the negatives of the pairs ``rows``, which ascend, without a copy of the texts."""
+        """Return the negatives of ascending pairs ``rows``, without a copy of the texts."""
         assert isinstance(self.texts, Texts)
         found = self.places(rows)
         return Negatives(TextView([(self.texts, found.ids)]), found.offsets)
 
     def where(self, kept: np.ndarray) -> Negatives:
-        """Return them without those texts that are not ``kept``, bool (m,)."""
+        """Return only the texts that are ``kept``, bool (m,)."""
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])
         return Negatives(self.texts.take(np.flatnonzero(kept)), before[self.bounds])
 
@@ -114,13 +114,9 @@ BLOCK_PAIRS = 8192  # of the readers that go pair by pair
 
 
 class NegativesWriter:
-    """Writes the arrays of ``Negatives`` block by block.
+    """Writes the arrays of ``Negatives`` of the pair called ``name`` block by block.
 
-    Args:
-        folder: where to write.
-        name: the pair's name.
-        texts: rows and bytes of the texts to keep of what is there.
-        pairs: pairs to keep of what is there.
+    Of existing files it keeps ``texts`` (rows and bytes) and ``pairs``.
     """
 
     def __init__(self, folder: Path, name: str, texts: tuple[int, int] = (0, 0), pairs: int = 0) -> None:
@@ -133,13 +129,13 @@ class NegativesWriter:
         return self._texts.state, self._counts.size
 
     def append(self, negatives: Negatives | None, pairs: int) -> None:
-        """Add the negatives of so many pairs, None for none."""
+        """Add the negatives of ``pairs`` pairs, None for none."""
         if negatives is not None:
             append_texts(self._texts, negatives.texts[:])
         self._counts.append(np.zeros(pairs, np.int32) if negatives is None else negatives.counts)
 
     def sync(self) -> None:
-        """Bring what was added so far to the disk."""
+        """Flush what was added so far to the disk."""
         self._texts.sync()
         self._counts.sync()
 
@@ -151,7 +147,7 @@ class NegativesWriter:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some translation pairs in the order of their file."""
+    """Consecutive translation pairs of a file."""
 
     source: Texts  # n texts without blanks at their ends and without line feeds; empty for a missing side
     target: Texts  # n texts
@@ -164,7 +160,7 @@ class Rows:
 
 
 def copied(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Texts:
-    """Copy spans of a byte array to texts of their own."""
+    """Copy spans of a byte array to new texts."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(ends - starts, out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.uint8)
@@ -180,7 +176,7 @@ def stripped(texts: Texts) -> Texts:
 
 
 def one_line(texts: Texts) -> Texts:
-    """Return texts with each line feed, carriage return and tab turned into a blank, and none at the ends."""
+    """Return texts with each line feed, carriage return and tab replaced by a blank, and none at the ends."""
     data = np.asarray(texts.data)
     breaks = (data == 0x0A) | (data == 0x0D) | (data == 0x09)
     if breaks.any():
@@ -189,13 +185,13 @@ def one_line(texts: Texts) -> Texts:
 
 
 def one_line_each(negatives: Negatives) -> Negatives:
-    """Return negatives with each text in one line, as :func:`one_line` makes it, and without those that are then empty."""
+    """Return negatives in one line each, as :func:`one_line` makes them, without those that are then empty."""
     texts = one_line(negatives.texts[:])
     return Negatives(texts, negatives.bounds).where(texts.sizes > 0)
 
 
 def pack(pairs: Iterable[tuple[str, ...]], negatives: bool = False) -> Iterator[Rows]:
-    """Pack pairs of strings, a block at a time; with ``negatives``, what follows a pair are its negatives."""
+    """Pack pairs of strings, a block at a time; with ``negatives``, the strings after a pair are its negatives."""
     pairs = iter(pairs)
     while block := list(islice(pairs, BLOCK_PAIRS)):
         source, target = (one_line(Texts.of([pair[k] for pair in block])) for k in range(2))
@@ -223,7 +219,7 @@ class HubSet:
 
 @dataclass(frozen=True)
 class Fields:
-    """Which fields of a record are read."""
+    """The fields of a record to read."""
 
     languages: tuple[str, str]  # source and target language; the same one twice for pairs of one language
     # names of the source's and the target's field; None for the language codes, or in pairs of one language for
@@ -235,7 +231,7 @@ class Fields:
 
     @property
     def with_negatives(self) -> bool:
-        """Whether negatives are read where there are any."""
+        """True if negatives are read where there are any."""
         return bool(self.negatives) or (self.pair is None and self.languages[0] == self.languages[1])
 
     def among(self, names: Collection[str]) -> tuple[tuple[str, str], list[str]]:
@@ -247,19 +243,19 @@ class Fields:
 
     @property
     def cure(self) -> str:
-        """What to do where they are not there."""
+        """What to do where they are missing."""
         example = self.among(())[0]
         return f"name its fields, as in {{path: ..., fields: [{example[0]}, {example[1]}]}}"
 
 
 def _listed(value: Any) -> list[str] | None:
-    """Return the texts of a field of negatives; None if it holds something else."""
+    """Return the texts of a field of negatives; None if it has something else."""
     texts = [] if value is None else [value] if isinstance(value, str) else value
     return list(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else None
 
 
 def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skipped) -> Iterator[tuple[str, ...]]:
-    """Stream pairs of a file of one JSON object a line, each followed by its negatives.
+    """Yield pairs of a file of one JSON object a line, each followed by its negatives.
 
     An object has the two texts under the fields named, else under the language codes, else under those within
     ``translation``.
@@ -282,7 +278,7 @@ def read_jsonl(path: Path, fields: Fields, *, on_error: OnError, skipped: Skippe
 
 
 def csv_separator(header: str) -> str:
-    """Return what stands between the columns of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
+    """Return the separator of a ``.csv``: a semicolon where spreadsheets write the comma in numbers."""
     return max(",;\t", key=re.sub('"[^"]*"', "", header).count)
 
 
@@ -291,17 +287,16 @@ _SENTENCE = re.compile(r".*\w.*[.!?。！？]|\S+(?:\s+\S+){5,}|.{60,}", re.DOTA
 
 @lru_cache
 def _warn_of_no_header(path: str | Path) -> None:
-    """Warn, once though a file be read several times, of a first line that is lost to the texts."""
+    """Warn, once even if a file is read several times, of a first line that is lost as a header."""
     logger.warning(
         "%s:1: it looks like texts, and is taken for names of columns; if they are texts, put names before it", path
     )
 
 
 def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    """Stream the rows of comma-separated values, the header first, each with the number of its first line.
+    """Yield the rows of comma-separated values, the header first, each with the number of its first line.
 
-    Raises:
-        InputError: there is no header, or a row is no such text, with file and line.
+    InputError, with file and line: there is no header, or a row is not valid text.
     """
     with open_binary(path) as raw:
         text = TextIOWrapper(raw, "utf-8-sig", newline="")
@@ -330,7 +325,7 @@ def csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: int) -> InputError:
-    """Return the complaint of a row of a ``.csv`` that has more or fewer values than there are columns."""
+    """Return the error of a row of a ``.csv`` that has more or fewer values than there are columns."""
     problem = f"{len(row)} values under {len(header)} columns"
     return InputError(path, problem, "mend the line, or set on_error=skip", number)
 
@@ -338,10 +333,10 @@ def uneven(path: str | Path, row: Sequence[str], header: Sequence[str], number: 
 def read_csv(
     path: Path, fields: Fields, columns: Sequence[int], *, on_error: OnError, skipped: Skipped
 ) -> Iterator[tuple[str, ...]]:
-    """Stream pairs of comma-separated values with a header, each followed by its negatives.
+    """Yield pairs of comma-separated values with a header, each followed by its negatives.
 
-    The columns are those of the fields named, else the ``columns`` asked for, else those called by the language codes, else
-    the first two.
+    The columns are those of the fields named, else the ``columns`` asked for, else those named after the language codes,
+    else the first two.
     """
     rows = csv_rows(path)
     _, header = next(rows, (1, []))
@@ -361,7 +356,7 @@ def read_csv(
 
 
 def fields_within(record: Any) -> Mapping[str, Any]:
-    """Return the fields of a record, which may be those within ``translation``; none where it is no object."""
+    """Return the fields of a record, which may be those within ``translation``; none where it is not an object."""
     inner = record.get("translation") if isinstance(record, Mapping) else None
     return inner if isinstance(inner, Mapping) else record if isinstance(record, Mapping) else {}
 
@@ -382,10 +377,9 @@ def _texts_of(record: Any, fields: Fields) -> tuple[list[str], str]:
 
 
 def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
-    """Stream the pairs of a Parquet file by row groups; texts go from its columns to ours without Python strings.
+    """Yield the pairs of a Parquet file by row groups, without making Python strings of its texts.
 
-    Raises:
-        InputError: the file is damaged, or has no such columns of text.
+    InputError: the file is damaged, or has no such columns of text.
     """
     with needs("pyarrow", "corpora", "reading Parquet"):
         import pyarrow as pa
@@ -419,7 +413,7 @@ def read_parquet(path: Path, fields: Fields) -> Iterator[Rows]:
 
 
 def _negatives(columns: Sequence[Sequence[Any]], source: str | Path, fields: Fields) -> Negatives | None:
-    """Return the negatives of a block of records, given their fields one by one; None where none are asked for."""
+    """Return the negatives of a block of records, given field by field; None where none are asked for."""
     if not columns:
         return None
     lists: list[list[str]] = []
@@ -432,7 +426,7 @@ def _negatives(columns: Sequence[Sequence[Any]], source: str | Path, fields: Fie
 
 
 def _texts(column: Any) -> Texts:
-    """Take the buffers of an Arrow ``large_string`` column; a missing value is an empty text."""
+    """Wrap the buffers of an Arrow ``large_string`` column; a missing value is an empty text."""
     import pyarrow.compute as pc
 
     if column.null_count:
@@ -444,11 +438,7 @@ def _texts(column: Any) -> Texts:
 
 
 def read_hub(data: HubSet, fields: Fields) -> Iterator[Rows]:
-    """Stream the pairs of a data set by ``datasets``, without remote code.
-
-    Raises:
-        InputError: it cannot be had, or has no such fields.
-    """
+    """Yield the pairs of a data set by ``datasets``, without remote code; InputError: not available, or no such fields."""
     with needs("datasets", "corpora", "reading data sets of the hub"):
         import datasets
     try:

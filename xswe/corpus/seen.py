@@ -1,4 +1,4 @@
-"""What a corpus has shown so far: 64-bit hashes of texts, sets of them in one array, and counts beside them.
+"""Sets of texts already seen, as 64-bit hashes in one array, and counts beside them.
 
 A set of twenty million Python strings takes gigabytes; their hashes take 256 MiB, and above that they go to the disk. Two
 different pairs of that many share a hash with a probability of 1 in 100,000, and one of them is then lost.
@@ -27,15 +27,10 @@ def text_hashes(texts: Texts) -> np.ndarray:
 
 
 class KeySet:
-    """A set of 64-bit keys, none of them 0.
+    """A set of ``size`` 64-bit keys, none of them 0.
 
-    Attributes:
-        table: uint64, a power of two in length, 0 where free; at most three quarters full.
-        counts: uint8, beside the table, for whoever counts something; None without ``counted``.
-        size: keys in it.
-
-    Args:
-        counted: keep counts.
+    ``table``, uint64, a power of two in length, is at most three quarters full, 0 where free. If ``counted``, ``counts``,
+    uint8, has a count for each of its slots, else it is None.
     """
 
     def __init__(self, counted: bool = False) -> None:
@@ -54,7 +49,7 @@ class KeySet:
         return fresh
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Tell which keys are in the set, bool (n,)."""
+        """Return which keys are in the set, bool (n,)."""
         found = np.empty(len(keys), bool)
         find_keys(self.table, keys, found)
         return found
@@ -78,9 +73,9 @@ class KeySet:
 
 
 class KeysOnDisk:
-    """Keys that memory has no room for: sorted in files, with a filter in memory that few others pass (8 to 16 bits a key).
+    """Keys for which memory has no room: sorted in files, behind a Bloom filter in memory (8 to 16 bits a key).
 
-    The files are in a folder where nobody else sees them; None is the system's folder of temporary files.
+    The files are hidden in a folder; None is the system's folder of temporary files.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -107,7 +102,7 @@ class KeysOnDisk:
             release(part)
 
     def has(self, keys: np.ndarray) -> np.ndarray:
-        """Tell which keys are there, bool (n,)."""
+        """Return which keys are there, bool (n,)."""
         found = np.zeros(len(keys), bool)
         if not self._runs:
             return found
@@ -124,13 +119,11 @@ class KeysOnDisk:
 
 
 class Admission:
-    """Decides, in file order, which pairs are kept: what was kept before, or much like it, is dropped.
+    """Decides, in file order, which pairs are kept: repetitions and near-repetitions of kept ones are dropped.
 
-    Args:
-        hubs: most pairs that one text may be a side of; 0 for any.
-        codes: the numbers of the reasons: a pair seen before, nearly seen before, a side in too many pairs.
-        folder: where hashes go that there is no room for; None for the system's folder of temporary files. The counts of
-            sides stay in memory.
+    A text may be a side of ``hubs`` pairs, 0 for any. ``codes`` are the numbers of the reasons: a pair seen before,
+    nearly seen before, a side in too many pairs. Hashes for which memory has no room go to ``folder``, None for the
+    system's folder of temporary files; the counts of sides stay in memory.
     """
 
     def __init__(self, hubs: int, codes: tuple[int, int, int], folder: Path | None = None) -> None:
@@ -139,13 +132,10 @@ class Admission:
         self._pairs, self._bands, self._sides = KeySet(), KeySet(), KeySet(counted=True)
 
     def __call__(self, keys: np.ndarray, bands: np.ndarray, sides: np.ndarray, reason: np.ndarray) -> np.ndarray:
-        """Return the reason to drop each pair, 0 for those kept, which are remembered.
+        """Return the reason to drop each pair, 0 for those kept, which are added; ``reason``, uint8 (n,), is that so far.
 
-        Args:
-            keys: uint64 (n,), of the pairs.
-            bands: uint64 (n, b), of their sketches; b is 0 where near-duplicates may stay.
-            sides: uint64 (n, 2), of their sides, or (n, 0) where hubs may stay.
-            reason: uint8 (n,), the reason found so far.
+        ``keys``, uint64 (n,), are of the pairs; ``bands`` (n, b) of their sketches, b being 0 where near-duplicates may
+        stay; ``sides`` (n, 2) of their sides, or (n, 0) where hubs may stay.
         """
         self._pairs = _spilt(self._pairs, self._old_pairs)
         self._bands = _spilt(self._bands, self._old_bands)
@@ -164,7 +154,7 @@ class Admission:
 
 
 def _spilt(keys: KeySet, old: KeysOnDisk) -> KeySet:
-    """Return a set to go on with: once it is large its keys go to the disk, and a new one begins."""
+    """Return the set to continue with: once it is large its keys go to the disk, and a new one begins."""
     if len(keys) < _MOST_KEYS:
         return keys
     old.add(keys.table[keys.table != 0])
