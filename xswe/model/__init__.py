@@ -1,3 +1,3 @@
-"""The model itself: pooling, encoding, and the folder it is kept in. Knows nothing of how the vectors came about."""
+"""The static model: pooling, encoding, its folder on disk, other forms of it, the hub. It knows nothing of training."""
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ class Source:
 
 
 def derive(sources: Iterable[Source]) -> tuple[str, str]:
-    """Return the licence under which weights may be passed on, as the hub names it, and why.
+    """Return the licence under which weights may be passed on, as the hub names it, and the reason.
 
     The most demanding of the sources' licences decides: attribution above none, share-alike above attribution. A source
-    for research only, with a licence that is not known here, or with none at all makes it ``other``.
+    for research only, with an unknown licence, or with none at all makes it ``other``.
     """
     sources = list(sources)
     if bound := [s for s in sources if s.restrictions]:
@@ -71,11 +71,10 @@ def _rank(licence: str) -> int | None:
 
 
 def sources_of(corpus: Mapping[str, Any], report: Mapping[str, Any]) -> list[Source]:
-    """Name the sources of a training run, and their licences where a card of this project knows them.
+    """Return the sources of a training run, with their licences where a corpus card has them.
 
-    Args:
-        corpus: the resolved section of the configuration.
-        report: the corpus stage's, by language pair: ``checksums`` by file.
+    ``corpus`` is that section of the resolved configuration; ``report`` the corpus stage's, by language pair:
+    ``checksums`` by file.
     """
     if corpus.get("paths") == "sample":
         sample = _read(resource("corpora") / "sample" / "card.yaml")
@@ -100,7 +99,7 @@ def _of_card(card: Card) -> Source:
 
 
 def _of_entries(paths: Any, languages: list[str]) -> list[Source]:
-    """Name the corpus cards and data sets of the hub that a language, or pair, was read from: they need have no files."""
+    """Return the corpus cards and data sets of the hub, with or without files, of which a language or pair was read."""
     entries = entries_of(paths, languages)
     if len(languages) == 1 and isinstance(paths, Mapping):  # one language may be a side of bitexts
         entries = [
@@ -136,16 +135,16 @@ def _card_of(file: Path) -> Card | None:
 def _corpus_of(stem: str) -> str:
     """Return the corpus that a file is named after, "" for none.
 
-    Beside the name there are but languages, versions, dates and sizes: what else there is in a name may tell of another
-    text, whose licence is not known ("not-tatoeba", "tatoeba-and-news"). Names that do not tell their corpus on their own
-    ("en-ja.bicleaner05") are those of its card, languages and all.
+    Beside the name there may only be languages, versions, dates and sizes: other words may mean another text, whose
+    licence is unknown ("not-tatoeba", "tatoeba-and-news"). Names that do not include their corpus ("en-ja.bicleaner05")
+    must equal those of its card, languages and all.
     """
     name, languages = _parted(stem)
     return name if name in _named_after() else _file_names().get((name, languages), "")
 
 
 def _parted(stem: str) -> tuple[str, frozenset[str]]:
-    """Part a file's name into what names the corpus, and the languages."""
+    """Split a file's name into the words that name the corpus, and the languages."""
     words = [word for word in re.split(r"[\W_]+", stem.lower()) if word and not _NUMBER.fullmatch(word)]
     codes = _codes()
     return " ".join(word for word in words if word not in codes), frozenset(codes[word] for word in words if word in codes)
@@ -153,7 +152,7 @@ def _parted(stem: str) -> tuple[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def _codes() -> dict[str, str]:
-    """Return the language of each code that is used in the names of files."""
+    """Return the language of each code used in file names."""
     codes = {code: code for code in LANGUAGES} | {language.iso3: code for code, language in LANGUAGES.items()}
     for card in cards().values():
         for release in card.versions:
@@ -169,7 +168,7 @@ def _named_after() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _file_names() -> dict[tuple[str, frozenset[str]], str]:
-    """Return the corpus of each name that cards give files, parted; names that two corpora share tell nothing."""
+    """Return the corpus of each split file name on the cards; names that two corpora share are left out."""
     owners: dict[tuple[str, frozenset[str]], set[str]] = {}
     for card in cards().values():
         for release in card.versions:
@@ -183,7 +182,7 @@ def _file_names() -> dict[tuple[str, frozenset[str]], str]:
 
 
 def _stem(file: str) -> str:
-    """Return the name of a file, whatever its folder, without what tells its format."""
+    """Return the name of a file without its folder and the suffixes of its format."""
     name = Path(file).name
     while (path := Path(name)).suffix.lower() in _ENDINGS:
         name = path.stem
@@ -227,15 +226,11 @@ def card(
     sources: Sequence[Source] = (),
     versions: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a model's card.
+    """Return a model's card, called ``name`` there.
 
-    Args:
-        model: the model.
-        name: what the card calls it.
-        settings: the resolved configuration that made it.
-        rows: figures, as ``results.json`` keeps them (task, subset, metric, value, n, note).
-        sources: what it was trained on; decides the licence.
-        versions: of the libraries that made it.
+    ``settings`` is the resolved configuration that made it; ``rows`` are figures, as in ``results.json`` (task, subset,
+    metric, value, n, note); ``sources`` is what it was trained on, which decides the licence; ``versions`` are those of
+    the libraries that made it.
     """
     licence, why = derive(sources)
     parts = [
@@ -297,7 +292,7 @@ _CAT = {"en": "A cat sleeps.", "de": "Eine Katze schläft.", "zh": "一只猫在
 
 
 def _examples(languages: Sequence[str]) -> str:
-    """Return a list of sentences in the model's own languages, as it stands in a program."""
+    """Return a list of sentences in the model's own languages, as Python code."""
     said = [_CAT[code] for code in languages if code in _CAT] or ["…"]
     return f"[{', '.join(json.dumps(text, ensure_ascii=False) for text in said)}]"
 

@@ -18,7 +18,7 @@ _WORTH_SHARING = 256  # texts up to which one thread encodes them all
 
 
 def no_text(texts: Iterable[Any], start: int = 0) -> TypeError | None:
-    """Return the error that names the first of the texts that is none, counted from ``start``; None if all are texts."""
+    """Return the error that names the first item that is not a text, counted from ``start``; None if all are texts."""
     for row, text in enumerate(texts, start):
         if not isinstance(text, str):
             what = type(text).__name__
@@ -53,7 +53,7 @@ class Encoding:
         raise NotImplementedError
 
     def encode(self, texts: str | Iterable[str], *, threads: int = 1) -> np.ndarray:
-        """Encode texts; their languages need not be told.
+        """Encode texts; their languages need not be given.
 
         Args:
             texts: one text, or any number of them.

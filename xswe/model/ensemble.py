@@ -113,7 +113,7 @@ class Ensemble(Encoding):
 
 
 def is_ensemble(folder: Path) -> bool:
-    """Tell whether a folder is an ensemble's."""
+    """Return True if a folder is an ensemble's."""
     try:
         config = read_json(folder / "config.json")
     except (OSError, ValueError, RecursionError):
@@ -122,11 +122,7 @@ def is_ensemble(folder: Path) -> bool:
 
 
 def load(folder: Path) -> Ensemble:
-    """Load an ensemble's folder.
-
-    Raises:
-        ModelError: naming the file that is missing, damaged or too new.
-    """
+    """Load an ensemble's folder; a ModelError names the file that is missing, damaged or too new."""
     path = folder / "config.json"
     config = read_json(path)
     version = config.get("format_version")
@@ -153,7 +149,7 @@ def load_any(folder: Path) -> AnyModel:
 
 
 def load_single(folder: Path) -> StaticModel:
-    """Load a model folder, for what an ensemble, which raises a ModelError, cannot do because it has no one table."""
+    """Load a single model for a task that needs its table; raise ModelError for an ensemble."""
     if is_ensemble(folder):
         raise ModelError(
             f"{folder}: an ensemble, where one table of vectors is needed; give one of its parts, {folder}/part-0"
@@ -162,7 +158,7 @@ def load_single(folder: Path) -> StaticModel:
 
 
 def fit_weights(score: Callable[[np.ndarray], float], parts: int, steps: Sequence[float] = (0.2, 0.1, 0.05)) -> np.ndarray:
-    """Find weights, float64 (parts,), not negative, of sum 1, of a high score.
+    """Return weights, float64 (parts,), not negative and of sum 1, with a high score.
 
     From equal weights, a share is moved from one part to another wherever that raises the score, until none does; then a
     smaller share, by ``steps``.
@@ -191,15 +187,11 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 def locate(model: str | Path, revision: str | None = None, *, token: str | None = None) -> Path:
-    """Return the folder of a model; what is on the disk goes first, though one that is no model hides none of this package.
+    """Return the folder of a model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
 
-    Args:
-        model: a folder, ``mini`` (in this package), or ``user/repository`` on the Hugging Face hub.
-        revision: branch, tag or commit of a repository.
-        token: an access token, where the repository asks for one and none is stored.
-
-    Raises:
-        ModelError: there is none of that name; the message says where it was looked for.
+    Folders on the disk have priority, except that one without a model does not hide a model of this package. ``revision``
+    is a branch, tag or commit of a repository, ``token`` an access token, where none is stored. A ModelError says where
+    it was searched for.
     """
     path = Path(str(model))  # of a command line, a number may be a name
     if model in PRETRAINED and not (path / "config.json").is_file():
@@ -212,7 +204,7 @@ def locate(model: str | Path, revision: str | None = None, *, token: str | None 
 
 
 def is_elsewhere(model: str) -> bool:
-    """Tell whether a name that is no path may be one in this package or on the hub."""
+    """Return True if a name that is not a path may be one in this package or on the hub."""
     return model in PRETRAINED or _REPOSITORY.fullmatch(model) is not None
 
 

@@ -1,11 +1,11 @@
-"""The model folder on disk, and the precisions that its matrix may have.
+"""The model folder on disk, and the precisions of its matrix.
 
 A float16 row is half of a float32 one and, of numbers as small as vectors' are, exact to three digits. An int8 row is a
 quarter: its largest magnitude becomes 127, and a float32 scale says what 1 is worth. In the folder an int8 row may be a
 quarter of that again: where units share the rows of parts, it is a byte a part (product quantisation; Jégou et al. 2011).
 
-Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese. What
-tells those apart is how often each language uses the word, per unit of its text.
+Script tells Japanese kana from German, but not German from English, nor Han that is Japanese from Han that is Chinese.
+There the frequency of the word in each language, per unit of its text, decides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN = 0.1
 
 
 def smallest(counts: np.ndarray) -> np.ndarray:
-    """Return counts as the smallest unsigned integers that hold them; what is beyond 32 bits becomes the largest there."""
+    """Return counts as the smallest unsigned integers that fit them; those beyond 32 bits are clipped."""
     highest = int(counts.max(initial=0))
     kind = next((kind for kind in (np.uint8, np.uint16) if highest <= np.iinfo(kind).max), np.uint32)
     return np.ascontiguousarray(np.minimum(counts, np.array(np.iinfo(kind).max, counts.dtype)), kind)
@@ -50,10 +50,9 @@ def check_counts(counts: np.ndarray, languages: int, units: int) -> None:
 
 
 def owners(counts: np.ndarray) -> np.ndarray:
-    """Tell whose words units are, by how often each occurs in each language's text: (languages, units) of counts.
+    """Return whose words units are, bool (languages, units), by their counts (languages, units) in each language's text.
 
-    Returns:
-        bool (languages, units); none is set for a unit that never occurred, several for a word that languages share.
+    None is set for a unit that never occurred, several for a word that languages share.
     """
     rates = counts / np.maximum(counts.sum(axis=1, keepdims=True, dtype=np.int64), 1)
     return (counts > 0) & (rates >= OWN * rates.max(axis=0, initial=0.0))
@@ -70,14 +69,10 @@ def check_precision(dtype: str) -> str:
 
 
 def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantise rows to int8.
+    """Quantise float32 (n, d), finite, to int8 (n, d) within ±127 and scales, float32 (n,).
 
-    Args:
-        rows: float32 (n, d), finite.
-
-    Returns:
-        int8 (n, d) within ±127, and float32 (n,): row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a
-        scale in each dimension. A zero row has the scale 0.
+    Row ``i`` is about ``numbers[i] * scales[i]``, off by at most half a scale in each dimension. A zero row has the scale
+    0.
     """
     scales = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) / np.float32(127.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -94,15 +89,10 @@ _SAMPLE, _ROUNDS = 16_384, 12  # rows that centres are sought by, and how often 
 
 
 def share(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantise rows so that in each part of ``width`` dimensions they are 256 different ones at most.
+    """Quantise rows as :func:`quantise` does, to at most 256 different ones in each part of ``width`` dimensions.
 
-    Args:
-        rows: float32 (n, d), finite.
-        width: dimensions of a part; of the last one, what is left.
-        weights: float (n,), how much each row counts, none below 0.
-
-    Returns:
-        int8 (n, d) and float32 (n,), as :func:`quantise` does; all scales are equal, and rows of zeros stay so.
+    The last part has the remaining dimensions. ``weights``, float (n,), none below 0, say how much each row counts. All
+    scales are equal, and rows of zeros stay so.
     """
     made = np.empty(rows.shape, np.float32)
     for start in range(0, rows.shape[1], width):
@@ -112,7 +102,7 @@ def share(rows: np.ndarray, width: int, weights: np.ndarray) -> tuple[np.ndarray
 
 
 def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return the nearest of 256 centres to each row, found by k-means on rows drawn by their weight."""
+    """Return the nearest of 256 centres to each row, found by k-means on rows sampled by their weight."""
     generator = np.random.default_rng([37, seed])
     size = min(_SAMPLE, 4 * len(rows))
     sample = np.ascontiguousarray(rows[generator.choice(len(rows), size, p=weights / weights.sum())])
@@ -130,7 +120,7 @@ def _nearest_centres(rows: np.ndarray, weights: np.ndarray, seed: int) -> np.nda
 
 
 def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return which centre is nearest to each row, int64 (n,)."""
+    """Return the nearest centre to each row, int64 (n,)."""
     from xswe.io.products import products  # compiled: loading a model does without
 
     offsets, step = 0.5 * (centres**2).sum(axis=1), 1 << 13
@@ -139,14 +129,10 @@ def _nearest(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
-    """Return what a folder keeps of an int8 matrix whose units share rows.
+    """Return the tensors of an int8 matrix whose units share rows; ModelError: a part has over 256 different rows.
 
-    Returns:
-        ``codes``, uint8 (units, parts), which row of each part a unit has; ``rows``, int8 (parts, 256, width), filled up
-        with zeros; ``scale``, float32 (1,), what all are multiplied with.
-
-    Raises:
-        ModelError: a part has more than 256 different rows.
+    ``codes``, uint8 (units, parts), has the row of each part of a unit; ``rows``, int8 (parts, 256, width), is padded
+    with zeros; ``scale``, float32 (1,), multiplies all.
     """
     parts = range(0, matrix.shape[1], width)
     codes, rows = np.empty((len(matrix), len(parts)), np.uint8), np.zeros((len(parts), SHARED, width), np.int8)
@@ -162,11 +148,7 @@ def pack(matrix: np.ndarray, scale: float, width: int) -> dict[str, np.ndarray]:
 
 
 def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix and the scales of what :func:`pack` made.
-
-    Raises:
-        ValueError: the tensors do not fit each other, or the dimensions.
-    """
+    """Return the matrix and scales that :func:`pack` stored; ValueError: tensors that do not fit each other, or ``dim``."""
     codes, rows, scale = (tensors[name] for name in ("codes", "rows", "scale"))
     if codes.dtype != np.uint8 or codes.ndim != 2 or rows.dtype != np.int8 or rows.shape[:2] != (codes.shape[1], SHARED):
         raise ValueError(f"codes are {codes.dtype} {codes.shape}, rows {rows.dtype} {rows.shape}")
@@ -180,14 +162,9 @@ def unpack(tensors: dict[str, np.ndarray], dim: int) -> tuple[np.ndarray, np.nda
 
 
 def convert(rows: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Convert float32 rows to another precision.
+    """Convert float32 rows to another precision: the rows, C-contiguous, and for ``int8`` their scales, else None.
 
-    Returns:
-        The rows, C-contiguous, and for ``int8`` their scales, else None.
-
-    Raises:
-        ConfigError: the precision is unknown.
-        ModelError: a number is beyond float16's range.
+    ConfigError: the precision is unknown. ModelError: a number is beyond float16's range.
     """
     return _CONVERTED[check_precision(dtype)](rows)
 
@@ -211,7 +188,7 @@ def restore(rows: np.ndarray, scales: np.ndarray | None) -> np.ndarray:
 
 
 def is_finite(rows: np.ndarray) -> bool:
-    """Tell whether all numbers are finite, without an array of answers."""
+    """Return True if all numbers are finite, without an array of booleans."""
     if rows.dtype == np.int8 or rows.size == 0:
         return True
     if rows.dtype == np.float16:
@@ -252,7 +229,7 @@ _MODULES = [
 
 
 class Contents(NamedTuple):
-    """What a model folder holds, as plain data."""
+    """The contents of a model folder, as plain data."""
 
     units: Units  # the function from text to unit ids
     matrix: np.ndarray  # (units, d) float32, float16 or int8
@@ -277,10 +254,9 @@ def load_units(folder: Path) -> Units:
 
 
 def save(contents: Contents, folder: Path) -> None:
-    """Write a model folder; an existing *model* folder of that name is replaced in the last moment.
+    """Write a model folder; an existing *model* folder of that name is replaced last.
 
-    Raises:
-        ModelError: there is something else of that name, which is left alone.
+    Anything else of that name is left alone, and ModelError raised.
     """
     if folder.exists() and not (folder.is_dir() and ((folder / "config.json").exists() or not any(folder.iterdir()))):
         raise ModelError(f"{folder}: exists and is no model folder; choose another name or move it away")
@@ -317,11 +293,7 @@ def save(contents: Contents, folder: Path) -> None:
 
 
 def load(folder: Path) -> Contents:
-    """Read a model folder.
-
-    Raises:
-        ModelError: naming the file that is missing, damaged, too new, or does not fit the others.
-    """
+    """Read a model folder; a ModelError names the file that is missing, damaged, too new, or does not fit the others."""
     config = _read_config(folder)
     shared = _read_shared(folder, config)
     matrix, scales = shared or _read_matrix(folder / "model.safetensors", config)
@@ -338,7 +310,7 @@ def load(folder: Path) -> Contents:
 
 
 def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | None, tuple[Texts, ...] | None]:
-    """Read how often each unit occurred in each language, and its forms; None of what a folder does not say."""
+    """Read the units' counts in each language, and their forms; None of what a folder lacks."""
     if not path.is_file():
         return None, None
     found = _read_tensors(path, ("counts", "forms"))
@@ -354,17 +326,13 @@ def _read_counts(path: Path, languages: int, units: int) -> tuple[np.ndarray | N
 
 
 def _packed_forms(forms: Sequence[Texts]) -> dict[str, np.ndarray]:
-    """Return what a folder keeps of forms."""
+    """Return the tensors of forms."""
     lines = "\n".join(form for own in forms for form in own)
     return {"forms": np.frombuffer(zlib.compress(lines.encode("utf-8"), 9), np.uint8)}
 
 
 def _unpacked_forms(packed: np.ndarray, languages: int, units: int) -> tuple[Texts, ...]:
-    """Return the forms that :func:`_packed_forms` laid out.
-
-    Raises:
-        ModelError: they are none, or of other units.
-    """
+    """Return the forms that :func:`_packed_forms` packed; ModelError: they are invalid, or of other units."""
     stream = zlib.decompressobj()
     try:
         lines = stream.decompress(packed.tobytes(), _LONGEST_FORM * languages * units)
@@ -445,9 +413,9 @@ def _read_matrix(path: Path, config: dict[str, Any]) -> tuple[np.ndarray, np.nda
 
 
 def _read_tensors(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Read some tensors of a safetensors file, those that it has.
+    """Read those of some tensors that a safetensors file has.
 
-    Each is read straight into its array: the library's own reader holds a large matrix in memory twice.
+    Each is read straight into its array: the library's own reader has a large matrix in memory twice.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -482,10 +450,9 @@ FILES = (*_MODEL, *(f"part-*/{name}" for name in _MODEL))  # the parts are an en
 
 
 def from_hub(repository: str, revision: str | None = None, *, token: str | None = None) -> Path:
-    """Fetch a repository's model files into the hub's cache, unless they are there, and return the folder.
+    """Download a repository's model files into the hub's cache, unless they are there, and return the folder.
 
-    Raises:
-        ModelError: there is no such repository or revision, or no network and nothing in the cache.
+    ModelError: there is no such repository or revision, or no network and nothing in the cache.
     """
     cure = "check the name and the revision, and the network (HF_HUB_OFFLINE=1 uses what was fetched before)"
     with _hub(f"{repository}: cannot be fetched from the hub, and there is no folder of that name", cure) as hub:
@@ -517,7 +484,7 @@ def push_folder(folder: Path, repository: str, revision: str | None, private: bo
 
 @contextmanager
 def _hub(what: str, cure: str) -> Iterator[ModuleType]:
-    """Give the hub's library, and turn whatever it raises into one line."""
+    """Yield the hub's library, and turn whatever it raises into a one-line error."""
     with needs("huggingface_hub", "hub", "fetching from and pushing to the hub"):
         import huggingface_hub
     try:

@@ -1,8 +1,8 @@
 """Compiled gathering and averaging of rows: the heart of encoding, of the sentence PCA and of training.
 
-Each function walks the flat arrays of a ``Bags`` once, releases the interpreter lock and writes into an array that the
-caller gives, so that threads need no copies. Sums are taken row after row in the bag's order, whatever the number of
-threads: the same bag gives the same bytes.
+Each function walks the flat arrays of a ``Bags`` once, releases the GIL and writes into an array of the caller, so that
+threads need no copies. Sums are taken row after row in the bag's order, whatever the number of threads: the same bag
+gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HALF_SCALE = np.float32(2.0**112)
 
 
 def widen(x: Any, scale: Any) -> Any:
-    """Return the float32 that a stored number stands for: a float32, an int8 times its scale, or the bits of a float16."""
+    """Return a stored number as float32: a float32, an int8 times its scale, or the bits of a float16."""
     raise NotImplementedError("compiled code only")
 
 
@@ -44,7 +44,7 @@ def _widen(x: Any, scale: Any) -> Callable[[Any, Any], Any] | None:
 
 @njit(**INNER)
 def _norm(row: np.ndarray, squares: np.ndarray) -> Any:
-    """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can, and as vectorises."""
+    """Euclidean norm of a row; the squares are added by folding them in halves, as numpy can repeat, and as vectorises."""
     size = len(row)
     if size % 4 == 0:  # the first two folds at once
         size //= 4
@@ -72,16 +72,11 @@ def pool_rows(
     out: np.ndarray,
     squares: np.ndarray,
 ) -> None:
-    """out[i] = the mean of the rows of bag i, or that mean scaled to norm 1.
+    """out[i] = the mean of the rows ``ids[offsets[i]:offsets[i + 1]]``, or that mean scaled to norm 1; float32 (bags, d).
 
-    Args:
-        matrix: (units, d) float32, int8, or the bits of float16 as uint16.
-        scales: float32 (units,) of an int8 matrix; of others any array of one element.
-        ids: int32, row numbers.
-        offsets: int64 (bags + 1,).
-        normalise: norm 1 instead of the mean; a bag that is empty, or whose rows cancel, is zero.
-        out: float32 (bags, d).
-        squares: float32 (d,), room to work in.
+    ``matrix`` is (units, d) float32, int8 with ``scales``, float32 (units,), or the bits of float16 as uint16; of others
+    than int8 the scales are any array of one element. If ``normalise``, a bag that is empty, or whose rows cancel, is
+    zero. ``squares``, float32 (d,), is workspace.
     """
     width = out.shape[1]
     scaled = len(scales) == matrix.shape[0]

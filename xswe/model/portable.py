@@ -51,28 +51,27 @@ _HAN, _KANA = (0x4E00, 0xA000), (0x3041, 0x3100)
 
 @dataclass
 class Lexicon:
-    """Tokens on their way into a tokenizer: of each its score, for Unigram, and its row in the matrix, -1 for none."""
+    """Tokens to be put into a tokenizer: of each its score, for Unigram, and its row in the matrix, -1 for none."""
 
     scores: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
     def add(self, token: str, score: float, row: int) -> None:
-        """Add a token, unless it is there with a vector already or no string at all."""
+        """Add a token, unless it is empty or there with a vector already."""
         if token not in ("", _UNKNOWN) and self.rows.get(token, -1) < 0:
             self.scores[token], self.rows[token] = score, row
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return ``mapping`` and ``weights`` over the token of what is unknown (first) and all others."""
+        """Return ``mapping`` and ``weights`` over the unknown token (first) and all others."""
         rows = np.array([-1, *self.rows.values()], np.int32)
         return {"mapping": np.maximum(rows, 0), "weights": (rows >= 0).astype(np.float32)}
 
 
 def write_portable(units: WordUnits, folder: Path, scales: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Write the ``tokenizer.json`` of a word model.
+    """Write the ``tokenizer.json`` of a word model, and return what ``model.safetensors`` must have beside the matrix.
 
-    Returns:
-        What ``model.safetensors`` must hold beside the matrix: ``mapping``, int32 (tokens,), the row of each token;
-        ``weights``, float32 (tokens,), what it is multiplied with, 0 for a token without a vector; and the scales.
+    That is ``mapping``, int32 (tokens,), the row of each token; ``weights``, float32 (tokens,), its factor, 0 for a token
+    without a vector; and the scales.
     """
     if WHOLE_TEXTS in units.splitter.segmenters.values():
         what = "segmenter %s: the tokenizer.json for other libraries can only come near, as it cuts run by run; exact are "
@@ -152,14 +151,14 @@ def _wordpiece(units: WordUnits) -> tuple[Tokenizer, dict[str, np.ndarray]]:
 
 
 def _by_rank(rank: int) -> float:
-    """Score a segmenter's word: as few words as can be, and of as many the more frequent ones (Zipf's law)."""
+    """Score a segmenter's word: the fewest words win, and of equally many the more frequent ones (Zipf's law)."""
     return -_WORD_COST - math.log(rank + 1)
 
 
 class _Scorer:
-    """What the teacher's tokenizer says of a string: the score of its best segmentation.
+    """Scores a string by its best segmentation under the teacher's tokenizer.
 
-    A tokenizer that is no Unigram has no scores; every string then scores 0, and the longest known prefix wins.
+    A tokenizer that is not a Unigram has no scores; every string then scores 0, and the longest known prefix wins.
     """
 
     def __init__(self, pieces: Tokenizer) -> None:
@@ -210,13 +209,13 @@ class _Spelling:
             yield from (other for other in others if other != word)
 
     def of_word(self, word: str) -> Iterator[str]:
-        """Iterate over a word's spellings: capitals, or traditional characters (which only text without kana folds)."""
+        """Yield a word's spellings: capitals, or traditional characters (which only text without kana folds)."""
         if not cjk_runs(word):
             return self.capitals(word)
         return iter([word]) if has_kana(word) else _spellings(word, self._of_words)
 
     def of_piece(self, piece: str) -> Iterator[str]:
-        """Iterate over the spellings that the teacher's normaliser turns into a piece of Han and Kana."""
+        """Yield the spellings that the teacher's normaliser turns into a piece of Han and Kana."""
         return _spellings(piece, self._of_pieces)
 
     def row(self, form: str) -> int:
@@ -228,7 +227,7 @@ class _Spelling:
 
 
 def _spellings(word: str, traditional: dict[str, list[str]]) -> Iterator[str]:
-    """Iterate over a word's spellings, itself first, not too many."""
+    """Yield a word's spellings, itself first, up to a limit."""
     every = product(*([c, *traditional.get(c, [])] for c in word))
     return ("".join(choice) for choice in islice(every, _SPELLINGS))
 

@@ -29,11 +29,7 @@ from xswe.model.static import StaticModel
 
 
 class StaticUnits(InputModule):
-    """Text to the mean of its units' vectors, with the look-up of an xswe model.
-
-    Args:
-        model: the model; its vectors become the module's trainable weights.
-    """
+    """Text to the mean of its units' vectors, with the look-up of an xswe model, whose vectors become trainable weights."""
 
     def __init__(self, model: StaticModel) -> None:
         super().__init__()

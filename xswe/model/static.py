@@ -1,7 +1,7 @@
 """The static model: units, one vector a unit, and for a text the mean of them (EN paper 3.1).
 
 Averaging has two implementations of the same bytes: the compiled one of :mod:`xswe.model.kernels`, and one in plain numpy
-for a few texts in a process that has not loaded the compiler's run time yet, which takes longer than they do.
+for a few texts in a process that has not loaded the compiler's run time yet, as loading takes longer than they do.
 """
 
 from __future__ import annotations
@@ -54,18 +54,11 @@ def pool(
     out: np.ndarray | None = None,
     scales: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Average the rows of each bag.
+    """Return the means, float32 (n, d), of the rows of each of n bags, in ``out`` if that is given.
 
-    Args:
-        matrix: (units, d) float32, float16 or int8, C-contiguous; gathered from as it is, without a float32 copy.
-        bags: n bags of row numbers below ``units``.
-        normalise: scale each result to Euclidean norm 1 (an empty bag, or one whose rows cancel, stays zero).
-        threads: how many threads share the bags.
-        out: float32 (n, d) to write into; made anew if not given.
-        scales: float32 (units,), what the rows of an int8 matrix are multiplied with.
-
-    Returns:
-        float32 (n, d).
+    ``matrix`` is (units, d) float32, float16 or int8, C-contiguous, and gathered from without a float32 copy; ``scales``,
+    float32 (units,), multiply the rows of an int8 matrix. If ``normalise``, results have Euclidean norm 1, or stay zero
+    for a bag that is empty or whose rows cancel.
     """
     out = np.empty((len(bags), matrix.shape[1]), np.float32) if out is None else out
     if len(bags.ids) < (_FEWEST if _loaded[0] else _FEW):
@@ -93,7 +86,7 @@ def pool(
 
 
 def pool_plainly(matrix: np.ndarray, scales: np.ndarray | None, bags: Bags, normalise: bool, out: np.ndarray) -> None:
-    """Do what :func:`pool` does, in numpy, with the same additions in the same order."""
+    """Pool as :func:`pool`, in numpy, with the same additions in the same order."""
     ids = bags.ids.tolist()
     for i, (start, stop) in enumerate(pairwise(bags.offsets.tolist())):
         total = out[i]
@@ -216,7 +209,7 @@ class StaticModel(Encoding):
 
     @property
     def dtype(self) -> Precision:
-        """How the matrix is kept: float32, float16 or int8."""
+        """The precision of the matrix: float32, float16 or int8."""
         return self.matrix.dtype.name  # type: ignore[return-value]
 
     @property
@@ -248,7 +241,7 @@ class StaticModel(Encoding):
         Args:
             language: words of this language only. Where its script does not decide (English and German; Han in a model of
                 Chinese and Japanese), the model's :attr:`counts` do: a word may belong to both, and one that never
-                occurred belongs to none. Without counts the script alone tells. None for all, each in the form of the
+                occurred belongs to none. Without counts the script alone decides. None for all, each in the form of the
                 language that uses it most.
 
         Raises:
@@ -279,7 +272,7 @@ class StaticModel(Encoding):
         return out
 
     def _forms_in(self, language: str | None, words: list[str]) -> list[str]:
-        """Return how units are written in a language, or in the one that uses each most; "" of one that is no word.
+        """Return the spelling of units in a language, or in the one that uses each most; "" of one that is not a word.
 
         ``words`` are the units as they are looked up.
         """
@@ -300,13 +293,13 @@ class StaticModel(Encoding):
         return [written[code][row] for row, code in enumerate(most.tolist())]
 
     def _is_foreign(self, word: str, row: int, language: str | None) -> bool:
-        """Tell whether other languages of the model write in the word's script too, and the word is theirs alone."""
+        """Return True if other languages of the model write in the word's script too, and the word is theirs alone."""
         rivals = any(in_script(word, code) for code in self.languages if code != language)
         return rivals and not self._owners[self.languages.index(language), row]
 
     @cached_property
     def _owners(self) -> np.ndarray:
-        """Whose word each unit is, bool (languages, units)."""
+        """The languages of each unit, bool (languages, units)."""
         unknown = np.zeros((len(self.languages), len(self.matrix)), np.uint8)
         return owners(unknown if self.counts is None else self.counts)
 
@@ -315,7 +308,7 @@ class StaticModel(Encoding):
 
         Args:
             text: the word or text, in any language of the model; equal words are left out.
-            language: words of this language only, as :meth:`words` tells them.
+            language: words of this language only, as in :meth:`words`.
             k: how many.
 
         Raises:
